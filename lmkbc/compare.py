@@ -1,4 +1,4 @@
-"""Whether one run is better than another on the same queries, and by how much, or whether the difference is noise."""
+"""Comparison of two runs on the same queries: their difference, and whether it is more than noise."""
 
 from __future__ import annotations
 

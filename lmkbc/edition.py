@@ -1,4 +1,4 @@
-"""One benchmark edition, as data: its columns, splits, official metric and leaderboard."""
+"""Benchmark edition, as data: its columns, splits, official metric and leaderboard."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edition:
-    """One benchmark edition: columns, splits, official metric and leaderboard.
+    """Benchmark edition: columns, splits, official metric and leaderboard.
 
     folder: directory of the splits, below the data directory. column: the scored column.
     target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".

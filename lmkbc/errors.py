@@ -13,7 +13,7 @@ class LmkbcError(Exception):
 
 
 class InputError(LmkbcError):
-    """What the user gave is wrong (exit status 2)."""
+    """Error in the user's input (exit status 2)."""
 
     exit_code = 2
 

@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def remarks(self) -> str:
-        """One line on the odd rows, or an empty string."""
+        """Return a line on the odd rows, or an empty string."""
         counts = {name: getattr(self, name) for name in ("missing", "unknown", "repeated", "malformed")}
         return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
@@ -98,7 +98,7 @@ def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
 
 @dataclass(slots=True)
 class _Odd:
-    """How many rows are odd in one way, and the first of them."""
+    """Number of rows that are odd in the same way, and the first of them."""
 
     count: int = 0
     first: Pair | None = None

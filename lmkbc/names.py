@@ -87,7 +87,7 @@ _LEGAL_FORMS = frozenset(
     "the inc incorporated ltd limited co company corp corporation plc llc llp lp ag se gmbh kg sa nv bv ab oy oyj asa "
     "as spa srl pty kk".split()
 )
-"""What a company's name may carry without naming another company."""
+"""Words in a company's name that do not change the company."""
 
 
 def without_trailer(name: str) -> str:

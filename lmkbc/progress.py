@@ -1,4 +1,4 @@
-"""How a long run says where it is: one callback, behind which is a terminal, plain lines or nothing."""
+"""Progress of a long run: a single callback, which writes to a terminal, as plain lines or nowhere."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Part:
 
 
 class Overall:
-    """How far a run is as a whole, and how long it will still take, where its steps were announced.
+    """Progress of a whole run and its time left, where its steps were announced.
 
     Announcing a step a second time says that the run goes on block by block; how many is not known, and no whole is.
     """

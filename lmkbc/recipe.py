@@ -26,7 +26,7 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFile:
-    """What stands at the top level of a recipe's file, the steps not yet looked into.
+    """Top level of a recipe's file; the tables of its steps are not checked yet.
 
     year: of the challenge that a published system took part in. wording: whose words its prompts are: our own, or the
     authors', which 'lmkbc systems fetch' gets. differs: what is still not theirs, a sentence each. source: where their

@@ -1,4 +1,4 @@
-"""One relation, whatever an edition calls it, as data: types, the shape of an object, questions asked beforehand."""
+"""Relation as data, under any edition's name: types, the shape of an object, questions asked beforehand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def require(name: str, template: str, slots: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """What kind of thing a subject or object is: an English noun and its Wikidata class.
+    """Kind of a subject or object: an English noun and its Wikidata class.
 
     classes: others that such things are listed under in Wikidata, or that they may be of.
     """
@@ -38,7 +38,7 @@ class EntityClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What one object of a relation looks like, as data: parsing and cleaning read it.
+    """Form of a relation's objects, as data: parsing and cleaning read it.
 
     separators: delimiters that part objects when the answer is no list literal.
     conjunction: whether "X and Y" names two objects.
@@ -119,7 +119,7 @@ Kind = Literal["entity", "string", "number"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """One relation, whatever an edition calls it: what to ask and what an answer looks like.
+    """Relation, under any edition's name: its questions, and the form of its answers.
 
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};

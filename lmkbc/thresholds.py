@@ -141,7 +141,7 @@ def _listed(models: Sequence[str]) -> str:
 
 
 class Thresholds(NamedTuple):
-    """What a thresholds file holds. cv_f1: relation -> F1 out of fold."""
+    """Content of a thresholds file. cv_f1: relation -> F1 out of fold."""
 
     selector: PerRelation
     provenance: Provenance

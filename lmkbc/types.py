@@ -39,7 +39,7 @@ class Source(NamedTuple):
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
-    """One question of a benchmark: all objects of (subject, relation); `relation` as the edition spells it."""
+    """Question of a benchmark: all objects of (subject, relation); `relation` as the edition spells it."""
 
     subject: str
     relation: str
@@ -48,7 +48,7 @@ class Query(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class GoldObject:
-    """One true object: its accepted names, the first one preferred, and its QID (or literal), each where known.
+    """True object: its accepted names, the preferred name first, and its QID (or literal), each where known.
 
     Where a row does not tell which of its names belongs to which of its ids, a name and an id are an object each.
     parts: what the published row split the name into, at its commas.
@@ -126,11 +126,11 @@ class Nil(msgspec.Struct, frozen=True, gc=False):
 
 
 Proposal = TypeVar("Proposal", Candidate, Nil)
-"""What a source may put forward: an object, or that there is none."""
+"""Proposal of a source: an object, or that there is none."""
 
 
 class State(StrEnum):
-    """What became of one draw from a model. Only the first four are answers; the rest never count as empty.
+    """State of a draw from a model. Only the first four are answers; the rest never count as empty.
 
     CUT: it was cut off, or went round in circles, once it had named objects: those whose end it had come to count.
     DROPPED: it named objects, none of which was kept: an answer with nothing in it, and no abstention.
@@ -165,7 +165,7 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """All candidates of one query, best first once pooled, the state of each draw that made them, what was dropped.
+    """Candidates of a query, best first once pooled, the state of each draw that made them, and the dropped texts.
 
     nothing: proposals to answer nothing, scored like objects. nil_probabilities: the probability of each source, apart
     from any answer, that there is no object. A pooled set has one of either at most.
@@ -246,7 +246,7 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is kept for one query. `failed` marks a query that no model answered; it is not an empty answer.
+    """Answer that is kept for a query. `failed` marks a query that no model answered; it is not an empty answer.
 
     withheld: why nothing is kept though there may be an object, "" where nothing is withheld.
     """

@@ -1,1 +1,1 @@
-"""What a model wrote to objects."""
+"""Parsing of a model's text into objects."""

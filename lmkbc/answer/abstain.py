@@ -1,4 +1,4 @@
-"""How models word what is no object: abstentions, refusals and prose. General English; nothing per relation.
+"""Wording of answers without an object: abstentions, refusals and prose. General English; nothing per relation.
 
 A relation's own words ("parent", "children", "stock exchange") come from its declaration, so that "no parent
 organisation" abstains while the band "No Doubt" stays a name.

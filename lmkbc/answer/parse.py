@@ -64,7 +64,7 @@ _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one completion came to: its state, and the objects where it answered.
+    """Result of parsing a completion: its state, and the objects that it names.
 
     dropped: the numbers of one that was not parsed, since they are too large or too small for plain digits.
     """

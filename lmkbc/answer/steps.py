@@ -1,4 +1,4 @@
-"""What a step of a chain reads of an answer: a text, names, numbers, years, or yes and no."""
+"""Reading of a chain's answers: a text, names, numbers, years, or yes and no."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What Python callers use, a function per verb of the command: nothing is printed, tables come as data frames."""
+"""Functions for Python callers, named after the commands. They print nothing, and return tables as data frames."""

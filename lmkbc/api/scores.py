@@ -31,7 +31,7 @@ SAMPLE = 200
 
 @runtime_checkable
 class HasRun(Protocol):
-    """What `lmkbc.predict` returns: a run that lies in a directory."""
+    """Result of `lmkbc.predict`: a run with a directory."""
 
     @property
     def directory(self) -> Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What tuning chose. tuned: rules, figures, held-out predictions. path: where it was written; None: it was not."""
+    """Result of tuning. tuned: rules, figures, held-out predictions. path: the file written, None without one."""
 
     tuned: Tuned
     edition: str

@@ -15,7 +15,7 @@ from lmkbc.workspace import bundled
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    """One line of the plainer format; ids are as long as objects."""
+    """Line of the simple JSONL format; `ids` is as long as `objects`."""
 
     subject: str
     relation: str

@@ -34,7 +34,7 @@ class TextEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shots:
-    """How many examples and which, as a recipe's plain data.
+    """Number and choice of examples, as a recipe's plain data.
 
     method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest objects, one with the most,
     the rest random; Li et al. 2023), "shortest" or "longest" (fewest or most objects), "balanced" (the share `empty` of

@@ -26,10 +26,10 @@ SLOT = re.compile(r"\{(\w+)\}")
 _BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
 
 OTHERS = "*"
-"""What a file of frames calls all relations that it does not name."""
+"""Key in a file of frames for all relations that it does not name."""
 
 PARTS = "parts"
-"""What a file of frames calls the table of its parts."""
+"""Key of the table of parts in a file of frames."""
 
 
 class Frame(NamedTuple):
@@ -52,7 +52,7 @@ TEXTS: Mapping[Style, Frame] = {
     "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}, "objects":', "{answer}}"),
     "record": RECORD,
 }
-"""Of texts that a model goes on with."""
+"""Frames of texts that a model continues."""
 TURNS: Mapping[Style, Frame] = {
     "question": Frame("{question}"),
     "triple": TRIPLE,
@@ -60,13 +60,13 @@ TURNS: Mapping[Style, Frame] = {
     "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}}', '{"objects": {answer}}'),
     "record": RECORD,
 }
-"""Of chats, where each example is a user's and an assistant's turn."""
+"""Frames of chats, where each example is a user's and an assistant's turn."""
 
 RECALL = "{recalled}\nAnswer: "
-"""What comes before an answer that is recalled first."""
+"""Text before an answer, where the model first recalls a text."""
 
 JOINTS: Mapping[Listing, str] = {"json": '", "', "python": "', '", "comma": ", ", "semicolon": "; ", "line": "\n"}
-"""What stands between the objects of an answer."""
+"""Separators of the objects of an answer."""
 
 
 def check_slots(what: str, template: str, known: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is asked of a model about each relation: style, examples and sampling, as a recipe's tables say."""
+"""Plans of questions per relation: style, examples and sampling, from a recipe's tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmkbc.settings import changed, checked
 from lmkbc.types import Example, Query
 
 Slots = Mapping[str, str]
-"""What the steps of a chain filled, by their names."""
+"""Values of a chain's slots, by the names of the steps that filled them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Differs:
 
 @dataclass(frozen=True, kw_only=True)
 class Asks:
-    """What is asked of a model, as a recipe's plain data.
+    """Settings of the questions to a model, as a recipe's plain data.
 
     relations: relation, by any edition's name, -> what differs for it. frames: a file of frames, which come before
     prompts that the recipe words: bundled, by its name, or a path, and behind a "#" a part of it.
@@ -97,7 +97,7 @@ class Asks:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How one relation is asked."""
+    """Style, examples and sampling of a relation's questions."""
 
     style: PromptStyle
     selector: ExampleSelector

@@ -18,7 +18,7 @@ from lmkbc.models.base import Sampling
 ParseAs = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
 VERDICTS = ("gate", "existence")
-"""What is parsed as yes or no, and fills no slot."""
+"""Kinds of steps whose answer is yes or no, and fills no slot."""
 
 MOST_STEPS = 8
 """Steps of a chain."""
@@ -30,12 +30,12 @@ LONGEST_FED = 20_000
 """Characters of an answer that may be fed on."""
 
 YEARS = 1000, 2100
-"""What a step may take for a year."""
+"""First and last number that a step reads as a year."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step of a chain, as a recipe's plain data.
+    """Step of a chain, as a recipe's plain data.
 
     name: the slot that it fills. ask: a template over the slots of a style's ask and the names of earlier steps; or
     items: what the slot is in turn, where nothing need be asked. parse_as: what is fed on of an answer: its "text", the

@@ -1,4 +1,4 @@
-"""How prompts look: a recipe's table of form, wording and templates, whose slots and ends are checked."""
+"""Form, wording and templates of prompts: a recipe's table, whose slots and ends are checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEMPLATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptStyle:
-    """How prompts look, as a recipe's plain data.
+    """Form, wording and templates of prompts, as a recipe's plain data.
 
     form: "completion" (one text to go on with), "single" (that text as one message of `speaker`), or "chat" (the
     instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.

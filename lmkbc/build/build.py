@@ -33,7 +33,7 @@ PORTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """What is asked: every relation of every subject of a class that has it, one subject after the other.
+    """Queries of a build: for each subject in turn, every relation of its class.
 
     So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
     use.
@@ -97,7 +97,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build of a directory.
+    """Build of a knowledge base in a directory.
 
     start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
     None for what expected F1 keeps. usage: tokens and cost of the calls of each level, and of each of its workers.

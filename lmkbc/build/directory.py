@@ -36,7 +36,7 @@ SHARD = re.compile(r"[0-9]{6,}\.shard")
 _FOLDER = r"(?:shards/|(?:joined/)?(?:facts/relation=[^/]+|nothing|missing)/)?"
 _NAME = r"(?:(?:manifest|timing)\.json|[0-9]{6,}\.(?:shard|json)|part-[0-9]{6,}\.parquet)"
 OWN = re.compile(rf"{_FOLDER}(?:{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}})")
-"""How files below `unfinished/` are called, now and in earlier versions, and while they are written."""
+"""Names of files below `unfinished/`, of this and earlier versions, and of files that are still written."""
 
 
 class _Stored(msgspec.Struct, frozen=True):

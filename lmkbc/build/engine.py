@@ -1,4 +1,4 @@
-"""What a worker of a build does, wherever it runs: blocks of queries in, tables of facts out, and no file between."""
+"""Worker of a build, on any machine: it reads blocks of queries and returns tables of facts, without files between."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Engine(Protocol):
 
 
 class Ledger(Protocol):
-    """What outlives a worker: which ranges of a block's asks were begun, each from its first to behind its last."""
+    """Record that outlives a worker: the ranges of a block's asks that were begun, as [start, stop)."""
 
     def begin(self, start: int, stop: int) -> bool:
         """Return whether a range is to be begun: not where workers died of it."""
@@ -70,7 +70,7 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that a worker needs to know. Its files lie at the same places on every machine that works."""
+    """Data of a worker. Its files lie at the same places on every machine of the build."""
 
     run: Run
     recipe: Recipe

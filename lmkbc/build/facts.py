@@ -55,7 +55,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, 
 
 
 class Tables(NamedTuple):
-    """What became of a block of queries: data frames with the columns of `SCHEMAS`."""
+    """Results of a block of queries: data frames with the columns of `SCHEMAS`."""
 
     facts: pl.DataFrame
     nothing: pl.DataFrame

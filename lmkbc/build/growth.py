@@ -27,7 +27,7 @@ COLUMNS = ("relation", "object", "object_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far a base may grow. depth: levels beyond the subjects given; budget: subjects in all, those included.
+    """Limits on a base's growth. depth: levels beyond the given subjects. budget: subjects in all, the given included.
 
     novelty: it ends once a smaller share of a level's mentions of entities are of new ones.
     """

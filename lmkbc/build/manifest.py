@@ -1,4 +1,4 @@
-"""What a knowledge base says of itself: what went in, by hash and never by path, and what came out."""
+"""Manifest of a knowledge base: its inputs, by hash and never by path, and its outputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a reader of facts has to know of a relation, without a workspace at hand."""
+    """Description of a relation for readers of facts, who have no workspace at hand."""
 
     property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
     kind: Kind
@@ -50,7 +50,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written of some blocks of queries. number: from 0; queries: how many were asked, the failed included.
+    """Record of some blocks of queries. number: from 0. queries: the number asked, the failed included.
 
     facts, linked, nothing, failed: relation -> rows, linked ones among the facts. outputs: part -> its SHA-256, where
     the parts of shards are not joined.
@@ -67,7 +67,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read again of the file. inputs: what has to be the same for a build to go on; run: the hash of it.
+    """Content of a manifest. inputs: values that a build must share to go on. run: their hash.
 
     shards: None while the build is not finished. outputs: file below its directory -> SHA-256.
     """

@@ -126,7 +126,7 @@ class RayEngine:
 
 @ray.remote
 class _Deaths:
-    """How often each range of a block was begun and not ended: it outlives the workers that die of one."""
+    """Number of times that each range of a block was begun and not ended. It outlives workers that die of a range."""
 
     def __init__(self) -> None:
         self._begun: Counter[tuple[int, ...]] = Counter()
@@ -143,7 +143,7 @@ class _Deaths:
 
 @dataclass(frozen=True)
 class _Ledger:
-    """The same for one block. deaths: the actor that knows."""
+    """Ledger of a single block. deaths: the actor that counts."""
 
     deaths: Any
     shard: int

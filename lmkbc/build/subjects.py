@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
-    """What a knowledge base has facts of. row: its place among the subjects, from 0; class_: a QID or label, or ""."""
+    """Subject of a knowledge base. row: its place, from 0. class_: a QID or label, or ""."""
 
     row: int
     name: str

@@ -39,7 +39,7 @@ COMMANDS = {
 MODULES = {"build": "build_base"}
 """Sub-command -> its module, where that has another name: `build` makes the whole tree."""
 _UsageError: Any = typer.BadParameter.__base__
-"""What typer raises for a wrong command line; it has no public name there."""
+"""Error that typer raises for a wrong command line; it has no public name there."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {

@@ -22,7 +22,7 @@ from lmkbc.errors import InputError, LmkbcError, did_you_mean
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""What Ray reads when it is imported: it reports to nobody, and its log goes to its own files, not among results."""
+"""Ray's variables at import: it reports to nobody, and its log goes to its own files, away from results."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 

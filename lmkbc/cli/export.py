@@ -22,7 +22,7 @@ EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 
 
 class Format(StrEnum):
-    """What a knowledge base is written as."""
+    """Format of an exported knowledge base."""
 
     NTRIPLES = "ntriples"
     STATEMENTS = "statements"

@@ -1,4 +1,4 @@
-"""What a terminal shows: tables that fit it, and bars of how far a run is; elsewhere these are plain lines.
+"""Tables that fit a terminal, and progress bars; without a terminal, both are plain lines.
 
 Rich is loaded here, and by no command that is piped and shows no progress.
 """
@@ -60,7 +60,7 @@ def note_published(edition: Edition, split: str, profile: str = "") -> None:
 
 
 class _Notes(logging.Handler):
-    """What the engine logs, as lines for people."""
+    """Handler that prints the engine's log as lines for people."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())
@@ -120,7 +120,7 @@ def show_table(columns: Sequence[str], rows: list[list[str]], numeric: list[bool
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """Column of the number of items per second."""
 
     def render(self, task: Task) -> Text:
         """Empty while nothing is known."""
@@ -129,7 +129,7 @@ class _Rate(ProgressColumn):
 
 
 class _Left(TimeRemainingColumn):
-    """How long it will still take: what the whole run tells, else what the step's rate does."""
+    """Column of the time left: of the whole run where it is known, or from the step's rate."""
 
     def render(self, task: Task) -> Text:
         """Return the time, as short as it can be."""

@@ -45,7 +45,7 @@ class FactRow(NamedTuple):
 
 
 class Timing(msgspec.Struct):
-    """What is read again of the file beside the manifest."""
+    """Field that is read from the file beside the manifest."""
 
     finished: str = ""
 

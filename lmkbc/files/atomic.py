@@ -38,9 +38,9 @@ from lmkbc.files.checksum import read_record
 from lmkbc.files.writable import check_directory, check_places, refusals
 
 _READY = ".lmkbc-ready"
-"""How the hidden directory within is called once it is whole: from then on the new files count, and are only moved."""
+"""Name of the hidden directory within when it is complete. From then on the new files count and are only moved."""
 _UNREADY = (f"{_READY}.", ".lmkbc-next-")
-"""How its name begins until then, now and in earlier versions: rubbish after a kill."""
+"""Prefixes of its name until then, in this and earlier versions; after a kill, such a directory is rubbish."""
 PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
 """A file's name, of no other directory."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +48,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a directory that a command writes looks like.
+    """Description of a directory that a command writes.
 
     what: for people, as in "a run". record: its JSON file, which holds `outputs` (file -> SHA-256) and `versions`.
     names: what its record may list; all of this form where that is None. beside: files of it that the record does not

@@ -64,7 +64,7 @@ class Buffer:
 
 
 Content = bytes | Buffer
-"""What a file is to hold."""
+"""Content of a file to write."""
 
 
 def pieces(content: Content) -> Iterator[bytes]:

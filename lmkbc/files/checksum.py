@@ -21,7 +21,7 @@ DIGEST = 32
 
 
 class DirectoryRecord(msgspec.Struct):
-    """What is read of a directory's record: file -> SHA-256, and package -> version of what wrote them."""
+    """Fields that are read from a directory's record: file -> SHA-256, and package -> version that wrote them."""
 
     outputs: dict[str, str] = {}
     versions: dict[str, str] = {}

@@ -93,7 +93,7 @@ class Column:
 
 
 Rows: TypeAlias = Column | Given
-"""What is scored, or scored by."""
+"""Rows of predictions, or of gold."""
 
 
 def _decoder(column: str, *fields: Any) -> msgspec.json.Decoder[Any]:
@@ -101,7 +101,7 @@ def _decoder(column: str, *fields: Any) -> msgspec.json.Decoder[Any]:
 
 
 class Values(NamedTuple):
-    """One column of a file. values: (subject, relation) -> raw value, of a repeated pair the last.
+    """Column of a file. values: (subject, relation) -> raw value; the last value of a repeated pair.
 
     namesakes: of repeated pairs, the value for each SubjectEntityID.
     """

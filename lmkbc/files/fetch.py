@@ -16,7 +16,7 @@ from lmkbc.http import CallError, Pace, is_web_address, retry_after, trusted
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
-"""Of one split: a hundred times the largest that there is."""
+"""Bytes of a split at most: a hundred times the largest published split."""
 
 DEADLINE = 900.0
 """Seconds in which a split arrives, or as much of it as the next run need not fetch again."""

@@ -28,11 +28,11 @@ MOST_VALUES = 2_500_000
 
 
 MARKS = (b",", b"[", b"{")
-"""What begins a value of JSON."""
+"""Bytes after which a value of JSON may begin."""
 
 
 class QueryRow(msgspec.Struct, gc=False):
-    """One line of a split, as published."""
+    """Line of a split, as published."""
 
     SubjectEntity: str
     Relation: str

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock beside what a command writes, taken before its work starts."""
+"""Lock for a single writer, beside a command's output and taken before its work starts."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _DAMAGED = (
     *(ValueError, IndexError, OverflowError, struct.error),  # of a zip's own fields
     *(NotImplementedError, RuntimeError),  # an unknown method, encrypted
 )
-"""What unpacking damaged bytes raises."""
+"""Exceptions that unpacking damaged bytes raises."""
 
 
 def _only_member(source: Any) -> IO[bytes]:

@@ -18,7 +18,7 @@ _QID = re.compile(r"Q\d+")
 _TAIL = re.compile(
     r"(?:jr|sr|i{2,3}|iv|esq|inc|ltd|ll[cp]|d\.c|ph\.?d|m\.?d)\.?|(?:and|or) .*|\d+(?:st|nd|rd|th) .*", re.I
 )
-"""How the rest of a name behind a comma tends to look; nothing that is a name by itself looks so."""
+"""Usual form of the rest of a name behind a comma. No name by itself has this form."""
 
 
 MOST_WAYS = 2_000_000
@@ -26,7 +26,7 @@ MOST_WAYS = 2_000_000
 
 
 class IdPieces(NamedTuple):
-    """One id takes the pieces from `start` to `end`, which may be none."""
+    """Id and its pieces, from `start` to `end`, which may be none."""
 
     start: int
     end: int

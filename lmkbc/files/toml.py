@@ -13,9 +13,9 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 
 MOST_BYTES = 1 << 20
-"""Of a file, for which memory holds a hundred times as much."""
+"""Bytes of a file at most. Reading it takes a hundred times as much memory."""
 PARTS = 20
-"""Of a dotted key: the parser's memory grows with their square."""
+"""Parts of a dotted key at most: the parser's memory grows with the square of their number."""
 _LONG_KEY = re.compile(
     rb"""(?P<key>(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d})"""
     rb"""|\#[^\n]*+|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'""" % PARTS,

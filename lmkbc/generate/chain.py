@@ -18,14 +18,14 @@ from lmkbc.relation import Relation
 from lmkbc.types import Query
 
 DENIED = Reply("[]")
-"""What a draw comes to whose gate is closed, or that has no item to go on with: it named nothing."""
+"""Reply of a draw that named nothing: its gate is closed, or no item is left."""
 
 UNREAD = Reply("")
-"""What a draw comes to of whose step nothing can be read, and what a draw has in place of a part that others have."""
+"""Reply of a draw whose step cannot be read, and in place of a part that only other draws have."""
 
 
 Course = list[list[Slots] | Reply | None]
-"""What each draw goes on with: the slots of each question; or what it came to; None for one that failed."""
+"""State of each draw: the slots of each next question, or its final reply, or None for a failed draw."""
 
 
 class Chain:

@@ -19,7 +19,7 @@ from lmkbc.types import CandidateSet, Nil, Query, Source
 
 
 class Conversation:
-    """What a model is asked about queries, what follows on its replies, and the candidates that all of them come to.
+    """Questions to a model about queries, the turns that follow its replies, and the resulting candidates.
 
     name: what the model's sources are called. context: what finds passages that prompts tell. notes: where those go.
     clean: whether names are brought into the relation's shape. schema: whether the answer to the query itself is asked

@@ -33,7 +33,7 @@ from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
-"""What a person can do about answers that are of no use."""
+"""Advice on stored answers that are of no use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +98,12 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
 
     @property
     def reads_files(self) -> bool:
-        """Whether files are the text that is told about subjects."""
+        """Return whether the given files are the context of the prompts."""
         return self.context.path == "from"
 
     @property
     def asks_model(self) -> bool:
-        """Whether it asks for answers: likelihoods are none."""
+        """Return whether it asks for answers, not for likelihoods."""
         return self.ranking is None
 
     def open(self, run: Run, notes: Notes) -> Generator:
@@ -226,7 +226,7 @@ class AnswerGenerator:
 
 
 class _Tally:
-    """What became of all draws."""
+    """Counts of draws by outcome."""
 
     def __init__(self) -> None:
         self.shapeless = 0

@@ -57,7 +57,7 @@ def words(name: str) -> list[str]:
 
 
 class _Fitted:
-    """One relation's closed set and the word counts of its n train subjects, (n, words)."""
+    """Closed set of a relation, and the word counts of its n train subjects, (n, words)."""
 
     def __init__(self, edition: Edition, relation: Relation, rows: Sequence[Example]) -> None:
         self.closed = ClosedSet.of(edition, relation, rows)

@@ -1,4 +1,4 @@
-"""What a relation's train split alone says: its closed set of objects, and how often each of them is right.
+"""Class prior from a relation's train split alone: its closed set of objects, and the share of rows with each.
 
 The class prior is the floor that every model has to beat. It also proposes "no object", with the share of empties.
 """

@@ -29,7 +29,7 @@ PORTION = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRanking:
-    """How known objects are ranked, as a recipe's plain data.
+    """Settings for the ranking of known objects, as a recipe's plain data.
 
     objects: how many of the relation's train objects, the most frequent first. rows: of how many train rows an object
     is to be scored at least, since one that a single subject has is seldom another's. calibration: what is subtracted

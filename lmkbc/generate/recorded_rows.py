@@ -21,13 +21,13 @@ from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.types import Source, State
 
 EXISTENCE = "?existence"
-"""What ends the name of a source, in a file, that only says whether there is an object at all."""
+"""Suffix of a source's name in a file, for a source that only states a NIL probability."""
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
-    """One candidate of a candidates file."""
+    """Candidate in a candidates file."""
 
     object: str
     score: float
@@ -37,7 +37,7 @@ class CandidateRow(msgspec.Struct, gc=False):
 
 
 class RecordedRow(msgspec.Struct, gc=False):
-    """One line of a completions or a candidates file. A completion that is null is a call that failed.
+    """Line of a completions or a candidates file. A completion that is null is a call that failed.
 
     pooled: the scores are of all sources together, whose names a candidate's source lists. dropped: objects were named,
     and none of them was kept.
@@ -55,7 +55,7 @@ class RecordedRow(msgspec.Struct, gc=False):
 
     @property
     def silence(self) -> State:
-        """What it means that a pooled row has no object: that the models named none, or none that was kept."""
+        """Return the state of a pooled row without objects: the models named none, or none was kept."""
         return State.DROPPED if self.dropped else State.ABSTAINED
 
     @property
@@ -92,7 +92,7 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
 
 
 class _Answering(msgspec.Struct, gc=False):
-    """What a line says of who answered."""
+    """Fields of a line about the model that answered."""
 
     model: str | None = None
     pooled: bool = False

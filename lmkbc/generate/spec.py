@@ -1,4 +1,4 @@
-"""What a table `[[generate]]` of a recipe may say: a dataclass per generator, which checks itself and opens it.
+"""Tables `[[generate]]` of a recipe: a dataclass per generator, which checks itself and opens the generator.
 
 Generators are named here and imported when a recipe names them, since some of them load much.
 """
@@ -64,11 +64,11 @@ GENERATORS = {
 """Component -> module:dataclass. Plug-ins bring others (`lmkbc.plugins`)."""
 
 Relations = Mapping[str, Relation]
-"""All relations, by every name."""
+"""Relations by all of their names."""
 
 
 class GeneratorQuestions(NamedTuple):
-    """What a generator asks a language model about queries. table: what says how; ask: what is given the queries."""
+    """Questions of a generator to a language model. table: their settings. ask: the function that takes the queries."""
 
     name: str
     table: object
@@ -77,7 +77,7 @@ class GeneratorQuestions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorSpec(ABC):
-    """What every generator's table may say.
+    """Settings that the table of every generator may have.
 
     component: which generator. name: what it is called in pools and records. only: the relations that it is asked.
     """
@@ -92,22 +92,22 @@ class GeneratorSpec(ABC):
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What the generator may be called where answers of its model are recorded."""
+        """Return the names of the generator in files of recorded answers."""
         return (self.name or self.component,)
 
     @property
     def reads_files(self) -> bool:
-        """Whether it reads the files that a run is given for what they are, not as answers of its model."""
+        """Return whether it reads the files of a run itself, and not as recorded answers of its model."""
         return False
 
     @property
     def asks_model(self) -> bool:
-        """Whether it asks a model whose answers can be recorded."""
+        """Return whether it asks a model whose answers can be recorded."""
         return False
 
     @property
     def is_replayed(self) -> bool:
-        """Whether recorded answers can stand for its model: not where files are read for what they are."""
+        """Return whether recorded answers can stand for its model. They cannot where it reads the files itself."""
         return self.asks_model and not self.reads_files
 
     def whole(self) -> Iterator[GeneratorSpec]:

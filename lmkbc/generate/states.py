@@ -1,4 +1,4 @@
-"""What a local model has made of a question before it answers: a vector per query, for others to learn from.
+"""Hidden states of a local model behind a question: a vector per query, as features for other models.
 
 A linear probe on hidden states finds facts that a small model does not say (Alain and Bengio 2016).
 """
@@ -29,7 +29,7 @@ PORTION = 256
 
 @dataclass(frozen=True, kw_only=True)
 class States(ModelReference, Asks):
-    """What a table says of hidden states. depth: behind which share of the layers they are read, 1 being all."""
+    """Settings of hidden states. depth: share of the layers behind which they are read; 1 is all layers."""
 
     depth: float = 0.87
 

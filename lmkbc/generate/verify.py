@@ -42,7 +42,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """How facts are checked, as a recipe's plain data.
+    """Settings of fact verification, as a recipe's plain data.
 
     variants: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the

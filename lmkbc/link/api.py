@@ -21,7 +21,7 @@ NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
 class SearchHit(msgspec.Struct, frozen=True, gc=False):
-    """One hit of a wbsearchentities reply."""
+    """Hit of a wbsearchentities reply."""
 
     id: Qid
     label: Text = ""
@@ -30,7 +30,7 @@ class SearchHit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """What linking keeps of an entity; `id` follows redirects: that of the entity it was merged into."""
+    """Fields of an entity that linking keeps. `id` follows redirects: it is the id of the entity merged into."""
 
     id: Qid
     label: Text = ""
@@ -52,7 +52,7 @@ class Refusal(msgspec.Struct, gc=False):
 
 
 class ApiReply(msgspec.Struct):
-    """What every reply of the API may hold; subclasses add their own content."""
+    """Fields that every reply of the API may hold; subclasses add their own content."""
 
     error: Refusal | None = None
 
@@ -99,7 +99,7 @@ class _EntitiesReply(ApiReply):
 
 @dataclass(frozen=True, slots=True)
 class ApiCall(Generic[T]):
-    """One request to the API, and how to read its reply.
+    """Request to the API, and how to read its reply.
 
     decoder: of the reply's shape. read: turns the reply into values, or raises ShapeError.
     passes: codes of errors that are an answer, None, and no failure.

@@ -21,7 +21,7 @@ from lmkbc.types import Example
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What an index holds, and the lines of its dump that were skipped: (source, line, reason)."""
+    """Counts of an index, and the lines of its dump that were skipped: (source, line, reason)."""
 
     entities: int
     names: int

@@ -22,9 +22,9 @@ from lmkbc.link.names import key
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
-"""What ends the name of the file that an unfinished build leaves beside its index."""
+"""Suffix of the file that an unfinished build leaves beside its index."""
 SQLITE = b"SQLite format 3"
-"""How a file of SQLite begins."""
+"""First bytes of a SQLite file."""
 STAGING = """
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
     classes TEXT NOT NULL, popularity INTEGER NOT NULL);
@@ -52,7 +52,7 @@ INSERT OR IGNORE INTO thirds
 
 
 class IndexEntity(NamedTuple):
-    """One entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
+    """Entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
 
     id: str
     label: str
@@ -63,7 +63,7 @@ class IndexEntity(NamedTuple):
 
 
 class SourceProgress(NamedTuple):
-    """How far a source was read: bytes, lines, and whether to its end."""
+    """Progress in a source: bytes and lines that were read, and whether its end was reached."""
 
     offset: int = 0
     lines: int = 0

@@ -15,7 +15,7 @@ from lmkbc.types import Query
 
 
 class HitChoice(NamedTuple):
-    """What a language model is to decide: which of the hits is meant by a text that answers the query."""
+    """Choice for a language model: the hit that a text means, as an answer to the query."""
 
     query: Query
     text: str

@@ -32,7 +32,7 @@ class _Claims(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    """What is read of an entity."""
+    """Fields that are read of an entity."""
 
     id: str
     labels: dict[str, Term] | Empty = {}

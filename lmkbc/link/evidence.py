@@ -1,4 +1,4 @@
-"""What linking passes around: hits, the decision made from them, and where hits come from."""
+"""Types of linking: hits, the decision made from them, and the sources of hits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One decision: the id or None, the evidence behind it, how it was chosen, and the text that was searched for.
+    """Decision of the linker: the id or None, its evidence, the strategy of the choice, and the text searched for.
 
     evidence: given, literal, relation, type, known, index, fuzzy, search, re-search; "unlinked" when id is None and
     "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or the reason for no link.

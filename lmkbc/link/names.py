@@ -50,7 +50,7 @@ LONGEST_NAME = 250
 
 
 TYPO_WORD = 6
-"""One edit in a shorter word more often makes another name (Iran, Iraq) than a typing error."""
+"""Letters of the shortest word with typing errors: in shorter words an edit often makes another name (Iran, Iraq)."""
 
 
 def key(text: str) -> str:

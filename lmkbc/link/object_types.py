@@ -1,4 +1,4 @@
-"""What the linker knows about kinds of objects, from object_types.toml: classes, known cases, how to choose."""
+"""Knowledge about kinds of objects, from object_types.toml: classes, known cases, strategies of choice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """One kind of object. `known` maps a name, by its key, to its QID; `strategies`: see `disambiguation.STRATEGIES`.
+    """Kind of object. `known` maps a name, by its key, to its QID; `strategies`: see `disambiguation.STRATEGIES`.
 
     strict: a hit of another class is no link at all; otherwise it is the last resort.
     """

@@ -29,7 +29,7 @@ Evidence = Literal["train", "index", "fuzzy", "search", "variants"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linking:
-    """How names are linked, as a recipe's plain data.
+    """Settings of linking, as a recipe's plain data.
 
     strategies, keywords: relation, by any edition's name, -> what `Linker` takes in place of its object type's own.
     default: the strategies of relations that are not named. ask: the model that the strategy "model" asks, by name or

@@ -1,4 +1,4 @@
-"""What linking did, for people: counts per relation and strategy, one text explained, a predictions file linked."""
+"""Reports on linking: counts per relation and strategy, a text explained, a predictions file linked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmkbc.types import Candidate, CandidateSet, Query
 
 
 class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
-    """One line of a predictions file; texts to link stand in ObjectEntities, else in ObjectEntitiesID."""
+    """Line of a predictions file; texts to link stand in ObjectEntities, or, if that is absent, in ObjectEntitiesID."""
 
     SubjectEntity: str
     Relation: str
@@ -124,7 +124,7 @@ def _sets(rows: Iterable[PredictionRow]) -> Iterator[CandidateSet]:
 
 
 class Offer(NamedTuple):
-    """One entity that a source of evidence offers for a text; `fits`: is it of the object type, None if unknown."""
+    """Entity that a source of evidence offers for a text; `fits`: is it of the object type, None if unknown."""
 
     evidence: str
     hit: Hit

@@ -26,7 +26,7 @@ COLUMNS = {
 }
 """Column -> what its values match as text, and what a person should give."""
 MOST_BYTES = 32 << 20
-"""Of a table, which is held as a whole: a million names."""
+"""Bytes of a table at most, which is held as a whole: a million names."""
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 

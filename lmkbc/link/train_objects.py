@@ -18,11 +18,11 @@ from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
 BY_ROWS = "most rows"
-"""How a name's entity is chosen among those that train rows name so; the others of a name follow by their rows."""
+"""Strategy that picks the entity with the most train rows for a name; the name's other entities follow by rows."""
 
 
 class Mention(NamedTuple):
-    """One name of one entity in one row; `relation` is None for a row's subject, which is no object."""
+    """Name of an entity in a row; `relation` is None for a row's subject, which is no object."""
 
     id: str
     name: str

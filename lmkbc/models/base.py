@@ -1,4 +1,4 @@
-"""What every language model shares, whatever its back end: prompt, sampling, request, reply, and the protocol."""
+"""Types of every language model, for any back end: prompt, sampling, request, reply, and the protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat, or one stretch of a text."""
+    """Turn of a chat, or part of a text."""
 
     role: Role
     content: str
@@ -26,7 +26,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is asked. static: what queries with the same examples share; own: what depends on the query.
+    """Prompt of a model. static: the part that queries with the same examples share. own: the part of the query.
 
     Of a text, static and own are one message each, to be joined as they are.
     """
@@ -97,7 +97,7 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How answers are drawn. None leaves a parameter to the server.
+    """Settings of sampling. None leaves a parameter to the server.
 
     max_tokens: of one answer. samples: answers per query. seed: of the first draw, the next ones count up; None draws
     unseeded. stop: None for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by
@@ -121,26 +121,26 @@ class Sampling:
 
 
 WITHHELD = ("refusal", "content_filter")
-"""How a draw ends that the model or its keeper withheld: neither an answer nor a lost call."""
+"""Finish reasons of a draw that the model or its provider withheld: neither an answer nor a lost call."""
 
 
 LOOP = "loop"
-"""How a draw ends that was stopped since it only repeated itself."""
+"""Finish reason of a draw that was stopped since it only repeated itself."""
 
 
 CUT_OFF = ("length", LOOP)
-"""How a draw ends that was not at its end: what it had come to the end of counts, its last words do not."""
+"""Finish reasons of an incomplete draw: its complete parts count, its last words do not."""
 
 
 FAILED = frozenset(
     "error server_error network_error internal_error insufficient_system_resource abort aborted cancelled canceled "
     "failed timeout".split()
 )
-"""How a draw ends that its server could not bring to an end, whatever text it sends along."""
+"""Finish reasons of a draw that its server could not complete, whatever text it returns."""
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
-    """One draw, as it is stored. finish: "stop", one of CUT_OFF or WITHHELD, or the server's own word.
+    """Draw, as it is stored. finish: "stop", a member of CUT_OFF or WITHHELD, or the server's own word.
 
     The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
     first: the same of the tokens that could have come where its first word begins, where the request asked for them.
@@ -156,12 +156,12 @@ class Reply(msgspec.Struct, omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """Whether the server broke it off."""
+        """Return whether the server broke the draw off."""
         return self.finish.casefold() in FAILED
 
     @property
     def is_answer(self) -> bool:
-        """Whether something was said, or withheld. Blank text, a tool call or a thought alone is to be asked again."""
+        """Return whether the draw is an answer or was withheld, not blank text, a tool call or only reasoning."""
         if self.failed:
             return False
         return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))

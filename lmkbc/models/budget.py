@@ -1,4 +1,4 @@
-"""What a run may spend, and what those that ask have spent: reckoned with what servers report, as it comes in."""
+"""Limits on a run's cost and tokens, and the amounts spent, updated with each report of a server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def checked_prices(prices: Any, what: str) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class Budget:
-    """What a run may spend, and what one of those that ask has spent. Answers from the store cost nothing.
+    """Limits of a run, and the amounts that a single client has spent. Answers from the store cost nothing.
 
     max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
     tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum

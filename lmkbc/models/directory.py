@@ -16,14 +16,14 @@ from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.models.files import READ
 
 WORDS = 300_000
-"""Of a vocabulary; those of the largest families of models have 262,144."""
+"""Words of a vocabulary at most; the largest families of models have 262,144."""
 MERGES = 1_200_000
 """Strings of a list of merges, of which each has one or two."""
 LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
 """Bytes of files that may be larger than others."""
 WEIGHTS = ".safetensors"
 TRAINING = "training.json"
-"""What a training says of itself; its field `outputs` lists the files with their SHA-256."""
+"""Record of a training; its field `outputs` lists the files with their SHA-256."""
 
 
 class _Model(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from lmkbc.models.store_place import Place
 
 @dataclass(slots=True)
 class CallCounter:
-    """What would be asked, each call once. answer_tokens: at most, where answers are limited, else as one is guessed.
+    """Counts of a dry run's calls, each call once. answer_tokens: the limit of an answer, or a guess without a limit.
 
     estimated: requests whose tokens no tokenizer counted. stored: answers that the store has.
     """

@@ -1,4 +1,4 @@
-"""Whether a model fills masks or continues texts, told from its configuration before any weight is read."""
+"""Kind of a model, masked or causal, from its configuration and before any weight is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loading any model of transformers has in common: safe files only, a device that is here, one-sentence errors."""
+"""Shared steps of loading a model with transformers: safe files only, an existing device, errors of a sentence."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from lmkbc.models.hub import cached
 from lmkbc.models.packaged import generative
 
 SETTINGS = ("config.json", "adapter_config.json")
-"""One of them is in every directory that holds a model."""
+"""Files of settings; every directory of a model holds at least one of them."""
 
 
 def gguf_file(name: str, revision: str | None = None) -> Path | None:

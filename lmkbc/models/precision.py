@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 INSTRUCTIONS = "amx_bf16", "avx512_bf16"
-"""What multiplies bf16 on x86-64. With AVX-512 alone, libraries emulate it at a third of the speed of fp32."""
+"""CPU flags for bf16 products on x86-64. With AVX-512 alone, libraries emulate them at a third of the speed of fp32."""
 
 
 def multiplies_bf16(device: torch.device) -> bool:

@@ -1,4 +1,4 @@
-"""What a recipe says of a language model: which it is, and where and how it is asked."""
+"""Reference of a recipe to a language model: its name, its place, and its settings."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^\s:/?#@\[\]]+)(?P<password>:[^\s/?#@\[\]]*)?@)?"
     r"(?P<hosts>[^\s/?#@]*)(?P<name>/[^\s/?#@]*)?(?P<parameters>\?[^\s#@]*)?"
 )
-"""One reading only: what libpq takes beyond this, it may take for a host what the user meant to be in a password."""
+"""Pattern of a URL with a single reading: libpq accepts more, and may take a part of a password for a host."""
 _SECRET = re.compile(r"[?&](?:password|sslpassword)=", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""One protocol for benchmarks of what a model knows. A benchmark is a dataclass of its options, and shows its tables.
+"""Protocol of benchmarks of a model's knowledge. A benchmark is a dataclass of its options, and shows its tables.
 
 A field with a description is an option of the command; `run` does the rest, from Python too.
 """
@@ -24,7 +24,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a benchmark found: for machines, as tables, and as sentences below these."""
+    """Results of a benchmark: for machines, as tables, and as sentences below these."""
 
     values: Any
     sheets: Sequence[Sheet] = ()
@@ -33,7 +33,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """How a benchmark is run: how models are asked, who is told of what happens, and a bar of how far it is."""
+    """Means of a benchmark's run: servers of models, a function for notes, and a progress bar."""
 
     offline: bool = False
     servers: Servers = Servers()  # noqa: RUF009 -- frozen

@@ -27,12 +27,12 @@ RANDOM = "random"
 """The system's own recipe, its local models with random weights."""
 
 Made = Mapping[str, Sequence[Prediction]]
-"""What each control predicts."""
+"""Predictions of each control."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlRow:
-    """One relation, or all: official F1 of the system and of each control, and the system's on the hard queries.
+    """Scores on a relation or on all: official F1 of the system and of each control, and the system's on hard queries.
 
     controls: None for random weights where the system reads no local model. hard_f1: None where no query is hard.
     """
@@ -56,7 +56,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """How every system selects: tuned per relation and scored out of fold, or by its recipe's own rule."""
+    """Selection of every system: tuned per relation and scored out of fold, or by its recipe's own rule."""
 
     tuned: bool = True
     trials: int = TRIALS

@@ -1,4 +1,4 @@
-"""How far a score may lie from what more queries of the same kind would give: the bootstrap's 95 % interval."""
+"""Bootstrap interval of a score: 95 %, over more queries of the same kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the figures of a report show: scores beside floors, precision against recall, sizes, scores of candidates."""
+"""Figures of a report: scores beside floors, precision against recall, sizes, scores of candidates."""
 
 from __future__ import annotations
 

@@ -44,18 +44,18 @@ SOURCES = {
     "search": "the search",
     "re-search": "the search for {!r}",
 }
-"""How people read a link's evidence; {!r} is the text that was searched for."""
+"""Words for a link's evidence; {!r} is the text that was searched for."""
 
 
 class Entity(NamedTuple):
-    """What is known of an id."""
+    """Label and description of an id."""
 
     label: str = ""
     description: str = ""
 
 
 class Trace(NamedTuple):
-    """How a name came to its link, or to none. others: ids that were on offer too, each with its weight, best first."""
+    """Evidence of a name's link, or of its lack. others: other ids on offer, each with its weight, best first."""
 
     how: str
     others: tuple[tuple[str, str], ...] = ()
@@ -63,7 +63,7 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What links are retraced from, beside train. cached: whether kept answers of Wikidata count."""
+    """Sources to retrace links from, beside train. cached: whether stored answers of Wikidata count."""
 
     index: Path | None = None
     search_table: Path | None = None

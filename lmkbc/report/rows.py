@@ -66,7 +66,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One query. gold: each object's names, its id (or ""), and whether what was kept finds it."""
+    """Row of a query. gold: each object's names, its id (or ""), and whether a kept object finds it."""
 
     pair: Pair
     subject_id: str
@@ -82,7 +82,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """What a run's directory and files of replies hold of one query."""
+    """Records of a query in a run's directory and in files of replies."""
 
     candidates: tuple[CandidateRow, ...] = ()
     nothing: float | None = None

@@ -38,7 +38,7 @@ FLOOR = "prior"
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """What a report is made of.
+    """Input of a report.
 
     replies: completions files whose raw texts are shown. split: as people name it. subset: of it, what is shown.
     evidence: what links are retraced from.

@@ -25,7 +25,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """What the command line sets about model servers and the store of answers; it overrides recipes.
+    """Options of the command line for model servers and the store of answers; they override recipes.
 
     prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost. fresh: ask anew for what
     the store has.
@@ -52,7 +52,7 @@ class Servers:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the steps of a run work with: the edition, its data, and what the user gave on the command line.
+    """Context of a run's steps: the edition, its data, and the options of the command line.
 
     answers: the files, of those given, that stand for the model which a step would ask; None where it is asked.
     """
@@ -68,7 +68,7 @@ class Run:
     cache: Path | None = None
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
-    """Of all that ask servers: the limits hold for their sum."""
+    """Budgets of all clients of servers: the limits hold for their sum."""
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Loaded models, so that a second step with the same one does not load it again."""
     computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)

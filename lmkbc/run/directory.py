@@ -25,7 +25,7 @@ RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({s
 
 
 class _Manifest(msgspec.Struct):
-    """What is read again of a run's manifest."""
+    """Fields that are read from a run's manifest."""
 
     outputs: dict[str, str] = {}
     limit: int | None = None

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the files of its directory, written as its queries come through, and their manifest."""
+"""Files of a run's directory, written while its queries are answered, and their manifest."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class RunFiles:
 
 
 class RunCounts:
-    """How much came of a run. first_failed: the first query that has no answer.
+    """Counts of a run. first_failed: the first query that has no answer.
 
     withheld: empty answers that do not say that there is no object. unreadable: the failed queries, where all of them
     were answered, though not so that it can be read, and they are not to count as empty.

@@ -23,7 +23,7 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class InSample:
-    """That the rules of a run were tuned on the split that it answers, so that its scores look better than they are.
+    """Mark of a run whose rules were tuned on the same split, so that its scores look better than they are.
 
     f1: F1 out of fold of the whole split, None where it is not known of such a run. relations: likewise by relation.
     """
@@ -105,7 +105,7 @@ class SavedRun:
 
 
 class _Unread(msgspec.Struct):
-    """What is read of a query that has no answer."""
+    """Fields that are read of a query without an answer."""
 
     SubjectEntity: str
     Relation: str

@@ -1,1 +1,1 @@
-"""How an answer matches gold, and the averages that editions print."""
+"""Matching of answers with gold, and the averages that editions print."""

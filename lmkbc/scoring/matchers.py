@@ -15,11 +15,11 @@ from lmkbc.names import Memo, folded_key, plain_key
 from lmkbc.scoring.matching import most_pairs
 
 Counts = tuple[int, int, int]
-"""Of one query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
+"""Counts of a query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
 
 
 class Scorer(Protocol):
-    """How one edition compares the answers of one query with the gold."""
+    """Comparison of a query's answers with the gold, by the rules of an edition."""
 
     def key(self, text: str) -> str:
         """Return the form under which two answers are the same answer."""

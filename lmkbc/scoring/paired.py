@@ -1,4 +1,4 @@
-"""Whether two systems differ on the same queries: a bootstrap interval, an exact sign-flip test, Holm's correction.
+"""Paired tests of two systems: a bootstrap interval, an exact sign-flip test, Holm's correction.
 
 All take one number per subject: what it adds to the difference of two scores. A subject's rows go together, since
 what a model knows of a subject it knows in every relation.
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 RESAMPLES = 10_000
 LEVEL = 0.95
 CELLS = 1 << 18
-"""Of the lattice on which the distribution of flipped sums is computed."""
+"""Cells of the lattice on which the distribution of flipped sums is computed."""
 _REACH = 9.0
 """Standard deviations beyond which a sum of flipped signs lies with less than 1e-17 (Hoeffding 1963)."""
 _VANISHED = 1e-18

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 from lmkbc.scoring.matchers import Counts, Scorer
 
 WRONG = ("(no readable answer)",)
-"""What a failed query counts as: an answer that nothing matches, wrong even where there is nothing to find."""
+"""Answer of a failed query: nothing matches it, so that it is wrong even where gold is empty."""
 
 Pair = tuple[str, str]
 """(subject, relation): what every official scorer indexes rows by."""
@@ -48,7 +48,7 @@ def f1(hits: int, predicted: int, gold: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the official tables print for one relation, or over all of them."""
+    """Figures of the official tables for a relation, or over all of them."""
 
     p: float
     r: float

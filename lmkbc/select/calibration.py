@@ -20,17 +20,17 @@ import numpy as np
 from lmkbc.select.ranking import Floats, Ranking
 
 LOOKS = 6
-"""How many thresholds a curve is taken to have that say something of their own: one at each doubling of the facts."""
+"""Number of independent thresholds that a curve is taken to have: a threshold at each doubling of the facts."""
 SURE = NormalDist().inv_cdf(1 - 0.05 / LOOKS)
 """Standard normal quantile of one-sided 95 %, less so of each look (Bonferroni), since the best threshold is chosen."""
 EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
 SHARE_EDGE = 0.02
-"""The same for what is said about nothing: shares of few draws, where none at all is no certainty."""
+"""Distance from 0 and 1 for the evidence of no object: shares of few draws, where a share of 0 is not certain."""
 FAINT = 1e-3
 """Scores below this are not told apart where they are compared with the best."""
 SCALE = 4.0
-"""What a share is multiplied with, so that its weight is of the size of the others' and shrinks like them."""
+"""Factor of a share, which makes its weight as large as the others', so that it shrinks like them."""
 OF_SEVERAL = ("share", "lead", "agreed")
 """Evidence that tells something only where several models speak."""
 VERIFICATION = ("judged", "truth")

@@ -26,7 +26,7 @@ from lmkbc.types import Candidate, CandidateSet, Prediction
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How likely the candidates of one query are right.
+    """Probabilities that the candidates of a query are right.
 
     p: in [0, 1], in the order of `candidates`, which is the set's own. calibrated: whether these are probabilities that
     tuning fitted to known facts; else they are the pooled scores, which order candidates and promise nothing.

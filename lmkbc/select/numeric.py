@@ -159,7 +159,7 @@ class WeightedMedian(PointRule):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedScore(NumericRule):
-    """One to `max` numbers: as many as promise the highest F1, 2 hits / (k + 1), where one is true (MAVE 2026).
+    """Rule of k <= `max` numbers with the highest expected F1, 2 hits / (k + 1), for one true number (MAVE 2026).
 
     A number covers the votes within +-tolerance of it, and is right with the share of the weight that it covers. Each
     is the middle of what supports it best among the votes that no earlier one covers. Tolerance 0 takes the commonest.

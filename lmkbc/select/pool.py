@@ -33,7 +33,7 @@ REMEMBERED = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
-    """How sources are merged, as a recipe's plain data.
+    """Settings for merging sources, as a recipe's plain data.
 
     per: whether every draw counts alike or every model does, whatever its number of draws.
     of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them.
@@ -132,7 +132,7 @@ class Pool:
 
 
 class _Cast(NamedTuple):
-    """Of one query, by group: how many sources it has, what each counts, and its model."""
+    """Groups of a query's sources: how many sources each has, the share that each source counts, and its model."""
 
     sources: Sequence[int]
     shares: Sequence[float]

@@ -1,4 +1,4 @@
-"""What every selection rule shares: parameters with search ranges, and the way from scores to a prediction."""
+"""Base of every selection rule: parameters with search ranges, and the way from scores to a prediction."""
 
 from __future__ import annotations
 

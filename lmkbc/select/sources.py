@@ -1,4 +1,4 @@
-"""What each source of a pooled set says by itself, and the rules that tell sources apart.
+"""Evidence of each source of a pooled set by itself, and the rules that distinguish sources.
 
 A source is a model, or one wording, file or table of it.
 """

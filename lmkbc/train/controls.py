@@ -78,7 +78,7 @@ class NaiveBayesControl:
 
 
 class _Counts:
-    """One relation's c objects by name, the share of facts of each, and how often each word stands with each."""
+    """Objects of a relation by name (c), the share of facts of each, and the counts of each word with each object."""
 
     def __init__(self, facts: Sequence[tuple[str, str]]) -> None:
         self.objects = sorted({answer for _, answer in facts})

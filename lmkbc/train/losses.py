@@ -19,7 +19,7 @@ Loss = Callable[[Tensor, Golds], Tensor]
 
 
 RIVALS, STEEPNESS = 50, 5.0
-"""Of the ranking loss: how many of the best columns a right one is compared with, and sigma (Biswas et al. 2023)."""
+"""Settings of the ranking loss: the best columns to compare a right column with, and sigma (Biswas et al. 2023)."""
 
 
 def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int) -> float:

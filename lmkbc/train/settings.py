@@ -1,4 +1,4 @@
-"""How a training is set: one declaration, from which commands and Python take their options.
+"""Settings of training: a single declaration, from which commands and Python take their options.
 
 Loading this module loads no torch. A field with a description is an option of the commands that train.
 """
@@ -18,7 +18,7 @@ from lmkbc.train.directory import check_out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan:
-    """How long and how fast a model learns.
+    """Length and rates of a training.
 
     rate: peak learning rate. warm_up: share of all steps. decay: weight decay of matrices. rates: beginning of a
     parameter's name -> its own rate. patience: epochs without a better held-out loss before stopping (0: never stop
@@ -53,7 +53,7 @@ class TrainingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """What is trained, on which facts, and where the model goes.
+    """Model to train, its facts, and the model's directory.
 
     apart: share of the facts to stop early by. device: a CUDA device where there is one, if None.
     """
@@ -104,7 +104,7 @@ class Masking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lora:
-    """How an adapter is trained.
+    """Settings of an adapter's training.
 
     targets: names of the layers that get one; all linear layers if none is named. longest: tokens of prompt and answer;
     longer ones are left out. every: steps between checkpoints. facts: of a corpus, how many of each relation are learnt

@@ -47,7 +47,7 @@ PLAN = TrainingPlan(
 )
 FOLDS = 3
 SECOND_RATE = 0.6
-"""Of the first pass's rate: the head has learned what an answer is, and now learns which."""
+"""Share of the first pass's rate in the second: the head has learned what an answer is, and now learns which."""
 LEAST = 40
 """Facts that must name an object of another relation before it gets a row of its own."""
 

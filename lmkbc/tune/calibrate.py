@@ -29,12 +29,12 @@ from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
-"""How many names a calibration keeps the label prior of: more change little and make a thresholds file long."""
+"""Names whose label prior a calibration keeps: more change little and make a thresholds file long."""
 PRIOR = {"score": 0.5}
-"""What a weight shrinks to where no relation teaches more: model scores are over-confident, so half their log-odds."""
+"""Means of the weights where no relation teaches more: model scores are over-confident, so half their log-odds."""
 RIDGE, POOLED, FREE = 1.0, 3.0, 0.01
-"""How hard weights are shrunk, as the inverse variance of a Gaussian; harder where each model has its own, since what
-they say hangs together; a bias is all but free."""
+"""Strengths of shrinkage, as the inverse variance of a Gaussian: POOLED where each model has its own weights,
+which are correlated, and FREE for a bias."""
 
 Weights = Mapping[str, float]
 
@@ -67,7 +67,7 @@ def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -
 
 @dataclass(frozen=True, eq=False)
 class CalibrationData:
-    """What a calibration is fitted to: evidence of some queries' candidates, and which of them are right."""
+    """Training data of a calibration: evidence of some queries' candidates, and which of them are right."""
 
     columns: dict[str, Floats]
     right: Floats

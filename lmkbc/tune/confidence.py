@@ -1,4 +1,4 @@
-"""What confidences are worth on subjects that they were not fitted to, and what precision they may promise.
+"""Quality of confidences on subjects that they were not fitted to, and the precision that they may promise.
 
 Every confidence that is judged here is out of fold, and so is every threshold whose precision is told.
 """
@@ -138,7 +138,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class RelationConfidence:
-    """How sure one may be of a relation's candidates: what calibrates them, and what precision they promise.
+    """Confidence in a relation's candidates: their calibration, and the precision that it promises.
 
     recall: out of fold, at a precision of `PROMISED`, by the best threshold for these very queries.
     """
@@ -150,7 +150,7 @@ class RelationConfidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What was kept out of fold, of all relations together, by thresholds that promise `PROMISED` on other folds.
+    """Facts kept out of fold, of all relations together, by thresholds that promise `PROMISED` on other folds.
 
     precision is None where nothing is kept; interval: of it, 95 %, over subjects. broken: relations of which something
     was kept, but with less precision.
@@ -166,7 +166,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidences:
-    """What tuning learned of confidence. recall: mean over relations, with its 95 % interval over subjects.
+    """Confidences that tuning learned. recall: mean over relations, with its 95 % interval over subjects.
 
     raw, calibrated: reliability of the pooled scores, and of the confidences out of fold.
     """
@@ -240,7 +240,10 @@ def _thresholds(
 
 
 class _Held(NamedTuple):
-    """Of one relation's queries, (n,): facts kept, right ones, gold objects. draws: of its queries, (resamples, n)."""
+    """Counts per query of a relation, (n,): facts kept, right facts, gold objects.
+
+    draws: resamples of the queries, (resamples, n).
+    """
 
     facts: Ints
     right: Ints

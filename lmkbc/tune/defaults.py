@@ -1,4 +1,4 @@
-"""What published figures are made with: the defaults of the command, of the benchmarks and of every other caller."""
+"""Defaults of the command, of the benchmarks and of every other caller, which published figures use."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
 POINTS = 400
-"""Of a whole grid, at most; a parameter has as many as the number of parameters leaves to it, at least two."""
+"""Points of a whole grid at most. Each of n parameters has the n-th root of it, at least two."""
 UNFITTED = TopK(k=1)
-"""What answers where there is no training row at all: the best candidate."""
+"""Rule where there is no training row at all: the best candidate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What there is to tune for one relation: its queries' outcomes, and what its answers may be.
+    """Tuning task of a relation: its queries' outcomes, and the kind of its answers.
 
     prior: weights of the evidence over all relations, on the same training rows (`calibrate.general`).
     """

@@ -46,16 +46,16 @@ def fold_of(examples: Iterable[Example], folds: dict[str, int]) -> Ints:
 
 SEARCH = "search"
 WAYS: tuple[Combine, ...] = ("veto", "product")
-"""How verdicts may count; few, since each is one more chance to be best by luck."""
+"""Ways in which verdicts may count; few, since each is another chance to be best by luck."""
 MARGIN = 2.5
 """Standard errors by which a relation's own family must beat the shared one: 5 % over eight families (Bonferroni)."""
 RISK = 0.05
-"""The same for what Optuna found, but over the families and all its trials: each is a chance to be best by luck."""
+"""Level of the test for Optuna's rules, over the families and all its trials: each is a chance to be best by luck."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to choose: the rules allowed (None: all), Optuna trials per study, seed, and where studies live."""
+    """Settings of the choice: the rules allowed (None: all), Optuna trials per study, seed, and their storage."""
 
     rules: Sequence[str] | None = None
     trials: int = 0
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass
 class Compared:
-    """What inner cross-validation found for one relation: held-out F1 of each family on the training rows.
+    """Results of inner cross-validation for a relation: held-out F1 of each family on the training rows.
 
     tried: the same of all that Optuna tried.
     """

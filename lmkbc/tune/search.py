@@ -62,7 +62,7 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """What a trial proposes: a rule whose swept parameter is left open, and perhaps a gate before it."""
+    """Proposal of a trial: a rule whose swept parameter is left open, and perhaps a gate before it."""
 
     rule: SweptRule
     evidence: Evidence | None = None
@@ -99,7 +99,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Space:
-    """What there is to search for a relation: rules, and evidence for gates before them."""
+    """Search space of a relation: rules, and evidence for gates before them."""
 
     task: Task
     kinds: Sequence[str]

@@ -19,7 +19,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ThresholdSteps:
-    """How each query's F1 changes as a threshold falls: at `at[i]`, query `row[i]` gains `gain[i]`; `at` descends.
+    """Changes of F1 as a threshold falls: at `at[i]`, query `row[i]` gains `gain[i]`; `at` descends.
 
     start: F1 of each query above all scores, (n,).
     """

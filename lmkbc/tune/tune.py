@@ -50,7 +50,7 @@ class TunedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What tuning chose and what it is worth. failed: queries that no model answered; all F1 count them as wrong.
+    """Rules that tuning chose, and their scores. failed: queries that no model answered; all F1 count them as wrong.
 
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
     confidences: what calibrates candidates, whatever the rule, and what that is worth.

@@ -23,7 +23,7 @@ class Recall:
         self._relations, self._model = relations, model
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
-        """One passage per query, without a title; none where the model says nothing, None where it was not heard."""
+        """Return a passage without a title per query; () where the model writes nothing, None where its call failed."""
         replies = self._model.paragraphs([self._prompt(query) for query in queries])
         return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
 

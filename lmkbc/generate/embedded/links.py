@@ -1,4 +1,4 @@
-"""What train's own facts say about a subject and a candidate: who stands in a row with whom.
+"""Evidence from train's own facts about a subject and a candidate: the entities that share a row with them.
 
 Every train row links its subject and its objects. Rows of all relations count, because a river's countries tend to
 be neighbours, and a spouse plays in the same band.

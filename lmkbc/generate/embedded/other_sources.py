@@ -1,4 +1,4 @@
-"""What other generators make of a relation's closed set: signals of the embedded default beside its own."""
+"""Scores of other generators for a relation's closed set: signals of the embedded default beside its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scores = dict[str, float]
 
 
 class OtherSources:
-    """What generators, by name, say of queries; each query is asked once.
+    """Scores of generators, by name, for queries; each query is asked once.
 
     failed: queries that some of them failed to answer, and that are therefore not known.
     """

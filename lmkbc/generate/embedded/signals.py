@@ -47,7 +47,7 @@ class Texts:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a signal may learn from: n train rows, what is right for them (n, c + 1), and the candidates' texts."""
+    """Training data of a signal: n train rows, their right candidates (n, c + 1), and the candidates' texts."""
 
     train: Texts
     hits: Floats

@@ -1,4 +1,4 @@
-"""One relation's train rows, and what the trees see of a query and a candidate of it."""
+"""Train rows of a relation, and the trees' features of a query and a candidate."""
 
 from __future__ import annotations
 

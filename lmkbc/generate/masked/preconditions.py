@@ -27,7 +27,7 @@ Named = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was learned of one subject: its clozes, () for the usual ones, and the probability of no object."""
+    """Results about a subject: its clozes, () for the usual clozes, and the probability of no object."""
 
     clozes: tuple[str, ...] = ()
     vetoed: float = 0.0

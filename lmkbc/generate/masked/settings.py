@@ -19,7 +19,7 @@ WHOLE, ANY = "all", "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSettings:
-    """How clozes are asked and what becomes of their answers, per relation: the settings of a masked generator.
+    """Settings of a masked generator, per relation: its clozes, and the use of their answers.
 
     Tables have relations as keys, in any spelling, and "*" for all that they do not name.
 

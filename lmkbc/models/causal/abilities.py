@@ -1,4 +1,4 @@
-"""How prompts that begin alike can be read by a causal model: packed in one row, a row each, or each as a whole."""
+"""Ways to read prompts with a shared beginning in a causal model: packed in a row, a row each, or each as a whole."""
 
 from __future__ import annotations
 

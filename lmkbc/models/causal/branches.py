@@ -41,7 +41,7 @@ class Branches(Protocol):
 
 
 class Packed:
-    """All prefixes and branches in one row of the cache, kept apart by the attention mask.
+    """Prefixes and branches in a single row of the cache, kept apart by the attention mask.
 
     Prompts may be added at any time, those of one prefix one after another. A column's owner is a number: a prefix's,
     a prompt's or an answer's.

@@ -30,7 +30,7 @@ ANSWER = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How answers are decoded.
+    """Settings of decoding.
 
     max_tokens: tokens of an answer at most. temperature: 0 takes the likeliest token. top_p, top_k: only the likeliest
     tokens with that much probability in all, only so many of them (0: all). draws: answers per prompt, first: the
@@ -54,7 +54,7 @@ class Decoding:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What the store tells answers apart by. Not `lists`: what came behind a list was never part of the answer."""
+        """Return the settings that identify stored answers. `lists` is left out: text behind a list never counts."""
         return {name: value for name, value in asdict(self).items() if name != "lists"}
 
     @classmethod
@@ -78,7 +78,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One draw: its text up to the stop string, and whether it came to an end by itself.
+    """Draw: its text up to the stop string, and whether it came to an end by itself.
 
     text: None where the model was not asked, since the prompt leaves no room in its window. logprobs: what each token
     adds to the text, and its log-probability, where asked for. looped: whether it was stopped since it only repeated
@@ -109,7 +109,7 @@ Read = Callable[[list[int]], Completion]
 
 
 class _Row:
-    """One draw while it grows."""
+    """Draw while it grows."""
 
     def __init__(self, asked: Asked, draw: int, how: Decoding) -> None:
         digest = hashlib.sha256(repr((how.seed, draw, asked.prompt)).encode()).digest()

@@ -26,7 +26,7 @@ ENDS = {
     "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
     "so that they are shown fewer examples, or give them less to read",
 }
-"""How a draw may end that is no whole answer, and what a person is told of it."""
+"""Reasons for an incomplete answer, each with its message for the user."""
 
 
 class _Draw(NamedTuple):

@@ -12,7 +12,7 @@ Encode = Callable[[Sequence[str]], list[Tokens]]
 
 
 class Option(NamedTuple):
-    """What a prompt may go on with: the tokens of both, and how many of them are the prompt's alone."""
+    """Continuation of a prompt: the tokens of both, and the number of tokens of the prompt alone."""
 
     whole: Tokens
     first: int

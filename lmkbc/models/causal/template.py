@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.causal import rendering
 
 TAG = "CONTINUE_FINAL_MESSAGE_TAG "
-"""What marks the end of a turn that is to go on; the text is cut there."""
+"""Mark of the end of a turn that is to go on; the text is cut there."""
 ANOTHER = "use form = 'completion', or name another model"
 
 

@@ -1,4 +1,4 @@
-"""What stands in a local model's place in a dry run: its tokenizer alone."""
+"""Stand-in for a local model in a dry run: its tokenizer alone."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ COLUMNS = 768
 """Tokens that are read at one time: more save little, and what they see of each other grows with the square."""
 
 CPU_COLUMNS = 160
-"""The same on a CPU, which is as fast with few: progress is seen earlier, and passes side by side end together."""
+"""Tokens at a time on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
 
 
 class PromptScores(NamedTuple):

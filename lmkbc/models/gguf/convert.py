@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("lmkbc")
 VERSION = 1
-"""Of what is made of a file: another one makes another directory."""
+"""Version of the conversion: another version makes another directory."""
 RECORD = "unpacked.json"
 """The file that lists the others with their SHA-256."""
 SHARD = 1 << 30
@@ -55,7 +55,7 @@ def unpacked(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What is to be written: tables by file name, the tokenizer, and every tensor with its place."""
+    """Files to write: tables by file name, the tokenizer, and every tensor with its place."""
 
     tables: Mapping[str, Mapping[str, Any]]
     tokenizer: PreTrainedTokenizerFast

@@ -23,14 +23,14 @@ from lmkbc.errors import InputError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_BYTES = 64 << 20
-"""Of a header: a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
+"""Bytes of a header at most: a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
 MOST_STRINGS = 800_000
 """In all arrays together: Python keeps 60 bytes and more of each, and a tokenizer that is made of them 300 more."""
 MOST_KEYS = MOST_TENSORS = 1 << 16
 MOST_AXES = 4
 ALIGNMENT = 32
 ELSEWHERE = "serve it with llama.cpp and name the server with --base-url, or name a directory of safetensors"
-"""What else can be done with a file that is sound and yet not read here."""
+"""Advice on a file that is sound but cannot be read here."""
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?"))) | {10: "<u8", 11: "<i8", 12: "<f8"}
@@ -52,7 +52,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of its model. Arrays of numbers are NumPy arrays, those of strings are lists."""
+    """Description of a model in its file. Arrays of numbers are NumPy arrays, arrays of strings are lists."""
 
     path: Path
     metadata: Mapping[str, Any]

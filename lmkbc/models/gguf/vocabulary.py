@@ -37,7 +37,7 @@ SPLITS = {
     "qwen2": _QWEN2,
     "deepseek-r1-qwen": _QWEN2,
 }
-"""What a file's `tokenizer.ggml.pre` means: GPT-2's own split, or it with digits set apart, or a pattern."""
+"""Pattern of each `tokenizer.ggml.pre`: GPT-2's own split, the same with single digits, or another pattern."""
 
 
 def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:

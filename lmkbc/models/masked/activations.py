@@ -1,4 +1,4 @@
-"""What frozen layers make of prompts, computed once, and layers that work at the mask alone.
+"""Activations of frozen layers for prompts, computed once, and layers that work at the mask alone.
 
 Training the layers above costs a fiftieth of training all of them at every position.
 """
@@ -50,7 +50,7 @@ def bert_layer(
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """What the frozen layers make of n prompts: their tokens' vectors end to end, in fp16, and where each begins.
+    """Activations of the frozen layers for n prompts: their tokens' vectors end to end, in fp16, and each start.
 
     masks: position of the mask within each prompt.
     """

@@ -18,7 +18,7 @@ Layout = tuple[int, ...]
 SUBJECT, MASK, SOFT = -1, -2, -3
 """Places in a layout; any other number is a token id."""
 WORDS, LETTERS = 16, 80
-"""What is kept of a subject's name, so that the longest still leaves room for the cloze."""
+"""Words and letters of a subject's name that are kept, so that there is always room for the cloze."""
 
 
 def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:

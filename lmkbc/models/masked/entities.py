@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FILE = "entities.json"
 MOST_BYTES = 24 << 20
-"""Of that file; the objects of all of KAMEL take a fifth of it."""
+"""Bytes of that file at most; the objects of all of KAMEL take a fifth of it."""
 NOTHING = "none"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PIECE, BYTES, SPACE = "##", "Ġ", "▁"
-"""What WordPiece puts before a continuation, byte-level BPE before a word, and SentencePiece before a word."""
+"""Marks of WordPiece before a continuation, of byte-level BPE before a word, and of SentencePiece before a word."""
 
 _RESERVED = re.compile(r"[\[<].*[\]>]")
 

@@ -36,7 +36,7 @@ BASE_URL = "OPENAI_BASE_URL"
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of a server so far. reached: whether it ever answered; name: what its answers call the model."""
+    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers."""
 
     reached: bool = False
     name: str = ""

@@ -58,7 +58,7 @@ class _Line(_Named):
 
 
 class _Request(NamedTuple):
-    """One line of a job: the call, where it goes, how it is written, and about how many tokens it will use."""
+    """Line of a job: the call, its path, its bytes, and a guess of its tokens."""
 
     call: Call
     path: str

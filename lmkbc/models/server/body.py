@@ -1,4 +1,4 @@
-"""What servers answer with: read leniently in what may be left out, strictly in what makes an answer."""
+"""Bodies of servers' answers: optional fields are read leniently, the fields of an answer strictly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_fi
 
 
 LEAST = -1e30
-"""What is below is no log-probability: JSON has no infinity, and llama.cpp writes the least number in its place."""
+"""Least log-probability. llama.cpp writes the least number in place of infinity, which JSON does not have."""
 
 _HALF = re.compile(
     rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -40,7 +40,7 @@ Optional = TypeVar("Optional")
 
 @dataclass(frozen=True, slots=True)
 class TokenReport:
-    """What a server tells of the tokens of a text, and of the one that it went on with.
+    """Report of a server on the tokens of a text and on the next token.
 
     tokens: each with its log-probability, None for the first of a text that the server was given. chosen: the first
     token's number; likeliest: number -> log-probability of those that could have come in its place, and its own.

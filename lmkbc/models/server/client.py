@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 
 MOST_BYTES = 16 * 2**20
-"""Of one response, unpacked: a hundred times the longest answer with the log-probabilities of its tokens."""
+"""Bytes of a response at most, unpacked: a hundred times the longest answer with its tokens' log-probabilities."""
 
 SOON = 10.0
 """Seconds in which a server tells of itself, or is taken to tell nothing."""

@@ -1,4 +1,4 @@
-"""How a server tells the log-probability of a text that it is given: two ways, and which of them a server knows.
+"""Log-probabilities of given texts from a server: two ways, and the choice between them.
 
 vLLM and older completion servers echo a prompt with the log-probabilities of its tokens. llama.cpp tells those of the
 next token alone, but of as many as are asked for, and of a token that it is made to write the one that it had before:
@@ -31,7 +31,7 @@ MOST_ALTERNATIVES = 100_000
 """Those that it is asked for where a token cannot be asked for alone: nearly all, in ten MB and half a second."""
 
 BIAS = 100
-"""What is added to a token's score so that it is written: the most that the API's definition allows."""
+"""Bias on a token's score that forces the token: the most that the API's definition allows."""
 
 SURE = 1.01
 """More than all tokens of a place have together, as far as a server reckons."""
@@ -40,7 +40,7 @@ GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
 class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
-    """What is kept of a prompt: each option's log-probability, None where it is unknown, and its length in tokens.
+    """Scores of a prompt: each option's log-probability, None where it is unknown, and its length in tokens.
 
     The tokens are those of all requests that it took, as the server counts them.
     """
@@ -52,7 +52,7 @@ class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
 
 
 class Way(Protocol):
-    """One way of asking. CallError for a prompt that the server reports nothing about."""
+    """Way of asking. CallError for a prompt that the server reports nothing about."""
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Ask what is the same for many prompts."""
@@ -240,7 +240,7 @@ async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
 
 
 class _Row:
-    """What is found out about a prompt, step by step; what the server has no room for is left open."""
+    """Results about a prompt, step by step; options that exceed the server's context stay open."""
 
     def __init__(self) -> None:
         self._logs: list[float | None] = []

@@ -1,4 +1,4 @@
-"""How a server may be asked: how much at a time, how much a minute, and how often again."""
+"""Limits on requests to a server: how many at a time, how many per minute, and how many retries."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
 """Fields that not every server takes, and without which an answer is still an answer."""
 
 LENGTH = ("max_tokens", "max_completion_tokens")
-"""What limits an answer, as servers have it and as the API's newer models do."""
+"""Fields that limit an answer, of servers in general and of the API's newer models."""
 
 MOST_DRAWS = 128
 """Draws that one request asks for: the most that the API's own definition allows."""

@@ -1,4 +1,4 @@
-"""What a server tells of itself: which models it serves, and its context, the tokens that it reads at a time.
+"""Metadata of a server: the models that it serves, and its context, which is the tokens that it reads at a time.
 
 Where any model is taken, answers are kept under the name that the server gives. llama.cpp tells its context at
 /v1/models (older ones at /props), vLLM and its kin `max_model_len`, some gateways `context_length`; others tell by

@@ -33,7 +33,7 @@ _MEMBER = re.compile(r"(?:^|/)(P\d+)/(train|dev|test)\.jsonl$")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One gold object: its label (None for literals of the test split) and its alternative spellings."""
+    """Gold object: its label (None for literals of the test split) and its alternative spellings."""
 
     label: str | None
     alternatives: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class KamelFact:
-    """One query of KAMEL with its gold objects."""
+    """Query of KAMEL with its gold objects."""
 
     property: str
     subject: str

@@ -21,7 +21,7 @@ from lmkbc.probe.kamel.score import END, SEPARATOR
 Drawing = Literal["random", "fixed"]
 PromptForm = Literal["completion", "chat"]
 TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
-"""What a chat model is told first; a text needs no such words."""
+"""Instruction for chat models; a text needs no such words."""
 
 SUBJECT = "{subject}"
 _LINE = re.compile(r"\s*(P\d+)\s*[,\t](.*)")

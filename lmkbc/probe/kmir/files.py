@@ -38,7 +38,7 @@ class TypedTriple(msgspec.Struct, frozen=True, gc=False):
 
 
 class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One question with its accepted answers. fact: number of the triple asked about, from 0, in the order given.
+    """Question with its accepted answers. fact: number of the triple asked about, from 0, in the order given.
 
     options: what may be chosen, where a choice is asked; exactly one of them is right. premises: numbers of the
     triples that the question tells beside its own.

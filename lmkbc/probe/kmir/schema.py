@@ -22,7 +22,7 @@ Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relatio
 
 @dataclass(frozen=True, slots=True)
 class RelationSchema:
-    """One relation r. Templates use {subject} and {object} once each and make whole sentences.
+    """Schema of a relation r. Templates use {subject} and {object} once each and make whole sentences.
 
     aspect: what subjects with the same object share, as in "continent"; None where that makes no category.
     symmetric: (x r y) gives (y r x); asymmetric: never both. transitive: (x r y), (y r z) give (x r z). inverse: the

@@ -15,7 +15,7 @@ from lmkbc.probe.lama.dataset import GUESSES, NAMES, Rank, RelationFacts
 
 
 class MaskedRanks:
-    """One masked model over a vocabulary of whole words, each of which it knows as one token: `ids`, where given."""
+    """Masked model over a vocabulary of whole words, each a single token of the model. ids: these tokens."""
 
     def __init__(self, backbone: Backbone, vocabulary: Sequence[str], ids: Mapping[str, int] | None = None) -> None:
         ids = known_words(backbone) if ids is None else ids

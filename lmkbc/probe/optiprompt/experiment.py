@@ -41,7 +41,7 @@ class _Done(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run. soft, finetune: how the two are trained. seed: of random weights and of random vectors.
+    """Settings of an experiment. soft, finetune: plans of the two trainings. seed: of random weights and vectors.
 
     InputError for a model or a method that does not exist; "soft-7" is one of seven vectors.
     """
@@ -63,7 +63,7 @@ class Experiment:
 
 
 class ExperimentRunner:
-    """One model and its controls, answering with the words that the relations name."""
+    """Runner of a model and its controls, which answer with the words that the relations name."""
 
     def __init__(self, backbone: Backbone, relations: Sequence[RelationFacts], how: Experiment) -> None:
         self._backbone, words = backbone, Words(backbone.tokenizer)
