@@ -1,4 +1,4 @@
-"""One draw from a model, and the key under which its answer is kept."""
+"""Draw from a model, and the key under which its answer is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One draw from a model: everything that changes its answer, so no timeouts, keys or concurrency.
+    """Draw from a model, with everything that changes its answer; so no timeouts, keys or concurrency.
 
     prompt: the messages or the text. sampling: JSON values. draw: tells draws of the same prompt and seed apart.
     """
