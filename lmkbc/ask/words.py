@@ -12,15 +12,15 @@ from typing import Any, Literal
 from lmkbc.errors import InputError
 
 SUBJECT = "{subject_entity}"
-"""How the challenge's editions write the subject's place."""
+"""Slot of the subject in the challenge's own templates."""
 
 Settings = dict[str, Any]
-"""Of one relation's frame."""
+"""Settings of a relation's frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordFile:
-    """One file of words. sha256: of its bytes. relation: which it is about, where it is about one.
+    """File of published words. sha256: digest of its bytes. relation: its relation, if it is about a single relation.
 
     format: "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt"
     (a whole prompt, examples and all, with the subject's place in its last paragraph).

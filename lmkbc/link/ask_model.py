@@ -15,7 +15,7 @@ _NAMED = re.compile(r"Q?\d+")
 
 
 def question(about: HitChoice, relation: Relation) -> str:
-    """The prompt for one choice: the question, its answer, and the numbered entities that the answer may mean.
+    """Return the prompt for a choice: the question, its answer, and the numbered entities that the answer may mean.
 
     Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
     """
@@ -39,7 +39,7 @@ class AskModel:
         self._model, self._relations = model, relations
 
     def __call__(self, questions: Sequence[HitChoice]) -> list[int | None]:
-        """The position of the hit that is meant, for each question; the same question is asked once."""
+        """Return the position of the right hit for each question, None for none; the same question is asked once."""
         prompts = [question(item, self._relations[item.query.relation]) for item in questions]
         distinct = list(dict.fromkeys(prompts))
         replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
@@ -47,7 +47,7 @@ class AskModel:
 
 
 def _place(reply: str, hits: Sequence[Hit]) -> int | None:
-    """The position of the hit that a reply names first, by its number or its identifier."""
+    """Return the position of the hit that a reply names first, by its number or its identifier; None for no hit."""
     places = {hit.id: at for at, hit in reversed([*enumerate(hits)])}
     for named in _NAMED.findall(reply.rpartition("</think>")[2]):
         if named in places:

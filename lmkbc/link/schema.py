@@ -17,7 +17,7 @@ Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 """A label, an alias or a description: Wikidata's hold 250 characters, a mirror's may hold more, but no book."""
 Empty = Annotated[list[None], msgspec.Meta(max_length=0)]
-"""How PHP writes a map that holds nothing."""
+"""Empty map, as PHP writes it."""
 
 
 class ShapeError(ValueError):
@@ -37,7 +37,7 @@ class EntityId(msgspec.Struct, gc=False):
 
 
 class DataValue(msgspec.Struct, gc=False):
-    """What stands in a snak that has a value."""
+    """Value of a snak."""
 
     value: EntityId
 

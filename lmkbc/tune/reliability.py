@@ -17,7 +17,7 @@ INTERVAL = (0.025, 0.975)
 
 
 class Bin(NamedTuple):
-    """One bar of a reliability diagram: how many candidates, their mean confidence, and the share that is right."""
+    """Bar of a reliability diagram: the number of candidates, their mean confidence, and the share that is right."""
 
     candidates: int
     confidence: float
@@ -26,7 +26,7 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
-    """How far confidences are from shares, over all candidates of all relations; 0 is best.
+    """Distances between confidences and shares that are right, over all candidates of all relations; 0 is best.
 
     ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, each
     weighed by its candidates (Naeini et al. 2015). ace: the same over ten bins of equally many candidates, those of one

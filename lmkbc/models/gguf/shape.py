@@ -21,7 +21,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.gguf.header import ELSEWHERE, Header, Tensor
 
 MOST = 1 << 24
-"""Of any size that a model has."""
+"""Largest value of any size of a model."""
 ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}
 PAIRED = {"llama": {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}}
 """Architecture -> tensors whose rows llama.cpp keeps in the order of rotary pairs, and how many heads they have."""

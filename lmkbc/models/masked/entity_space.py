@@ -17,7 +17,7 @@ from lmkbc.models.masked.vocabulary import Words
 
 Floats = npt.NDArray[np.float64]
 ENTITY = "ENTITY/"
-"""What stands before an entity's title, in which underscores are spaces, in Wikipedia2Vec's text format."""
+"""Prefix of an entity's title in Wikipedia2Vec's text format, where underscores replace spaces."""
 
 
 def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:

@@ -15,7 +15,7 @@ LIMIT = 20_000_000
 
 
 class Triple(NamedTuple):
-    """One fact: two entities by name, and the relation between them."""
+    """Fact: two entities by name, and the relation between them."""
 
     subject: str
     relation: str
@@ -24,7 +24,7 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a triple follows: by which axiom, from which one or two triples."""
+    """Derivation of a triple: its axiom, and the one or two triples that it follows from."""
 
     axiom: Axiom
     premises: tuple[Triple, ...]
