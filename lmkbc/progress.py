@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -19,6 +20,10 @@ What is counted may stand in brackets at the end of a step's name; what follows 
 """
 PERIOD = 10.0
 """Seconds from one plain line to the next."""
+EXPECTED = 10
+"""What a step was expected to take counts as much as one part in so many of what it took."""
+USUAL = 1.0
+"""Seconds at the usual pace that a run is taken to have behind it, so that its first moments decide nothing."""
 _NAMED = re.compile(r"(?P<key>(?P<name>.*?)(?:, loss.*?)?)(?: \((?P<unit>[^()]*)\))?", re.DOTALL)
 
 
@@ -120,13 +125,19 @@ class Overall:
         self._latest = now
 
     def left(self) -> float:
-        """Return the seconds that the run will still take, from what its steps took so far."""
+        """Return the seconds that the run will still take, from what its steps took so far.
+
+        A step's own pace is mixed with the one expected of it, which counts as a tenth of the step: its first part
+        loads a model. The next steps are expected to be slower than usual by the square root of what the steps before
+        were: another kind of step uses the processor in another way.
+        """
         usual = sum(part.done * part.seconds for part in self._parts.values())
         spent = sum(part.spent for part in self._parts.values() if part.done)
-        slower = spent / usual if usual and spent else 1.0
+        slower = math.sqrt((spent + USUAL) / (usual + USUAL))
         left = 0.0
         for part in self._parts.values():
-            each = part.spent / part.done if part.done and part.spent > 1 else part.seconds * slower
+            expected = part.total / EXPECTED
+            each = (part.spent + expected * part.seconds * slower) / (part.done + expected) if part.total else 0.0
             left += (part.total - part.done) * each
         return max(left - (self._clock() - self._latest), 0.0)
 

@@ -178,7 +178,7 @@ def predict(
     with writing_alone(directory), closing(RunFiles(run.edition, as_empty=failed_as_empty)) as files:
         run_directory.check(directory, subset)
         if page and has_gold(split):
-            progress(ExpectedStep("figures", 1.5, last=True), 0, 6)  # of the page
+            progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
             files.add(block, decide(selector, block.sets))
