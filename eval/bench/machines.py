@@ -43,13 +43,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     first: dict[Any, Any] | None = None
     for name in given.processors:
         with TemporaryDirectory() as folder:
-            out, told = Path(folder) / "run", Path(folder) / "told"
+            out = Path(folder) / "run"
             words = ["predict", "--edition", given.edition, "--split", given.split, "--out", str(out)]
             words += ["--system", given.system] if given.system else []
             environment = {**os.environ, **PROCESSORS[name], "XDG_CACHE_HOME": str(Path(folder) / "cache")}
             start, before = time.monotonic(), _used()
-            with told.open("wb") as stream:
-                subprocess.run([sys.executable, "-m", "lmkbc", *words], env=environment, stderr=stream, check=True)
+            command = [sys.executable, "-m", "lmkbc", *words]
+            with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+                lines = [(time.monotonic() - start, line) for line in process.stderr or ()]
+            if process.returncode:
+                sys.exit("".join(line for _, line in lines))
             seconds, used = time.monotonic() - start, _used() - before
             memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
             content = (out / "predictions.jsonl").read_bytes()
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 flush=True,
             )
             if given.progress:
-                _print_progress(told.read_text(encoding="utf-8"), seconds)
+                _print_progress(lines, seconds)
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -83,12 +86,12 @@ def _f1(out: Path) -> str:
     return rows[0][5] if rows else "-"
 
 
-def _print_progress(told: str, seconds: float) -> None:
+def _print_progress(lines: Sequence[tuple[float, str]], seconds: float) -> None:
     """Print each estimate of the time left, which a run logs every ten seconds, beside the time that was left."""
-    lines = [match for line in told.splitlines() if (match := ESTIMATE.match(line))]
-    for number, match in enumerate(lines, start=1):
-        said, left = float(match[2]) * SECONDS[match[3]], seconds - 10 * number
-        print(f"    {match[1]:>3} %: {said:5.0f} s left were told, {left:5.0f} s were left")
+    for at, line in lines:
+        if match := ESTIMATE.match(line):
+            estimate = float(match[2]) * SECONDS[match[3]]
+            print(f"    {match[1]:>3} % after {at:4.0f} s: estimate {estimate:5.0f} s, were {seconds - at:5.0f} s")
 
 
 if __name__ == "__main__":
