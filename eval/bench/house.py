@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,18 @@ from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.select.registry import RULES
 
 PACKAGE = Path(__file__).resolve().parents[2] / "lmkbc"
+LOADED = """
+import sys
+from lmkbc.cli import build
+build()(sys.argv[1:], standalone_mode=False)
+print(sum(name.partition(".")[0] == "lmkbc" for name in sys.modules))
+"""
+RUNS = (
+    "--edition mini --split val --system prior",
+    "--edition mini --split val",
+    "--edition 2023 --split val --system llmke23 --model SmolLM2-135M-Instruct --limit 1 --dry-run",
+)
+"""Options of `predict` whose modules are counted: a system without a model, the default, a model of this machine."""
 
 
 def module_of(frame: FrameType | None) -> str | None:
@@ -129,6 +142,23 @@ def parameter_lists() -> dict[str, int]:
     }
 
 
+def statements(text: str) -> int:
+    """Return the number of statements of a module; docstrings are none."""
+    nodes = list(ast.walk(ast.parse(text)))
+    docstrings = (node for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    return sum(isinstance(node, ast.stmt) for node in nodes) - sum(
+        isinstance(node.value.value, str) for node in docstrings
+    )
+
+
+def loaded(options: str) -> int:
+    """Return how many modules of the engine `predict` has loaded when it ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["predict", *options.split(), "--out", str(Path(folder) / "run")]
+        done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--system", default="prior", help="the system whose way is traced")
@@ -137,6 +167,11 @@ def main() -> None:
     graph = imports()
     validators = sorted(path.name for path, text in texts.items() if "msgspec.convert" in text)
     print(f"lines of the engine: {sum(len(text.splitlines()) for text in texts.values()):,} in {len(graph)} modules")
+    for folder in (PACKAGE, PACKAGE.parent / "tests"):
+        count = sum(statements(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py"))
+        print(f"statements in {folder.name}/: {count:,}")
+    for options in RUNS:
+        print(f"modules of the engine that `predict {options}` loads: {loaded(options)}")
     print(f"modules that check tables by type: {len(validators)} ({', '.join(validators)})")
     lists = parameter_lists()
     print(f"parameter lists per component: at most {max(lists.values())} in {len(lists)} components")
