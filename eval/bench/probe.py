@@ -104,22 +104,23 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
     from lmkbc.models.answers import Store
     from lmkbc.models.causal.checkpoint import load
-    from lmkbc.models.causal.decode import Decoding
+    from lmkbc.models.causal.language_model import LocalModel
     from lmkbc.models.causal.model import CausalModel
+    from lmkbc.probe.answers import texts
+    from lmkbc.probe.benchmark import Means
     from lmkbc.probe.kamel import dataset as kamel
-    from lmkbc.probe.kamel.benchmark import MAX_TOKENS, KamelBenchmark, ask
+    from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
     from lmkbc.probe.kamel.prompts import answered, questions
     from lmkbc.probe.kamel.score import END, score
-    from lmkbc.probe.local import Local
 
     properties, queries, split = given.properties, given.queries, given.split
     found = kamel.read(archive, splits=("train", split))
-    names, wording, how = found.properties, questions(), Decoding(max_tokens=MAX_TOKENS, stops=(END,))
+    names, wording, how = found.properties, questions(), sampling("completion")
     whole = KamelBenchmark(source=archive, model="", fixed=given.drawing == "fixed", split=split)
     every = list(whole.questions(found, wording, names))
     solved = replace(whole, limit=10).questions(found, wording, names, split="train")
-    texts = [f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in solved]
-    model = CausalModel(*(load(given.model, offline=True) if given.model else taught(texts)))
+    lessons = [f"{prompt.text} {answered(fact)}{END}\n" for fact, prompt in solved]
+    model = CausalModel(*(load(given.model, offline=True) if given.model else taught(lessons)))
     lengths = [len(tokens) for tokens in model.encode([prompt.text for _, prompt in every[::50]])]
     size = sum(weight.numel() for weight in model.model.parameters()) / 1e6
     print(
@@ -127,11 +128,11 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
         f"{sum(lengths) / len(lengths):.0f} tokens"
     )
     chosen = names[:: len(names) // properties][:properties]
-    sample = list(replace(whole, limit=queries).questions(found, wording, chosen))
-    local, start, total = Local(model, "tiny", how), time.process_time(), len(sample)
-    together = ask(local, sample)
+    sample = [prompt for _, prompt in replace(whole, limit=queries).questions(found, wording, chosen)]
+    local, start, total = LocalModel(model, "tiny"), time.process_time(), len(sample)
+    together = texts(local, sample, how, Means())
     between = time.process_time()
-    single = [answer for pair in sample for answer in ask(local, [pair])]
+    single = [answer for prompt in sample for answer in texts(local, [prompt], how, Means())]
     seconds = between - start, time.process_time() - between
     same = sum(one == other for one, other in zip(together, single, strict=True))
     print(f"{total} queries of {len(chosen)} properties, 5 {given.drawing} shots: {same} answers alike")
@@ -144,9 +145,10 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        answers = ask(Local(model, "tiny", how, Store(Path(folder) / "store.sqlite")), every)
+        kept = LocalModel(model, "tiny", store=Store(Path(folder) / "store.sqlite"))
+        answers = texts(kept, [prompt for _, prompt in every], how, Means())
         spent = time.perf_counter() - start
-    table = score([(fact, text or "") for fact, text in answers])
+    table = score([(fact, text.strip()) for (fact, _), text in zip(every, answers, strict=True)])
     print(
         f"{len(answers)} queries of {len(names)} properties, {split}: {spent:.0f} s, {len(answers) / spent:.0f} a "
         f"second; F1 {table.overall.f1:.4f}"

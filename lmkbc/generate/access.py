@@ -18,7 +18,7 @@ from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store_place import Database
 from lmkbc.notes import Notes
-from lmkbc.run.base import Run
+from lmkbc.run.base import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class StepModel(ModelReference):
         super().__post_init__()
         check_extra(self.extra)
 
-    def open(self, run: Run, notes: Notes) -> LanguageModel:
+    def open(self, run: ModelRun, notes: Notes) -> LanguageModel:
         """Return the model."""
         return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
-    def is_given(self, run: Run) -> bool:
+    def is_given(self, run: ModelRun) -> bool:
         """Return whether it can be asked."""
         return is_given(self, run)
 
@@ -51,7 +51,7 @@ def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
     return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
 
 
-def runs_here(model: ModelReference, run: Run) -> bool:
+def runs_here(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model is asked on this machine: where no server is named, or the recipe says so."""
     if model.backend != "auto" or run.servers.base_url or model.base_url:
         return model.backend == "local"
@@ -60,27 +60,27 @@ def runs_here(model: ModelReference, run: Run) -> bool:
     )
 
 
-def is_given(model: ModelReference, run: Run) -> bool:
+def is_given(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model can be asked: a server is named, or the model, or it lies on this machine."""
     if runs_here(model, run):
         return bool(run.model or (model.model and is_available(model.model)))
     return bool(run.servers.base_url or model.base_url or os.environ.get(BASE_URL))
 
 
-def served(model: ModelReference, run: Run) -> str | None:
+def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the model that the server says it serves, where any is taken; None where that is not asked."""
     wanted = (model.any_model or run.servers.any_model) and not runs_here(model, run)
     return server_of(model, run, run.store()).name if wanted else None
 
 
-def source(model: ModelReference, run: Run) -> str:
+def source(model: ModelReference, run: ModelRun) -> str:
     """Return the place of a model of this machine; --model comes before the table's."""
     if place := run.model or model.model:
         return place
     raise InputError("no model is named: give one with --model, of the hub, a directory or a GGUF file")
 
 
-def server_of(model: ModelReference, run: Run, store: Store) -> Server:
+def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
     """Return the server that a run asks; what the command line gives (--model, --base-url, ...) comes first."""
     from lmkbc.models.server.served import as_served  # which loads the server's library
 
@@ -99,7 +99,7 @@ def server_of(model: ModelReference, run: Run, store: Store) -> Server:
 
 def open_model(
     model: ModelReference,
-    run: Run,
+    run: ModelRun,
     notes: Notes,
     *,
     completion: bool | None = None,
@@ -141,7 +141,7 @@ def open_model(
     return opened
 
 
-def local_model(model: ModelReference, run: Run, notes: Notes, *, completion: bool | None = None) -> LocalModel:
+def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None) -> LocalModel:
     """Return a model of this machine. All steps of a run that ask one model share it."""
     from lmkbc.models.causal.checkpoint import identity, load  # which load torch
     from lmkbc.models.causal.language_model import LocalModel

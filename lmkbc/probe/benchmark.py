@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lmkbc.progress import Report, silent
-from lmkbc.run.base import Servers
+from lmkbc.run.base import ModelRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,10 @@ class Findings:
     remarks: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+@dataclass(frozen=True, kw_only=True)
+class Means(ModelRun):
     """Means of a benchmark's run: servers of models, a function for notes, and a progress bar."""
 
-    offline: bool = False
-    servers: Servers = Servers()  # noqa: RUF009 -- frozen
     note: Callable[[str], object] = str
     progress: Callable[[], AbstractContextManager[Report]] = lambda: nullcontext(silent)
 

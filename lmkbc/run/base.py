@@ -51,21 +51,11 @@ class Servers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """Context of a run's steps: the edition, its data, and the options of the command line.
+class ModelRun:
+    """What all steps that ask language models share: the options of the command line, and what was opened so far."""
 
-    answers: the files, of those given, that stand for the model which a step would ask; None where it is asked.
-    """
-
-    workspace: Workspace
-    edition: Edition
     model: str | None = None
-    files: tuple[Path, ...] = ()
-    answers: tuple[Path, ...] | None = None
-    search_table: Path | None = None
-    index: Path | None = None
     offline: bool = False
-    cache: Path | None = None
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
     """Budgets of all clients of servers: the limits hold for their sum."""
@@ -80,14 +70,43 @@ class Run:
     renewed: set[str] = field(default_factory=set, repr=False, compare=False)
     """Keys of answers that were asked for anew."""
 
+    dry: CallCounter | None = None
+    """Counts what would be asked, where nothing is."""
+
+    def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
+        """Return the model of a key, loaded when it is first asked for."""
+        if key not in self.models:
+            self.models[key] = load()
+        model: Loaded = self.models[key]
+        return model
+
+    def store(self) -> Store:
+        """Return where models' answers are kept: as the command line says, else by default."""
+        place = place_for(self.servers.store, offline=self.offline and self.dry is None)
+        if self.dry is not None:
+            return DryStore(place, self.dry, fresh=self.servers.fresh)
+        return FreshStore(place, self.renewed) if self.servers.fresh else Store(place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(ModelRun):
+    """Context of a run's steps: the edition, its data, and the options of the command line.
+
+    answers: the files, of those given, that stand for the model which a step would ask; None where it is asked.
+    """
+
+    workspace: Workspace
+    edition: Edition
+    files: tuple[Path, ...] = ()
+    answers: tuple[Path, ...] | None = None
+    search_table: Path | None = None
+    index: Path | None = None
+    cache: Path | None = None
     spellings: Mapping[str, str] | None = None
     """Spelling -> name, where a recipe has its own in place of the relations'."""
 
     report: Report = field(default=silent, repr=False, compare=False)
     """Told by generators that work long before their first answer."""
-
-    dry: CallCounter | None = None
-    """Counts what would be asked, where nothing is."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
@@ -104,17 +123,3 @@ class Run:
     def train(self) -> list[Example]:
         """Return the train split."""
         return self.workspace.examples(self.edition, "train")
-
-    def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
-        """Return the model of a key, loaded when it is first asked for."""
-        if key not in self.models:
-            self.models[key] = load()
-        model: Loaded = self.models[key]
-        return model
-
-    def store(self) -> Store:
-        """Return where models' answers are kept: as the command line says, else by default."""
-        place = place_for(self.servers.store, offline=self.offline and self.dry is None)
-        if self.dry is not None:
-            return DryStore(place, self.dry, fresh=self.servers.fresh)
-        return FreshStore(place, self.renewed) if self.servers.fresh else Store(place)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -17,21 +17,15 @@ from msgspec import Meta
 from lmkbc.errors import InputError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
+from lmkbc.models.base import Prompt, Sampling
+from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.prompts import Drawing, PromptForm, check_wording, prompts, questions
-from lmkbc.progress import Report, silent
 from lmkbc.settings import listed
 
-if TYPE_CHECKING:
-    from lmkbc.models.base import Prompt
-    from lmkbc.probe.local import Local
-    from lmkbc.probe.served import Served
-
 FORMS = ("chat", "completion")
-MAX_TOKENS = 100
-"""The paper decodes the likeliest token, until `%` or for so many tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +79,8 @@ class KamelBenchmark:
         check_wording(names, wording)
         form: PromptForm = "completion" if means.servers.base_url is None or self.form == "completion" else "chat"
         asked = [*self.questions(data, wording, names, form=form)]
-        model = opened(self.model, form, means)
-        with means.progress() as report:
-            answers = ask(model, asked, report)
-        for remark in getattr(model, "remarks", ()):
-            means.note(remark)
-        if unasked := sum(text is None for _, text in answers):
-            longer = counted(unasked, "prompt is", "prompts are")
-            means.note(f"{longer} longer than the model's window: counted as wrong")
-        replies = [(fact, text or "") for fact, text in answers]
+        answers = texts(opened(self.model, means), [prompt for _, prompt in asked], sampling(form), means)
+        replies = [(fact, text.strip()) for (fact, _), text in zip(asked, answers, strict=True)]
         drawn = f"{self.shots} {'fixed' if self.fixed else 'random'} shots" if self.shots else "no shots"
         many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
         means.note(f"{self.model}, {drawn}: {many}, {self.split}")
@@ -136,31 +123,12 @@ class KamelBenchmark:
         return Findings(values, (overall(whole), by_answers(whole), by_property(ways)))
 
 
-def opened(model: str, form: PromptForm, means: Means) -> Local | Served:
-    """Open the model that answers: a local one, or the server's."""
-    from lmkbc.models.answers import open_store
-    from lmkbc.models.base import Sampling
-    from lmkbc.models.causal.decode import Decoding
-    from lmkbc.probe.models import local, served
+def sampling(form: PromptForm) -> Sampling:
+    """Return what the paper does: decode the likeliest token, until `%` or for a hundred tokens.
 
-    store = open_store(means.servers.store, offline=means.offline)
-    if means.servers.base_url is None:
-        return local(model, store, Decoding(max_tokens=MAX_TOKENS, stops=(score.END,)), offline=means.offline)
-    stop = (score.END,) if form == "completion" else None  # a chat model ends its answers by itself
-    sampling = Sampling(temperature=0.0, max_tokens=MAX_TOKENS, stop=stop)
-    return served(model, store, sampling, means.servers, offline=means.offline)
-
-
-def ask(
-    model: Local | Served, asked: Iterable[tuple[KamelFact, Prompt]], report: Report = silent
-) -> list[tuple[KamelFact, str | None]]:
-    """Return each fact with its completion, stripped at both ends, in the order given; None if it cannot be asked."""
-    pairs = list(asked)
-    texts: list[str | None] = [None] * len(pairs)
-    for done, (place, text) in enumerate(model.answers([prompt for _, prompt in pairs]), start=1):
-        texts[place] = None if text is None else text.strip()
-        report("queries", done, len(pairs))
-    return [(fact, text) for (fact, _), text in zip(pairs, texts, strict=True)]
+    A chat model ends its answers by itself.
+    """
+    return Sampling(temperature=0.0, max_tokens=100, stop=(score.END,) if form == "completion" else None)
 
 
 def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:

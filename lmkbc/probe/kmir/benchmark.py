@@ -14,9 +14,11 @@ from msgspec import Meta
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
 from lmkbc.files.writable import check_directory, check_file
+from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
+from lmkbc.probe.kmir.causal import chosen, prompts, sampling
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -137,25 +139,20 @@ class KmirRun:
             return guesses(backbone, every, report)
 
     def _causal(self, every: Sequence[Question], known: Sequence[Question], means: Means) -> list[str]:
-        from lmkbc.models.answers import open_store
-        from lmkbc.probe.kmir.causal import chosen, decoding, guesses, prompts
-        from lmkbc.probe.models import local
-
         if self.dev or self.tuned:
             raise InputError(
                 f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev "
                 "and --tuned, or train an adapter with 'lmkbc train lora'"
             )
         shots = self.shots if self.train else 0
-        store = open_store(means.servers.store, offline=means.offline)
-        model = local(self.model, store, decoding(shots), offline=means.offline)
+        model = opened(self.model, means)
         if not shots:
             means.note("without examples (--train, --shots) the model is not told how answers look: expect little")
         requests = list(prompts(every, known, shots, self.seed))
         replies = chosen(model, every, requests) if self.choose else {}
         free = [place for place in range(len(every)) if place not in replies]
-        with means.progress() as report:
-            replies.update(zip(free, guesses(model, [requests[place] for place in free], report), strict=True))
+        answers = texts(model, [requests[place] for place in free], sampling(shots), means, "questions")
+        replies |= {place: text.strip().rstrip(".") for place, text in zip(free, answers, strict=True)}
         return [replies[place] for place in range(len(every))]
 
 

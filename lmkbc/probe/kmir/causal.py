@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from lmkbc.errors import InputError, counted
-from lmkbc.models.base import Message, Prompt
-from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.probe.kmir.files import MASK
-from lmkbc.probe.local import Local
-from lmkbc.progress import Report, silent
+from lmkbc.errors import InputError
+from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
+from lmkbc.probe.kmir.files import MASK, Question
 
-if TYPE_CHECKING:
-    from lmkbc.probe.kmir.files import Question
-
-_LOG = logging.getLogger(__name__)
 BLANK = "___"
 ASKS = f"Here {BLANK} stands for"
 CLOSING = " .!?\"'"
 
 
-def decoding(shots: int) -> Decoding:
-    """Greedy, to the end of the line, or where a small model asks itself what else the blank may stand for.
+def sampling(shots: int) -> Sampling:
+    """Return greedy sampling to the end of a line, or where a small model asks itself what else the blank stands for.
 
     Without examples a model does not know that one answer is all, so a full stop ends it.
     """
-    return Decoding(max_tokens=24, stops=("\n", f" {ASKS}" if shots else ". "))
+    return Sampling(temperature=0.0, max_tokens=24, stop=("\n", f" {ASKS}" if shots else ". "))
 
 
 def lead(question: Question) -> str:
@@ -52,7 +42,7 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
 
     InputError where train has too few of a type.
     """
-    pools = defaultdict[str, list["Question"]](list)
+    pools = defaultdict[str, list[Question]](list)
     for example in train:
         pools[example.type].append(example)
     drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
@@ -73,26 +63,12 @@ def options(question: Question) -> list[str]:
     return ["true", "false"] if question.type == "checking" else list(question.options)
 
 
-def chosen(model: Local, questions: Sequence[Question], requests: Sequence[Prompt]) -> dict[int, str]:
+def chosen(model: LanguageModel, questions: Sequence[Question], requests: Sequence[Prompt]) -> dict[int, str]:
     """By place, the likeliest option of each question that has some; none where its prompt exceeds the window."""
     places = [place for place, question in enumerate(questions) if options(question)]
     choices = [options(questions[place]) for place in places]
-    scorer = LocalModel(model.model, model.name, model.revision, store=model.store)
-    scored = scorer.option_scores([requests[place] for place in places], choices)
+    scored = model.option_scores([requests[place] for place in places], choices)
     return {
-        place: max(zip(row, names, strict=True))[1] if max(row) > -math.inf else ""
+        place: max(zip(row, names, strict=True))[1] if row and max(row) > -math.inf else ""
         for place, names, row in zip(places, choices, scored, strict=True)
     }
-
-
-def guesses(model: Local, requests: Sequence[Prompt], report: Report = silent) -> list[str]:
-    """Return the model's answers without the full stop; "" where a prompt exceeds its window, which is logged."""
-    completions, unasked = [""] * len(requests), 0
-    for done, (place, text) in enumerate(model.answers(requests), start=1):
-        completions[place] = (text or "").strip().rstrip(".")
-        unasked += text is None
-        report("questions", done, len(requests))
-    if unasked:
-        many = counted(unasked, "question is", "questions are")
-        _LOG.info("%s longer than the model's window: counted as wrong", many)
-    return completions

@@ -7,17 +7,23 @@ import json
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
+from lmkbc.models.base import Prompt
+from lmkbc.models.budget import Usage
 from lmkbc.models.causal.decode import Completion, Decoding
+from lmkbc.models.causal.language_model import LocalModel
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.probe.answers import texts as texts_of
+from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.benchmark import KamelBenchmark, ask
+from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
 from lmkbc.probe.kamel.dataset import Answer, KamelFact
 from lmkbc.probe.kamel.prompts import Drawing, prompts, questions
-from lmkbc.probe.local import Local
 
 DRAWINGS: tuple[Drawing, ...] = ("random", "fixed")
 TRAIN = [KamelFact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
@@ -142,9 +148,16 @@ class Echo:
     """Answers with the subject; stops dead after some answers."""
 
     def __init__(self, lives: int) -> None:
-        self.lives = lives
+        self.lives, self.usage = lives, Usage()
+
+    def text(self, prompt: Prompt) -> str:
+        return prompt.text
+
+    def fits(self, text: str, answer: int) -> bool:
+        return bool(text) and answer < 1000
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        assert (how.max_tokens, how.temperature, how.stops) == (100, 0.0, ("%",))
         for place in reversed(range(len(prompts))):
             if self.lives == 0:
                 raise KeyboardInterrupt
@@ -156,14 +169,15 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     data = kamel.read(tree(tmp_path))
     store = Store(tmp_path / "store.sqlite")
 
-    def asked(model: Echo) -> list[tuple[KamelFact, str | None]]:
+    def asked(model: Echo) -> list[str]:
         pairs = KamelBenchmark(source=tmp_path, model="", shots=2).questions(data, questions(), ["P36"], split="train")
-        return ask(Local(model, "echo", Decoding(max_tokens=100), store), pairs)
+        local = LocalModel(cast(CausalModel, model), "echo", store=store)
+        return texts_of(local, [prompt for _, prompt in pairs], sampling("completion"), Means())
 
     with pytest.raises(KeyboardInterrupt):
         asked(Echo(12))
     rest = Echo(18)
     answers = asked(rest)
     assert rest.lives == 0
-    assert [text for _, text in answers] == [f"{i}?" for i in range(30)]
+    assert [text.strip() for text in answers] == [f"{i}?" for i in range(30)]
     store.close()
