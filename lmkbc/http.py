@@ -10,6 +10,7 @@ import math
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -122,26 +123,28 @@ def _broken(reason: str) -> CallError:
     return CallError(reason, transient=True)
 
 
-class Pace:
-    """When a server may be asked, and how patiently it is asked again; one object for all requests to it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often a server may be asked, and how patiently it is asked again.
 
-    Requests and tokens are spread evenly over the minutes. attempts: of one request, the first included. total_wait:
-    seconds that its retries may take in all, a wait that the server asks for included. first_wait: seconds before the
-    first retry, doubled before each next one.
+    attempts: of one request, the first included. total_wait: seconds that its retries may take in all, a wait that the
+    server asks for included. first_wait: seconds before the first retry, doubled before each next one.
     """
 
-    def __init__(
-        self,
-        *,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        attempts: int = 6,
-        total_wait: float = 300.0,
-        first_wait: float = 1.0,
-    ) -> None:
-        self._request = 60 / requests_per_minute if requests_per_minute else 0.0
-        self._token = 60 / tokens_per_minute if tokens_per_minute else 0.0
-        self._attempts, self._total_wait, self._first_wait = attempts, total_wait, first_wait
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    attempts: int = 6
+    total_wait: float = 300.0
+    first_wait: float = 1.0
+
+
+class Pace:
+    """When requests to a server may start; one object for all of them, spread evenly over the minutes."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._request = 60 / patience.requests_per_minute if patience.requests_per_minute else 0.0
+        self._token = 60 / patience.tokens_per_minute if patience.tokens_per_minute else 0.0
         self._next_request = self._next_token = self._held = 0.0
 
     async def enter(self, tokens: int = 0) -> None:
@@ -168,22 +171,23 @@ class Pace:
         """
         import tenacity
 
-        growing = tenacity.wait_exponential(multiplier=self._first_wait, max=LONGEST_PAUSE)
-        jitter = tenacity.wait_random(0, self._first_wait / 2)
+        growing = tenacity.wait_exponential(multiplier=self._patience.first_wait, max=LONGEST_PAUSE)
+        jitter = tenacity.wait_random(0, self._patience.first_wait / 2)
 
         def wait(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
             asked = error.wait if isinstance(error, CallError) else None
             if asked is None:
                 return growing(state) + jitter(state)
-            if asked <= self._total_wait:
+            if asked <= self._patience.total_wait:
                 self.hold(asked)
             return asked + jitter(state)
 
         attempts = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(lambda error: isinstance(error, CallError) and error.transient),
             wait=wait,
-            stop=tenacity.stop_after_attempt(self._attempts) | tenacity.stop_before_delay(self._total_wait),
+            stop=tenacity.stop_after_attempt(self._patience.attempts)
+            | tenacity.stop_before_delay(self._patience.total_wait),
             reraise=True,
         )
 

@@ -50,6 +50,10 @@ class Notes:
             self.remarks.append(sentence)
             log.warning(sentence)
 
+    def used(self, **counts: int) -> None:
+        """Add to the usage."""
+        self.usage |= {name: self.usage.get(name, 0) + count for name, count in counts.items()}
+
     def asked(self, *models: str) -> None:
         """Note whose answers a step takes, each model once."""
         self.models += [model for model in models if model not in self.models]

@@ -11,14 +11,24 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
 from importlib.metadata import version
 from typing import TypeVar
 
 import httpx2
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.http import HEADERS, CallError, Pace, TooLargeError, is_web_address, pooled, read_body, retry_after, trusted
+from lmkbc.http import (
+    HEADERS,
+    CallError,
+    Pace,
+    Patience,
+    TooLargeError,
+    is_web_address,
+    pooled,
+    read_body,
+    retry_after,
+    trusted,
+)
 from lmkbc.link.api import ApiCall, Refusal
 from lmkbc.link.schema import ShapeError, decode
 
@@ -58,8 +68,8 @@ class Client:
             raise InputError(f"API URL {api_url!r} is no web address: give one like {API_URL}")
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact), **HEADERS}
-        self._pace = partial(
-            Pace, requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
+        self._patience = Patience(
+            requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
         )
 
     def answers(self, calls: Sequence[ApiCall[T]]) -> Iterator[tuple[int, T | None]]:
@@ -70,7 +80,7 @@ class Client:
         when nothing answers.
         """
         http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted())
-        pace, failed = self._pace(), list[str]()
+        pace, failed = Pace(self._patience), list[str]()
 
         async def ask(position: int) -> tuple[int, T | None] | None:
             call = calls[position]

@@ -20,7 +20,7 @@ from lmkbc.generate.access import server_of
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
+from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.run.base import Run, Servers
 from lmkbc.types import State
 
@@ -143,7 +143,7 @@ def test_reports_beyond_all_estimates(seed: int) -> None:
     async def work(paid: Paid) -> None:
         for _ in range(100):
             try:
-                await paid.answer(body, ask, tokens_of)
+                await paid.answer(body, ask)
             except OverBudgetError:
                 return
 

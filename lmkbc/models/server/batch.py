@@ -21,8 +21,8 @@ from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError, read_body
 from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
-from lmkbc.models.server.client import MOST_BYTES, OtherModelError, Request, Result
-from lmkbc.models.server.limits import Limits, estimate
+from lmkbc.models.server.client import MOST_BYTES, OtherModelError
+from lmkbc.models.server.limits import estimate
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
@@ -75,7 +75,7 @@ class _Job(NamedTuple):
     calls: Mapping[str, Call]
 
 
-async def run(session: Session, store: Store, calls: Iterable[Call], limits: Limits) -> None:
+async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     """Ask, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
     missing = {call.key: call for call in calls if session.stored(call) is None}
     jobs: list[_Job] = []
@@ -85,9 +85,9 @@ async def run(session: Session, store: Store, calls: Iterable[Call], limits: Lim
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
                 break
-            jobs.append(await _sent(session, store, requests, guess, limits))
+            jobs.append(await _sent(session, store, requests, guess))
         for job in jobs:
-            session.budget.settle(*job.guess, await _answered(session, store, job, limits))
+            session.budget.settle(*job.guess, await _answered(session, store, job))
     except CallError as error:
         raise LmkbcError(f"the batch failed ({error}): run again to go on, or use executor 'calls'") from None
     why = next((f": {reason}" for reason, _ in session.failures.most_common(1)), "")
@@ -111,14 +111,12 @@ def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
         yield portion
 
 
-async def _sent(
-    session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int], limits: Limits
-) -> _Job:
+async def _sent(session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _Job:
     """Return the job of some requests: the one that a killed run noted, else a new one."""
     note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
     if identifier is None:
-        identifier = await session.client.through(partial(_send, requests), limits.total_wait)
+        identifier = await session.client.through(partial(_send, requests), session.limits.total_wait)
         store.set_note(note, identifier)
     return _Job(identifier, note, guess, {request.call.key: request.call for request in requests})
 
@@ -133,9 +131,9 @@ async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
         raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
 
 
-async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -> tuple[int, int]:
+async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int]:
     """Wait for a job's end, and commit what it answered. Returns the tokens."""
-    ended = await _ended(session, job.id, limits)
+    ended = await _ended(session, job.id)
     if ended is None:
         store.set_note(job.note, None)
         raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
@@ -146,7 +144,7 @@ async def _answered(session: Session, store: Store, job: _Job, limits: Limits) -
     used = (0, 0)
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
         most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
-        content = await _patiently(session, partial(_content, file, most), limits)
+        content = await session.client.patiently(partial(_content, file, most))
         answered = _commit(session, job.calls, content)
         used = used[0] + answered[0], used[1] + answered[1]
     store.set_note(job.note, None)
@@ -158,7 +156,7 @@ async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
         return await read_body(response.http_response, most)
 
 
-async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | None:
+async def _ended(session: Session, identifier: str) -> Batch | None:
     """Wait for a job's end, and return it; None if the server does not know it."""
 
     async def look(sdk: openai.AsyncOpenAI) -> Batch | None:
@@ -169,20 +167,11 @@ async def _ended(session: Session, identifier: str, limits: Limits) -> Batch | N
 
     clock = asyncio.get_running_loop()
     start = clock.time()
-    while (job := await _patiently(session, look, limits)) is not None and job.status not in ENDED:
+    while (job := await session.client.patiently(look)) is not None and job.status not in ENDED:
         if clock.time() - start > LONGEST:
             raise LmkbcError(f"the batch job {identifier!r} is {job.status} after a day: run again to go on waiting")
-        await asyncio.sleep(limits.poll)
+        await asyncio.sleep(session.limits.poll)
     return job
-
-
-async def _patiently(session: Session, request: Request[Result], limits: Limits) -> Result:
-    """Return what a request brings, made again after failures that pass."""
-
-    async def attempt() -> Result:
-        return await session.client.through(request)
-
-    return await limits.pace().retrying(attempt)
 
 
 def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:

@@ -54,7 +54,7 @@ class TokenReport:
     completion_tokens: int
 
 
-def decode_tokens(raw: bytes) -> tuple[str, TokenReport]:
+def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
     """Decode the model's name and the tokens of a response's body. ValueError for a body that holds no choice."""
     answer = _answer(raw)
     if not answer.choices or answer.choices[0].text is None:
@@ -63,7 +63,7 @@ def decode_tokens(raw: bytes) -> tuple[str, TokenReport]:
     logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
     first = next(iter(logprobs.content or ()), None)
     others = [first, *(first.top_logprobs or ())] if first else []
-    return answer.model or "", TokenReport(
+    report = TokenReport(
         text=answer.choices[0].text,
         tokens=logprobs.spelt(),
         chosen=first.id if first else None,
@@ -71,6 +71,7 @@ def decode_tokens(raw: bytes) -> tuple[str, TokenReport]:
         prompt_tokens=max(usage.prompt_tokens or 0, 0),
         completion_tokens=1 if usage.completion_tokens is None else max(usage.completion_tokens, 0),
     )
+    return answer.model or "", [report]
 
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:

@@ -17,7 +17,7 @@ import msgspec
 import openai
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import HEADERS, CallError, read_body, retry_after, trusted
+from lmkbc.http import HEADERS, CallError, Pace, read_body, retry_after, trusted
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
 from lmkbc.models.server.address import KEYS, Server
@@ -30,6 +30,7 @@ LANE = 8
 
 Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
+Decode = Callable[[bytes], tuple[str, list[Result]]]
 
 MOST_BYTES = 16 * 2**20
 """Bytes of a response at most, unpacked: a hundred times the longest answer with its tokens' log-probabilities."""
@@ -89,8 +90,7 @@ class ChatClient:
     """Sends single requests; use it on one event loop, and close it there."""
 
     def __init__(self, server: Server, limits: Limits) -> None:
-        self.server = server
-        self._timeout = limits.timeout
+        self.server, self._limits = server, limits
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
         self._lanes = [
             openai.AsyncOpenAI(
@@ -102,7 +102,7 @@ class ChatClient:
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
         self._turn = itertools.cycle(self._lanes)
-        self._recognised = False
+        self._has_answered = False
 
     async def close(self) -> None:
         """Close all connections."""
@@ -111,36 +111,34 @@ class ChatClient:
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
         """Return the draws of one request. CallError for none, ServerError if all further requests are in vain."""
-        return self.read(await self._sent(body))
-
-    async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
-        """Return the tokens of one request. CallError and ServerError as of `ask`."""
-        served, report = self._decoded(await self._sent(body), decode_tokens)
-        self._recognise(served)
-        return report
-
-    async def _sent(self, body: Mapping[str, Any]) -> bytes:
         path = "/chat/completions" if "messages" in body else "/completions"
-        content = msgspec.json.encode(body)
-        response = await self.through(
-            lambda sdk: sdk.post(path, cast_to=httpx2.Response, content=content, options=JSON)
-        )
-        return response.content
+        return self.read(await self._sent(path, body))
+
+    async def token_reports(self, body: Mapping[str, Any]) -> list[TokenReport]:
+        """Return the tokens of one request, as one report. CallError and ServerError as of `ask`."""
+        return self._decoded(await self._sent("/completions", body), decode_tokens)[1]
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return what the server answers at a path beside its API; None for nothing of that kind, or not soon."""
-        root = f"{self.server.base_url}/" if not path.startswith("../") else urljoin(f"{self.server.base_url}/", "..")
-        url, content = root + path.removeprefix("../"), msgspec.json.encode(body) if body else b""
+        url = urljoin(f"{self.server.base_url}/", path)
+        try:
+            return msgspec.json.decode(await self._sent(url, body, min(SOON, self._limits.timeout)), type=kind)
+        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    async def _sent(self, path: str, body: Mapping[str, Any] | None, within: float | None = None) -> bytes:
+        """Return the body of a response to a request, which is a GET where it has none. Errors as of `through`."""
 
         def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
             if body is None:
-                return sdk.get(url, cast_to=httpx2.Response)
-            return sdk.post(url, cast_to=httpx2.Response, content=content, options=JSON)
+                return sdk.get(path, cast_to=httpx2.Response)
+            return sdk.post(path, cast_to=httpx2.Response, content=msgspec.json.encode(body), options=JSON)
 
-        try:
-            return msgspec.json.decode((await self.through(ask, min(SOON, self._timeout))).content, type=kind)
-        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
-            return None
+        return (await self.through(ask, within)).content
+
+    async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
+        """Return what a request brings, made again after failures that pass. Errors as of `through`."""
+        return await Pace(self._limits).retrying(lambda: self.through(request, within))
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
         """Return what a request through the SDK brings. CallError for nothing, ServerError if all others are in vain.
@@ -148,12 +146,12 @@ class ChatClient:
         within: seconds for all of it, where not those of one attempt: a dripping answer never stays silent.
         """
         try:
-            async with asyncio.timeout(within or self._timeout):
+            async with asyncio.timeout(within or self._limits.timeout):
                 answer = await request(next(self._turn))
                 self.server.seen.reached = True
                 return answer
         except (TimeoutError, openai.APITimeoutError):
-            raise CallError(f"no whole answer within {within or self._timeout:g} s", transient=True) from None
+            raise CallError(f"no whole answer within {within or self._limits.timeout:g} s", transient=True) from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
             raise self._refusal(error) from None
@@ -173,7 +171,6 @@ class ChatClient:
     def read(self, raw: bytes) -> list[Reply]:
         """Decode the draws in a response's body. CallError for a body that holds none."""
         served, replies = self._decoded(raw, decode)
-        served = self._recognise(served)
         for reply in replies:
             reply.text, reply.served = self.server.without_key(reply.text), served
             reply.finish = self.server.without_key(reply.finish)
@@ -181,35 +178,32 @@ class ChatClient:
             reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
 
-    @staticmethod
-    def _decoded(raw: bytes, decode: Callable[[bytes], Result]) -> Result:
+    def _decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
+        """Decode the name that the server calls its model, and its answers. Errors as of `_recognised`."""
         try:
-            return decode(raw)
+            served, answers = decode(raw)
         except ValueError as error:
             raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
+        return self._recognised(served), answers
 
-    def _recognise(self, served: str) -> str:
-        """Return the name that the server calls its model. OtherModelError or CallError for another model."""
-        served = model_name(self.server.without_key(served))
-        if not self.server.takes(served):
-            raise self._other_model(served)
-        self._recognised = True
-        if self.server.any_model and served:
-            seen = self.server.seen
-            seen.name = seen.name or served
-            if not same_model(seen.name, served):  # another model is served meanwhile
-                raise CallError(f"model {served[:SHOWN]!r} answered in place of {seen.name[:SHOWN]!r}", transient=True)
+    def _recognised(self, served: str) -> str:
+        """Return the name that the server calls its model.
+
+        OtherModelError, which ends all asking, for another model; CallError where ours has answered before.
+        """
+        server, served = self.server, model_name(self.server.without_key(served))
+        if not server.takes(served) and not self._has_answered:
+            raise OtherModelError(
+                f"asked for model {server.name!r}, {server.base_url} answers as {served[:SHOWN]!r}: say --model "
+                f"{served[:SHOWN]}, or --any-model to take what it serves"
+            )
+        if server.any_model:
+            server.seen.name = server.seen.name or served
+        wanted = server.seen.name or server.name
+        if not server.takes(served) or (server.any_model and not same_model(wanted, served)):
+            raise CallError(f"model {served[:SHOWN]!r} answered in place of {wanted[:SHOWN]!r}", transient=True)
+        self._has_answered = True
         return served
-
-    def _other_model(self, served: str) -> LmkbcError:
-        """Return the error for an answer of another model; it ends all asking, unless ours has answered before."""
-        wanted, shown = self.server.name, served[:SHOWN]
-        if self._recognised:
-            return CallError(f"model {shown!r} answered in place of {wanted!r}", transient=True)
-        return OtherModelError(
-            f"asked for model {wanted!r}, {self.server.base_url} answers as {shown!r}: say --model {shown}, or "
-            "--any-model to take what it serves"
-        )
 
     def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
         status, message = error.status_code, self.server.without_key(_message(error))[:SHOWN]

@@ -6,6 +6,8 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from lmkbc.models.answers import Store
@@ -44,11 +46,12 @@ class ServerModel:
         offline: bool = False,
         notes: Notes | None = None,
     ) -> None:
-        self.name, self.place = server.name, str(store.place)
-        self._server, self._store, self._offline = server, store, offline
-        self._limits, self._budget = limits or Limits(), budget or Budget()
+        self.name, self.place, self.notes = server.name, str(store.place), notes or Notes()
+        self._server, self._store, self._offline, self._batch = server, store, offline, batch
         self._completion, self._extra = completion, dict(extra or {})
-        self._batch, self.notes = batch, notes or Notes()
+        self._session = partial(
+            Session, server, store, limits or Limits(), budget or Budget(), self.notes, offline=offline
+        )
         self._last: Session | None = None
         self._scorer = OptionScorer(server, store, self._session, self.notes)
 
@@ -63,7 +66,7 @@ class ServerModel:
         begun = {key: resumed(talk) for key, talk in talks.items()}
 
         def first() -> Iterator[list[Call]]:
-            yield from (self._calls(one, one.prompt) for requests, _ in begun.values() for one in requests)
+            yield from (calls(self._server, one, one.prompt) for requests, _ in begun.values() for one in requests)
 
         async def before() -> None:
             if not self._offline:
@@ -74,7 +77,7 @@ class ServerModel:
                         f"of {session.window.tokens} tokens: those whose shots say fit = true are shown fewer examples"
                     )
                 if self._batch:
-                    await run_batch(session, self._store, (call for draws in first() for call in draws), self._limits)
+                    await run_batch(session, self._store, chain.from_iterable(first()))
 
         async def answer(key: Key) -> tuple[Key, Result]:
             requests, result = begun.pop(key)
@@ -84,13 +87,8 @@ class ServerModel:
             return key, result  # type: ignore[return-value]
 
         yield from session.answers(list(talks), answer, before)
-        counts = {
-            "prompt_tokens": session.tokens[0],
-            "completion_tokens": session.tokens[1],
-            "from_store": session.replayed,
-        }
-        usage = self.notes.usage
-        usage |= {name: usage.get(name, 0) + count for name, count in counts.items()} | session.budget.spent
+        prompt, completion = session.tokens
+        self.notes.used(prompt_tokens=prompt, completion_tokens=completion, from_store=session.replayed)
 
     def remarks(self) -> Iterator[str]:
         """Yield what a person should know of the last conversation."""
@@ -153,24 +151,16 @@ class ServerModel:
         """Return of how many tokens each option is, as it stood after a prompt; 1 where it never stood after one."""
         return self._scorer.lengths(options)
 
-    def _session(self) -> Session:
-        return Session(self._server, self._store, self._limits, self._budget, offline=self._offline)
-
     async def _answered(self, session: Session, request: Request) -> Answered:
         shown = [request.prompt]  # the last of them is what is answered
 
         def shorter() -> Iterator[list[Call]]:
             for prompt in request.shorter():
                 shown.append(prompt)
-                yield self._calls(request, prompt)
+                yield calls(self._server, request, prompt)
 
-        replies = await session.draws(self._calls(request, request.prompt), shorter())
+        replies = await session.draws(calls(self._server, request, request.prompt), shorter())
         return Answered(shown[-1], replies)
-
-    def _calls(self, request: Request, prompt: Prompt) -> list[Call]:
-        """Return one call per draw."""
-        every = calls(self._server, request.sampling, request.stops, prompt, request.schema)
-        return [every[draw] for draw in request.draws]
 
     def _stop(self, end: str) -> dict[str, Any]:
         return {"stop": [end]} if self._completion else {}
@@ -188,11 +178,8 @@ class ServerModel:
             first = self._server.call(prompt, self._extra | dict(sampling))
             return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
-        try:
-            for place, replies in session.answers(range(len(prompts)), ask):
-                answers[place] = replies
-        finally:
-            self.notes.usage |= session.budget.spent
+        for place, replies in session.answers(range(len(prompts)), ask):
+            answers[place] = replies
         if lost := sum(None in replies for replies in answers):
             self.notes.remark(
                 f"{lost} of {len(prompts)} questions have no answer ({session.why()}); run again to go on"

@@ -8,37 +8,29 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from lmkbc.http import CallError, Pace
+from lmkbc.http import CallError, Pace, Patience
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
+from lmkbc.models.server.body import TokenReport
 
 GUESSED_ANSWER = 256
 """Tokens that an answer is taken to have before it is there, where its length is not limited."""
 
 
-Answer = TypeVar("Answer")
+Answer = TypeVar("Answer", Reply, TokenReport)
 Body = Mapping[str, Any]
-Ask = Callable[[Body], Awaitable[Answer]]
-Tokens = Callable[[Answer, int], tuple[int, int]]
-"""From an answer, and our guess of its prompt's tokens, to the prompt and answer tokens that it took."""
+Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Patience):
     """Limits of one server, as a recipe's plain data. They change no answer, so they are no part of a stored key.
 
-    concurrency: requests in flight. requests_per_minute, tokens_per_minute: as the server grants them. attempts: of one
-    request, the first included; total_wait: seconds that its retries may take in all, a wait that the server asks for
-    included; first_wait: seconds before the first retry, doubled before each next. timeout: seconds for one attempt.
-    patience: queries in a row that may fail before a run stops asking. poll: seconds between two looks at a batch job.
+    concurrency: requests in flight. timeout: seconds for one attempt. patience: queries in a row that may fail before a
+    run stops asking. poll: seconds between two looks at a batch job. The others: see `Patience`.
     """
 
     concurrency: int = 8
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    attempts: int = 6
-    total_wait: float = 300.0
-    first_wait: float = 1.0
     timeout: float = 120.0
     patience: int = 20
     poll: float = 30.0
@@ -48,11 +40,6 @@ class Limits:
         for limit in fields(self):
             if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
-
-    def pace(self) -> Pace:
-        """Return the pace of requests to the server."""
-        names = ("requests_per_minute", "tokens_per_minute", "attempts", "total_wait", "first_wait")
-        return Pace(**{name: getattr(self, name) for name in names})
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
@@ -77,41 +64,35 @@ class Paid:
     """Sends requests, each again where that may help, and no more at a time than the budget allows."""
 
     def __init__(self, budget: Budget, limits: Limits) -> None:
-        self._budget, self._pace = budget, limits.pace()
+        self._budget, self._pace = budget, Pace(limits)
         self._in_flight, self._change = 0, asyncio.Condition()
 
-    async def answer(self, body: Body, ask: Ask[Answer], tokens: Tokens[Answer]) -> Answer:
+    async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
         """Return what a request brings. CallError where it brings nothing, OverBudgetError where it is not sent."""
+        guess, used = estimate(body), (0, 0)
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
+            if limit := self._budget.exhausted_by(*guess):
+                raise OverBudgetError(limit)
             self._in_flight += 1
-        try:
-            return await self._sent(body, ask, tokens)
-        finally:
-            async with self._change:
-                self._in_flight -= 1
-                self._change.notify_all()
 
-    async def _sent(self, body: Body, ask: Ask[Answer], tokens: Tokens[Answer]) -> Answer:
-        guess = estimate(body)
-        if limit := self._budget.exhausted_by(*guess):
-            raise OverBudgetError(limit)
-        used = (0, 0)
-
-        async def attempt() -> Answer:
+        async def attempt() -> Sequence[Answer]:
             await self._pace.enter(sum(guess))
             return await ask(body)
 
         try:
             answer = await self._pace.retrying(attempt)
-            used = tokens(answer, guess[0])
+            used = tokens_of(answer, guess[0])
             return answer
         finally:
             self._budget.settle(*guess, used)
             self._pace.correct(sum(guess), sum(used))
+            async with self._change:
+                self._in_flight -= 1
+                self._change.notify_all()
 
 
-def tokens_of(replies: Sequence[Reply], prompt: int) -> tuple[int, int]:
+def tokens_of(replies: Sequence[Reply] | Sequence[TokenReport], prompt: int) -> tuple[int, int]:
     """Return the tokens that a request used, as the server tells; else as estimated."""
     tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
     return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

@@ -66,7 +66,11 @@ class OptionScorer:
             self._store, calls, ask, OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
         ):
             found[distinct[place].call.key] = scored
-            self._count(scored, from_store=place not in new)
+            self._notes.used(
+                prompt_tokens=scored.prompt_tokens,
+                completion_tokens=scored.completion_tokens,
+                from_store=place not in new,
+            )
         rows: list[list[float] | None] = []
         for one, row in zip(asked, options, strict=True):
             scored = found.get(one.call.key)
@@ -126,7 +130,6 @@ class OptionScorer:
                     yield {place: scored}
         finally:
             self._stopped = session.stopped
-            self._notes.usage |= session.budget.spent
         if session.too_long:
             self._notes.remark(
                 f"prompts whose candidates are ranked exceed the context of {self._server.base_url} ({session.why()}): "
@@ -152,8 +155,3 @@ class OptionScorer:
             f"{self._server.base_url} does not tell what its chat template makes of a prompt, which candidate ranking "
             "needs: use form = 'completion'"
         )
-
-    def _count(self, scored: OptionLikelihoods, *, from_store: bool) -> None:
-        usage = self._notes.usage
-        tokens = {"prompt_tokens": scored.prompt_tokens, "completion_tokens": scored.completion_tokens}
-        usage |= {name: usage.get(name, 0) + count for name, count in (tokens | {"from_store": from_store}).items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from lmkbc.models.base import Prompt, Sampling
+from lmkbc.models.base import Prompt, Request
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 
@@ -19,14 +19,12 @@ MOST_DRAWS = 128
 """Draws that one request asks for: the most that the API's own definition allows."""
 
 
-def calls(
-    server: Server, sampling: Sampling, stops: Sequence[str], prompt: Prompt, schema: Mapping[str, Any] | None
-) -> list[Call]:
-    """Make one call per draw. Seeds count up from the sampling's. stops: what ends a text unless the sampling says."""
-    text = prompt.form == "completion"
+def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
+    """Make one call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
+    text, sampling = prompt.form == "completion", request.sampling
     given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
     if given["stop"] is None and text:
-        given["stop"] = stops
+        given["stop"] = request.stops
     fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
     if sampling.logprobs:
         fields["logprobs"] = 1 if text else True
@@ -34,11 +32,11 @@ def calls(
         server.call(
             prompt.text if text else prompt.messages(),
             fields,
-            schema=schema,
+            schema=request.schema,
             seed=None if sampling.seed is None else sampling.seed + draw,
             draw=draw,
         )
-        for draw in range(sampling.samples)
+        for draw in request.draws
     ]
 
 

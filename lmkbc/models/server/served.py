@@ -97,11 +97,8 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
         except openai.NotFoundError:
             return b""
 
-    async def attempt() -> bytes:
-        return await client.through(ask, min(SOON, limits.timeout))
-
     try:
-        raw = await limits.pace().retrying(attempt)
+        raw = await client.patiently(ask, min(SOON, limits.timeout))
         names = [model.id for model in msgspec.json.decode(raw, type=_Models).data]
     except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = f" ({error})" if isinstance(error, CallError) else ""

@@ -24,9 +24,10 @@ from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
-from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate, tokens_of
+from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.models.server.served import Window, length_of
+from lmkbc.notes import Notes
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -40,10 +41,20 @@ class Session:
     replayed: answers that came from the store. dropped: stored rows that were no answers, and are asked for again.
     window: the server's context. too_long: prompts that exceed it; shortened: prompts that fitted it with fewer
     examples. failures: reason -> queries. tokens: of all answers used, the stored ones included, as (prompt, answer).
+    notes: where what is spent goes.
     """
 
-    def __init__(self, server: Server, store: Store, limits: Limits, budget: Budget, *, offline: bool = False) -> None:
-        self.budget = budget
+    def __init__(
+        self,
+        server: Server,
+        store: Store,
+        limits: Limits,
+        budget: Budget,
+        notes: Notes | None = None,
+        *,
+        offline: bool = False,
+    ) -> None:
+        self.budget, self._notes = budget, notes or Notes()
         self.offers = Offers(server.model)
         self.failures: Counter[str] = Counter()
         self.replayed = self.dropped = self.too_long = self.shortened = 0
@@ -81,7 +92,10 @@ class Session:
 
         before: runs ahead of the first item, on the same event loop.
         """
-        return pooled(items, ask, self.limits.concurrency, before=before, close=self.client.close)
+        try:
+            yield from pooled(items, ask, self.limits.concurrency, before=before, close=self.client.close)
+        finally:
+            self._notes.usage |= self.budget.spent
 
     async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
         """Return the answers of calls that differ only in seed and draw; None for a call without an answer.
@@ -89,75 +103,56 @@ class Session:
         shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
         the one before, or nothing is asked and the one before has no answer in the store.
         """
-        if isinstance(self._store, DryStore):
-            return self._counted(self._store, calls, shorter)
         refused: TooLongError | None = None
         last = calls
         for cuts, last in enumerate(itertools.chain((calls,), shorter)):
             try:
-                replies = await self._in_turn(last)
+                replies = await self._draws(last)
             except TooLongError as error:
                 refused = error
                 continue
             if self.stopped is None or any(replies):
                 self.shortened += cuts > 0
-                return replies
+                return self._counted(last, replies)
+            if isinstance(self._store, DryStore) and self._store.blank:
+                break
         try:
             if refused is not None and refused.lengths is None:  # no more than our guess: the server has the last word
-                return await self._in_turn(last, sure=True)
+                return await self._draws(last, sure=True)
         except TooLongError as error:
             refused = error
         if refused is not None:
             self.failed(refused)
-        return [None] * len(calls)
+        return self._counted(calls, [None] * len(calls))
 
-    def _counted(self, store: DryStore, calls: Sequence[Call], shorter: Iterable[Sequence[Call]]) -> list[Reply | None]:
-        """Return the stored answers of calls, or of the same in fewer tokens; count the missing ones."""
-        for asked in itertools.chain((calls,), () if store.blank else shorter):
-            replies = [self.stored(call) for call in asked]
-            if any(replies):
-                break
-        else:
-            asked, replies = calls, [None] * len(calls)
-        lacking = [call for call, reply in zip(asked, replies, strict=True) if reply is None]
-        together = MOST_DRAWS if calls[0].seed is None else 1
-        for first in range(0, len(lacking), together):
-            some = lacking[first : first + together]
-            store.counter.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
-        return [reply and _own(reply, asked[0].prompt) for reply in replies]
+    def _counted(self, calls: Sequence[Call], replies: list[Reply | None]) -> list[Reply | None]:
+        """Return the replies to calls; in a dry run, count what is missing among them."""
+        if isinstance(self._store, DryStore):
+            lacking = [call for call, reply in zip(calls, replies, strict=True) if reply is None]
+            together = MOST_DRAWS if calls[0].seed is None else 1
+            for first in range(0, len(lacking), together):
+                some = lacking[first : first + together]
+                self._store.counter.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
+        return replies
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
         """Count the prompts that are probably too long for the server, and all those that the store has no answer to.
 
         (0, 0) where the server does not tell its context.
         """
-        lengths: list[tuple[int, int]] = []
-        longest: Call | None = None
-        for call in calls:
-            if self.stored(call) is not None:
-                continue
-            if longest is None:
-                await self.window.ask(self.client)
-                if self.window.tokens is None:
-                    return 0, 0
-            lengths.append(length_of(call))
-            if longest is None or lengths[-1] > length_of(longest):
-                longest = call
-        if longest is not None:
-            await self.window.count(self.client, longest)
-        return sum(self.window.exceeded(*length) for length in lengths), len(lengths)
+        new = [call for call in calls if self.stored(call) is None]
+        if new:
+            await self.window.ask(self.client)
+        if self.window.tokens is None:
+            return 0, 0
+        await self.window.count(self.client, max(new, key=length_of))
+        return sum(self.window.exceeded(*length_of(call)) for call in new), len(new)
 
     async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
         """Return the tokens of a request, which is not stored. CallError if there are none."""
-        report = await self._paid.answer(
-            body, self.client.token_report, lambda report, _: (report.prompt_tokens, report.completion_tokens)
-        )
+        (report,) = await self._paid.answer(body, self.client.token_reports)
         self._failed_in_a_row = 0
         return report
-
-    async def _in_turn(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
-        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
-            return await self._draws(calls, sure=sure)
 
     def stored(self, call: Call) -> Reply | None:
         """Return the stored answer, None if there is none of this model; drop a row that is no answer."""
@@ -177,20 +172,21 @@ class Session:
             self._store, replies, Reply, lambda reply: reply.is_answer and self.client.server.takes(reply.served)
         )
 
-    async def _draws(self, calls: Sequence[Call], *, sure: bool) -> list[Reply | None]:
+    async def _draws(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
         """Return the draws of one prompt. TooLongError if it is too long; if not `sure`, also by our own estimate."""
-        replies = [self.stored(call) for call in calls]
-        missing = [draw for draw, reply in enumerate(replies) if reply is None]
-        if missing and self.stopped is None:
-            if not sure and self.window.exceeded(*length_of(calls[0])):
-                raise TooLongError("the prompt leaves no room for an answer")
-            try:
-                await self._ask(calls, missing, replies)
-            except TooLongError as error:
-                self.window.learn_from(calls[0], error.lengths)
-                raise
-            except CallError as error:
-                self.failed(error)
+        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
+            replies = [self.stored(call) for call in calls]
+            missing = [draw for draw, reply in enumerate(replies) if reply is None]
+            if missing and self.stopped is None:
+                if not sure and self.window.exceeded(*length_of(calls[0])):
+                    raise TooLongError("the prompt leaves no room for an answer")
+                try:
+                    await self._ask(calls, missing, replies)
+                except TooLongError as error:
+                    self.window.learn_from(calls[0], error.lengths)
+                    raise
+                except CallError as error:
+                    self.failed(error)
         self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
@@ -202,11 +198,9 @@ class Session:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
             received = (await self._request(calls[together[0]], len(together)))[: len(together)]
-            if len(received) < len(together):
-                self.offers.several = False
-            answered = together[: len(received)]
-            kept = self.keep([(calls[draw], reply) for draw, reply in zip(answered, received, strict=True)])
-            for draw, reply in zip(answered, kept, strict=True):
+            self.offers.several &= len(received) == len(together)
+            kept = self.keep([(calls[draw], reply) for draw, reply in zip(together, received, strict=False)])
+            for draw, reply in zip(together, kept, strict=False):
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
                 else:
@@ -214,24 +208,19 @@ class Session:
             missing = missing[len(received) :]
             self._failed_in_a_row = 0
 
-    async def _request(self, call: Call, draws: int) -> list[Reply]:
+    async def _request(self, call: Call, draws: int) -> Sequence[Reply]:
         """Make one request; if the server refuses it, once more without the optional fields that it may not know."""
         body = self.offers.body(call, draws)
         try:
-            return await self._replies(body)
-        except TooLongError:
-            raise
+            return await self._paid.answer(body, self.client.ask)
         except RejectedError as error:
             fields = blamed(body, str(error))
-            if not fields:
+            if isinstance(error, TooLongError) or not fields:
                 raise
-            replies = await self._replies(without(body, fields))
+            replies = await self._paid.answer(without(body, fields), self.client.ask)
             log.info("%s takes no %s (%s): asked without", call.base_url, " and ".join(fields), error)
             self.offers.refuse(fields)
             return replies
-
-    async def _replies(self, body: Mapping[str, Any]) -> list[Reply]:
-        return await self._paid.answer(body, self.client.ask, tokens_of)
 
     def failed(self, error: CallError) -> None:
         """Count a query that stays without an answer, and stop asking where others would stay without one too."""
