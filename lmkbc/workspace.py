@@ -18,7 +18,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
-from lmkbc.files.places import data_dirs, warn_no_data_dir
+from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.toml import read_toml
 from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
@@ -40,7 +40,8 @@ class Workspace:
     `lmkbc.files.places.data_dirs`).
     """
 
-    def __init__(self, root: Path | None = None, data: Path | None = None) -> None:
+    def __init__(self, root: Path | str | None = None, data: Path | str | None = None) -> None:
+        root, data = placed(root), placed(data)
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
         if root is not None and not any((root / name).is_dir() for name in FOLDERS):

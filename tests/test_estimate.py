@@ -24,8 +24,9 @@ from lmkbc.models.dry import CallCounter, DryStore
 from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
 from lmkbc.run.estimate import Estimate, estimate
+from lmkbc.run.options import Servers
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]
@@ -55,7 +56,7 @@ def estimated(run: Run, recipe: Recipe, tmp_path: Path) -> Estimate:
     """The forecast, for which nothing is written."""
 
     def there() -> list[tuple[str, bytes]]:
-        store = run.servers.store
+        store = run.servers["store"]
         kept = [("answer", line) for line in Store(store).export()] if store and store.exists() else []
         files = (path for path in sorted(tmp_path.rglob("*")) if path.is_file() and "store.sqlite" not in path.name)
         return [*kept, *((str(path), path.read_bytes()) for path in files)]
@@ -170,7 +171,7 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
     shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))
     recipe = recipe_of({"component": "chat", "model": "m", "base_url": "http://localhost:1"})
     assert estimate(shared, recipe, QUERIES).total("requests") == len(QUERIES)
-    assert looked == [shared.servers.store]
+    assert looked == [shared.servers["store"]]
     with pytest.raises(InputError, match="--offline opens no socket"):
         estimate(replace(shared, offline=True), recipe, QUERIES)
 

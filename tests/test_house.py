@@ -32,7 +32,7 @@ LAYERS = """
     models
     ask
     answer
-    run.base
+    run.options run.base
     select
     generate
     link

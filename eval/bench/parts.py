@@ -28,7 +28,8 @@ from lmkbc.files.places import cache_dir
 from lmkbc.generate.spec import merged
 from lmkbc.pipeline import decide, propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example, Proposal, State
 from lmkbc.workspace import Workspace

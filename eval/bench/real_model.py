@@ -33,7 +33,8 @@ from lmkbc.models.located import gguf_file
 from lmkbc.pipeline import decide, propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.tune.tune import official
 from lmkbc.types import Example, Prediction
 from lmkbc.workspace import Workspace
@@ -181,7 +182,8 @@ class Bench:
         report: Report = silent,
     ) -> None:
         """Run a recipe by its own rule, and print its row."""
-        servers = replace(self.run.servers, base_url=url, any_model=True, concurrency=SLOTS if url else None)
+        given = {**self.run.servers, "base_url": url, "any_model": True, "concurrency": SLOTS if url else None}
+        servers = Servers(**given)  # type: ignore[typeddict-item]
         run = replace(self.run, model=model, servers=servers, offline=url is None, budgets=[])
         start = time.perf_counter()
         try:

@@ -36,7 +36,8 @@ from lmkbc.pipeline import propose
 from lmkbc.probe.interval import half_width
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.train.corpus import Corpus, gather
 from lmkbc.train.lora import train
 from lmkbc.train.settings import Lora

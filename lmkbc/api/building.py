@@ -13,8 +13,7 @@ import msgspec
 import polars as pl
 
 from lmkbc.api.frames import shown
-from lmkbc.api.options import RunOptions, keywords, opened
-from lmkbc.api.scores import listed
+from lmkbc.api.options import keywords, opened
 from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
@@ -30,6 +29,8 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
 from lmkbc.run.base import Run
+from lmkbc.run.options import RunOptions
+from lmkbc.run.subset import names_of
 from lmkbc.selection import selector_for
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _planned(
 ) -> _Planned:
     """Return what is asked of whom, once the whole file is checked. InputError where that is nothing."""
     run, recipe = opened(options)
-    relations = chosen(run, listed(relation) or ())
+    relations = chosen(run, names_of(relation))
     found = SubjectFile(Path(subjects), limit)
     space = run.workspace
     classes = Classes(relations, space.relations.values(), space.classes, named=bool(relation))

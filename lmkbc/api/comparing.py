@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
-from lmkbc.api.options import Sources, chosen_edition, keywords, space_of
-from lmkbc.api.scores import HasRun, listed, saved_run
+from lmkbc.api.options import keywords
+from lmkbc.api.scores import HasRun, finished, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.run.saved import SavedRun, edition_of, read_gold
+from lmkbc.run.saved import read_gold
 from lmkbc.run.subset import Subset
+from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,12 +101,11 @@ def compare(
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
     from lmkbc.compare import distinct_names
 
-    sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
-    space, opened = space_of(sources), [_finished(run) for run in runs]
+    space, opened = Workspace(workspace, data), [finished(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
-    chosen = edition_of(space, opened, edition) or chosen_edition(space, None)
-    subset = Subset.of(space, chosen, listed(relation), limit)
+    chosen = run_edition(space, opened, edition)
+    subset = Subset.of(space, chosen, relation, limit)
     run_split = next(filter(None, (run.text("split") for run in opened)), "val")
     path = Path(gold) if gold is not None else space.gold_path(chosen, split or run_split)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
@@ -115,10 +115,3 @@ def compare(
     named = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
     return Comparisons(chosen, compared(chosen, truth, opened), remarks)
-
-
-def _finished(run: Path | str | HasRun) -> SavedRun:
-    opened = saved_run(run)
-    if opened is None:
-        raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
-    return opened

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.api.options import Sources, chosen_edition, keywords, placed, space_of
-from lmkbc.api.scores import HasRun, listed, saved_run
-from lmkbc.errors import InputError
+from lmkbc.api.options import keywords
+from lmkbc.api.scores import HasRun, finished, run_edition
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.places import placed
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.run.saved import edition_of
 from lmkbc.run.submission import REPORT
 from lmkbc.run.subset import Subset
+from lmkbc.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,13 @@ def report(
     from lmkbc.report.links import Evidence
     from lmkbc.report.run import ReportInput, page  # which draws figures
 
-    opened = saved_run(run)
-    if opened is None:
-        raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
-    sources: Sources = {"edition": edition, "data": data, "workspace": workspace}
-    space, replies = space_of(sources), tuple(map(Path, files))
+    opened, space, replies = finished(run), Workspace(workspace, data), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
     given = (path, evidence.index, evidence.search_table, *replies)
     check_file(place, opened.predictions, *filter(None, given))
-    chosen = edition_of(space, [opened], edition) or chosen_edition(space, None)
-    subset = Subset.of(space, chosen, listed(relation), limit)
+    chosen = run_edition(space, [opened], edition)
+    subset = Subset.of(space, chosen, relation, limit)
     named = split or opened.text("split") or "val"
     path = path or space.gold_path(chosen, named)
     written = page(space, ReportInput(opened, chosen, named, path, replies, subset, evidence), progress).encode()

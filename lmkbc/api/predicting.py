@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.frames import shown
-from lmkbc.api.options import RunOptions, chosen_edition, keywords, opened_subset, space_of
+from lmkbc.api.options import keywords, opened_subset
 from lmkbc.api.pages import Page, report
-from lmkbc.api.scores import HasRun, Scores, listed, score
+from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.saved import SavedRun, edition_of
-from lmkbc.workspace import has_gold
+from lmkbc.run.options import RunOptions
+from lmkbc.run.saved import SavedRun
+from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,7 +163,7 @@ def predict(
     from lmkbc.selection import selector_for
 
     start = time.monotonic()
-    run, recipe, asked = opened_subset(options, split, listed(relation), limit)
+    run, recipe, asked = opened_subset(options, split, relation, limit)
     split = run.edition.split_named(split)
     every = run.workspace.queries(run.edition, split)
     queries = list(asked.rows(every, lambda query: query.relation))
@@ -223,7 +224,7 @@ def estimate(
     from lmkbc.run import directory as run_directory
     from lmkbc.run.estimate import estimate as estimate_run  # which loads what asks models
 
-    run, recipe, subset = opened_subset(options, split, listed(relation), limit)
+    run, recipe, subset = opened_subset(options, split, relation, limit)
     edition = run.edition
     queries = subset.rows(run.workspace.queries(edition, split), lambda query: query.relation)
     named = edition.split_named(split)
@@ -243,6 +244,6 @@ def read_run(
     place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")
-    finished, space = SavedRun.at(place), space_of(sources)
-    chosen = edition_of(space, [finished], edition) or chosen_edition(space, None)
+    finished = SavedRun.at(place)
+    chosen = run_edition(Workspace(workspace, data), [finished], edition)
     return PredictedRun(place, chosen, finished.text("split") or chosen.held_out, sources)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lmkbc.api.frames import Answers, given, relations_frame, rows_frame, shown
-from lmkbc.api.options import chosen_edition, keywords, space_of
+from lmkbc.api.options import chosen_edition, keywords
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate
@@ -131,9 +131,9 @@ def score(
     edition. strict: refuse missing, unknown or malformed rows. rows: whether each row's score is kept. relation, limit:
     score these relations, or the first so many queries, alone. InputError for what cannot be scored.
     """
-    space, run = space_of({"data": data, "workspace": workspace}), saved_run(predictions)
-    chosen = (edition_of(space, [run], edition) if run else None) or chosen_edition(space, edition)
-    subset = Subset.of(space, chosen, listed(relation), limit)
+    space, run = Workspace(workspace, data), saved_run(predictions)
+    chosen = run_edition(space, [run] if run else [], edition)
+    subset = Subset.of(space, chosen, relation, limit)
     if subset.is_whole and run is not None:
         subset = _asked_subset(run, space, chosen)
     named = "" if gold is not None else split or (run and run.text("split")) or "val"
@@ -167,6 +167,19 @@ def saved_run(predictions: Any) -> SavedRun | None:
     return SavedRun.at(Path(predictions)) if isinstance(predictions, Path | str) else None
 
 
+def finished(run: Path | str | HasRun) -> SavedRun:
+    """Return the run that lies somewhere. InputError for anything else."""
+    opened = saved_run(run)
+    if opened is None:
+        raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
+    return opened
+
+
+def run_edition(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition:
+    """Return the edition that is named, else that of the runs, else the default one."""
+    return edition_of(space, runs, named) or chosen_edition(space, None)
+
+
 def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:
     """Return an error for a file that only other editions' relations and columns fit; None where there is no such file.
 
@@ -194,8 +207,3 @@ def _first_rows(path: Path) -> tuple[set[str], set[str]]:
     except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return set(), set()
     return relations, columns
-
-
-def listed(values: Sequence[str] | str | None) -> list[str] | None:
-    """Return one name, or several, as a list."""
-    return [values] if isinstance(values, str) else None if values is None else list(values)

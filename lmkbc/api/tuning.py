@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.options import RunOptions, keywords, opened_subset
-from lmkbc.api.scores import listed
+from lmkbc.api.options import keywords, opened_subset
 from lmkbc.errors import InputError, counted
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
+from lmkbc.run.options import RunOptions
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def tune(
     from lmkbc.tune.tune import tune as tune_rules
 
     check(rules, folds, trials, storage)
-    run, recipe, subset = opened_subset(options, split, listed(relation), limit)
+    run, recipe, subset = opened_subset(options, split, relation, limit)
     space, chosen = run.workspace, run.edition
     split = chosen.split_named(split)
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))

@@ -82,18 +82,19 @@ class Work:
         InputError for a store whose password would have to travel along.
         """
         servers = self.run.servers
-        store = servers.store or default_place()
+        store = default_place(servers.get("store"))
+        cost, tokens = servers.get("max_cost"), servers.get("max_tokens")
         if isinstance(store, Database) and store.has_password:
             raise InputError(
                 f"{store} is given with a password, which is sent to no worker: leave it out of --store, and set "
                 "PGPASSWORD, or a line in ~/.pgpass, where workers run"
             )
-        servers = replace(
-            servers,
-            store=store.absolute() if isinstance(store, Path) else store,
-            max_cost=None if servers.max_cost is None else servers.max_cost / workers,
-            max_tokens=None if servers.max_tokens is None else servers.max_tokens // workers,
-        )
+        servers = {
+            **servers,
+            "store": store.absolute() if isinstance(store, Path) else store,
+            "max_cost": None if cost is None else cost / workers,
+            "max_tokens": None if tokens is None else tokens // workers,
+        }
         run = replace(
             self.run,
             servers=servers,

@@ -117,12 +117,12 @@ def _plain_complaints() -> Iterator[None]:
 def _loaded(name: str) -> Any:
     """Read a sub-command from its module, once in a process: its group `app`, else the function of its name."""
     module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
+    from lmkbc.cli.options import spread, spread_all
+
     if group := getattr(module, "app", None):
-        command = typer.main.get_group(group)
+        command = typer.main.get_group(spread_all(group))
         command.name = name
         return _worded(command)
-    from lmkbc.cli.options import spread
-
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, epilog=module.EXAMPLE)(spread(getattr(module, name)))
     return _worded(typer.main.get_command(alone))

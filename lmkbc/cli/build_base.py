@@ -13,12 +13,11 @@ import typer
 
 from lmkbc.api.building import KnowledgeBase, estimate_build
 from lmkbc.api.building import build as make_base
-from lmkbc.api.options import RunOptions
 from lmkbc.build.engine import Engine
-from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
@@ -42,14 +41,14 @@ def build(
     novelty: Annotated[
         float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
     ] = 0.0,
-    precision: options.Precision = None,
+    precision: float | None = None,
     least: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Least confidence of a fact; else what --precision or expected F1 keeps."),
     ] = None,
-    dry_run: options.DryRun = False,
-    any_thresholds: options.AnyThresholds = False,
-    untuned: options.Untuned = False,
+    dry_run: bool = False,
+    any_thresholds: bool = False,
+    untuned: bool = False,
     engine: Annotated[
         str, typer.Option(help="process: this one; ray: workers of Ray Data, on this machine or on a cluster.")
     ] = "process",

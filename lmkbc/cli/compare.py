@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.api.comparing import compare as compared
-from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
+from lmkbc.cli.options import OneSplit
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, plain, show_json
 from lmkbc.files.writable import check_file
@@ -26,14 +26,14 @@ COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, zips or predictions files.")],
     split: OneSplit = None,
-    edition: EditionName = None,
-    relation: Relations = None,
-    limit: Limit = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
+    edition: str | None = None,
+    relation: list[str] | None = None,
+    limit: int | None = None,
+    gold: Path | None = None,
     html: Annotated[Path | None, typer.Option(help="Write a page of it too: one file that needs no network.")] = None,
-    json: AsJson = False,
-    data: Data = None,
-    workspace: Root = None,
+    json: bool = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost."""
     check_file(html, *runs, *filter(None, (gold,)))

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Data, Root
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.edition import Edition
@@ -22,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official
 
 
 @app.command("list", epilog="Example: lmkbc data list")
-def list_(data: Data = None, workspace: Root = None, json: AsJson = False) -> None:
+def list_(data: Path | None = None, workspace: Path | None = None, json: bool = False) -> None:
     """Say which splits are here, and where."""
     space = Workspace(workspace, data)
     rows = [row for edition in space.editions.values() for row in _files(space, edition)]
@@ -32,9 +31,9 @@ def list_(data: Data = None, workspace: Root = None, json: AsJson = False) -> No
 @app.command("check", epilog="Example: lmkbc data check 2023")
 def check(
     editions: Annotated[list[str] | None, typer.Argument(help="Editions; all when none is named.")] = None,
-    data: Data = None,
-    workspace: Root = None,
-    json: AsJson = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Compare the splits with the published checksums; read every row."""
     space = Workspace(workspace, data)
@@ -55,7 +54,7 @@ def fetch(
     data: Annotated[
         Path | None, typer.Option("--data", help="Where to put it; default $LMKBC_DATA or the cache.")
     ] = None,
-    workspace: Root = None,
+    workspace: Path | None = None,
 ) -> None:
     """Download the official splits. Resumes, checks SHA-256, replaces files only when complete."""
     chosen = Workspace(workspace).edition(edition)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.api.scores import Scores, score
-from lmkbc.cli.options import AsJson, Data, EditionName, Limit, OneSplit, Relations, Root
+from lmkbc.cli.options import OneSplit
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, note_published, show_json, show_json_rows
 from lmkbc.errors import InputError, counted
@@ -24,20 +24,20 @@ DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} 
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
+    run: Path,
     split: OneSplit = None,
-    edition: EditionName = None,
-    relation: Relations = None,
-    limit: Limit = None,
+    edition: str | None = None,
+    relation: list[str] | None = None,
+    limit: int | None = None,
     profile: Annotated[
         str | None, typer.Option(help="An earlier scorer of the edition, such as 2023-legacy, in place of today's.")
     ] = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
+    gold: Path | None = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
-    json: AsJson = False,
-    data: Data = None,
-    workspace: Root = None,
+    json: bool = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Score predictions exactly as the organisers do. Each edition has its own official table.
 

@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperGroup
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli.options import AsJson, Data, EditionName, IndexPath, Offline, Root, SearchTable
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError, counted
@@ -56,16 +55,16 @@ def file(
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many rows.")] = None,
     subject: Annotated[str, typer.Option(help="With --explain: the subject whose object it is.")] = "",
-    edition: EditionName = None,
-    index: IndexPath = None,
-    search_table: SearchTable = None,
-    offline: Offline = False,
+    edition: str | None = None,
+    index: Path | None = None,
+    search_table: Path | None = None,
+    offline: bool = False,
     contact: Contact = None,
     api_url: ApiUrl = API_URL,
     refresh: Refresh = False,
-    json: AsJson = False,
-    data: Data = None,
-    workspace: Root = None,
+    json: bool = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Link a predictions file (the default), or explain one link. Every link carries its evidence."""
     space = Workspace(workspace, data)
@@ -117,8 +116,8 @@ def build(
     dump: Annotated[Path | None, typer.Option(help="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
     language: Annotated[list[str] | None, typer.Option(help="Languages to keep of the dump; repeatable.")] = None,
     class_: Annotated[list[str] | None, typer.Option("--class", help="Classes to keep; repeatable.")] = None,
-    data: Data = None,
-    workspace: Root = None,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Build an alias index from train splits, tables and a dump. A killed build goes on where it stopped."""
     check_file(path, dump, *(table or ()))
@@ -153,8 +152,8 @@ def _file(source: str, dump: Path | None) -> str:
 @app.command("labels", epilog="Example: lmkbc link labels Q584 Q183 --index aliases.sqlite")
 def labels(
     ids: Annotated[list[str], typer.Argument(help="QIDs.")],
-    index: IndexPath = None,
-    offline: Offline = False,
+    index: Path | None = None,
+    offline: bool = False,
     contact: Contact = None,
     api_url: ApiUrl = API_URL,
 ) -> None:

@@ -1,180 +1,90 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands as typer reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Unpack, get_args, get_origin, get_type_hints
 
 import typer
 from msgspec import Meta
 
 from lmkbc.api.options import expanded
-from lmkbc.models.budget import checked_prices
-from lmkbc.models.store_place import place_of
-from lmkbc.workspace import Workspace
+from lmkbc.run.options import RunOptions, described
 
 
-def _editions() -> list[str]:
-    """Return what a shell offers after --edition."""
-    return list(Workspace().editions)
+class CommandOptions(RunOptions, total=False):
+    """Options that a command may take by their names."""
+
+    split: Annotated[str, Meta(description="train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
+    relation: Annotated[
+        list[str] | None,
+        Meta(description="Only this relation, by any of its names; repeatable.", extra={"flags": ("--relation", "-r")}),
+    ]
+    limit: Annotated[int | None, Meta(ge=1, description="Only the first so many queries.")]
+    gold: Annotated[str | None, Meta(description="Gold file, in place of the split's.", extra={"metavar": "FILE"})]
+    run: Annotated[
+        str, Meta(description="Run directory, zip or predictions file.", extra={"argument": True, "metavar": "RUN"})
+    ]
+    folds: Annotated[int, Meta(ge=2, description="Folds by subject.")]
+    trials: Annotated[int, Meta(ge=0, description="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
+    any_thresholds: Annotated[
+        bool, Meta(description="Use thresholds even where they were tuned on other data, models or prompts.")
+    ]
+    untuned: Annotated[bool, Meta(description="Use no thresholds: keep what the recipe's own rule keeps.")]
+    precision: Annotated[
+        float | None,
+        Meta(
+            description="Keep, per relation, what tuning expects to be right so often, as in 0.9, and withhold the "
+            "rest. It is learned on known facts and is often less on new ones: check a sample."
+        ),
+    ]
+    dry_run: Annotated[
+        bool,
+        Meta(description="Ask nothing: show requests, tokens, cost and time, and what the store has already."),
+    ]
+    json: Annotated[bool, Meta(description="Print the result as JSON.")]
 
 
-def _systems() -> list[str]:
-    """Return what a shell offers after --system."""
-    return Workspace().system_names()
-
-
-def _prices(text: str) -> tuple[float, float]:
-    """Return the two prices of --prices. InputError for anything else."""
-    what = f"--prices is {text!r}"
-    try:
-        return checked_prices([float(price) for price in text.split(",")], what)
-    except ValueError:
-        return checked_prices(None, what)
-
-
-EditionName = Annotated[
-    str | None,
-    typer.Option("--edition", "-e", autocompletion=_editions, help="Benchmark edition, such as 2023 or mini."),
-]
-Split = Annotated[str, typer.Option("--split", "-s", help="train, val (or dev) or test.")]
 OneSplit = Annotated[
-    str | None, typer.Option("--split", "-s", help="train or val (or dev); default: that of the run, else val.")
-]
-Relations = Annotated[
-    list[str] | None, typer.Option("--relation", "-r", help="Only this relation, by any of its names; repeatable.")
-]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many queries.")]
-Data = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="Directory that holds lmkbc2022/, lmkbc2023/, ...")
-]
-Root = Annotated[
-    Path | None, typer.Option("--workspace", metavar="DIR", help="Directory with relations/, eval/ and thresholds/.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Files = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--from", metavar="FILE", help="Recorded completions or candidates (JSONL, also gzipped); repeatable."
-    ),
-]
-SearchTable = Annotated[
-    Path | None,
-    typer.Option("--search-table", metavar="FILE", help="Recorded entity search: JSON object, text -> QID or ''."),
-]
-IndexPath = Annotated[
-    Path | None, typer.Option("--index", metavar="FILE", help="Alias index made by 'lmkbc link build'.")
-]
-Offline = Annotated[bool, typer.Option("--offline", help="Open no socket.")]
-SystemName = Annotated[
     str | None,
-    typer.Option(
-        "--system",
-        metavar="NAME",
-        autocompletion=_systems,
-        help="Recipe: a name from 'lmkbc systems list', or a TOML file.",
-    ),
+    Meta(description="train or val (or dev); default: that of the run, else val.", extra={"flags": ("--split", "-s")}),
 ]
 
-Model = Annotated[str | None, typer.Option("--model", help="Model id, directory or GGUF file; before the recipe's.")]
 
-BaseUrl = Annotated[
-    str | None, typer.Option("--base-url", help="OpenAI-compatible server; else the recipe's or $OPENAI_BASE_URL.")
-]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="Requests in flight at a time.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop asking before a run costs more.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Stop asking before a run uses more.")]
-Prices = Annotated[
-    Any,  # tuple[float, float] | None, but typer takes no union
-    typer.Option(
-        "--prices",
-        parser=_prices,
-        metavar="PRICES",
-        help="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.",
-    ),
-]
-AnyThresholds = Annotated[
-    bool,
-    typer.Option(
-        "--any-thresholds", help="Use thresholds even where they were tuned on other data, models or prompts."
-    ),
-]
-Untuned = Annotated[bool, typer.Option("--untuned", help="Use no thresholds: keep what the recipe's own rule keeps.")]
-Precision = Annotated[
-    float | None,
-    typer.Option(
-        "--precision",
-        help="Keep, per relation, what tuning expects to be right so often, as in 0.9, and withhold the rest. It is "
-        "learned on known facts and is often less on new ones: check a sample.",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Ask nothing: show requests, tokens, cost and time, and what the store has already."
-    ),
-]
-AnyModel = Annotated[
-    bool, typer.Option("--any-model", help="Take what the server serves, and record it under that name.")
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Ask models anew: new answers replace those that the store has.")]
-StorePlace = Annotated[
-    Any,  # Place | None, but typer takes no union
-    typer.Option(
-        "--store",
-        parser=place_of,
-        metavar="FILE|URL",
-        help="Keeps models' answers: a file, or postgresql://USER@HOST/DATABASE for many machines (its password in "
-        "PGPASSWORD); default: $LMKBC_STORE, else in the user's cache.",
-    ),
-]
+SHARED = described(CommandOptions)
 
-RUN_OPTIONS = {
-    "edition": EditionName,
-    "system": SystemName,
-    "model": Model,
-    "files": Files,
-    "data": Data,
-    "offline": Offline,
-    "search_table": SearchTable,
-    "index": IndexPath,
-    "workspace": Root,
-    "base_url": BaseUrl,
-    "any_model": AnyModel,
-    "fresh": Fresh,
-    "concurrency": Concurrency,
-    "max_cost": MaxCost,
-    "max_tokens": MaxTokens,
-    "prices": Prices,
-    "store": StorePlace,
-}
-"""The options of `lmkbc.api.options.RunOptions`, as the command line shows them, in this order."""
+
+def spread_all(app: typer.Typer) -> typer.Typer:
+    """Return a group of commands, each as typer reads it."""
+    for command in app.registered_commands:
+        command.callback = command.callback and spread(command.callback)
+    for group in app.registered_groups:
+        spread_all(group.typer_instance or app)
+    return app
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command as typer reads it: groups of options give way to their own options, in place.
 
-    A field of a dataclass is an option if it is annotated for typer, or by msgspec's `Meta` with a description; `extra`
-    may name its flags, or make it an argument. The parameter's default, if it has one, holds the values of options that
-    are not given, and of the other fields.
+    A group is a dataclass, whose fields with a description are options, or the TypedDict of `**options`. A parameter's
+    default, if it has one, holds the values of a group's options that are not given, and of its other fields. A
+    parameter of no description is the shared option of its name.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: _options(hint) for name, hint in hints.items() if is_dataclass(hint)}
     declared = signature(command).parameters
+    rest = next((get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack), RunOptions)
 
     def parameters() -> Iterator[Parameter]:
-        for own in expanded(declared.values(), RUN_OPTIONS):
-            if own.name not in groups:
-                annotation = hints.get(own.name, own.annotation)
-                yield own.replace(annotation=annotation, kind=Parameter.KEYWORD_ONLY)
-                continue
-            for name, (option, usual) in groups[own.name].items():
-                default = getattr(own.default, name, usual)
-                yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=option)
+        for own in expanded(declared.values(), described(rest)):
+            usual = {own.name: (hints.get(own.name, own.annotation), own.default)}
+            for name, (hint, default) in groups.get(own.name, usual).items():
+                given = getattr(own.default, name, default) if own.name in groups else default
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=_as_typed(name, hint))
 
     @wraps(command)
     def call(**values: Any) -> None:
@@ -188,17 +98,29 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _options(group: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the fields of a dataclass that are options: the type as typer reads it, and the default."""
+    """Return the fields of a dataclass that are options: the type, and the default."""
     hints = get_type_hints(group, include_extras=True)
-    found = {}
-    for field in fields(group):
-        for about in getattr(hints[field.name], "__metadata__", ()):
-            hint = hints[field.name]
-            if isinstance(about, Meta):
-                extra, usual = about.extra or {}, (f"--{field.name.replace('_', '-')}",)
-                flags = () if extra.get("argument") else extra.get("flags", usual)
-                kind = typer.Argument if extra.get("argument") else typer.Option
-                made = kind(*flags, min=about.ge, max=about.le, help=about.description)
-                hint = Annotated[hint.__origin__, made]
-            found[field.name] = hint, Parameter.empty if field.default is MISSING else field.default
-    return found
+    return {
+        field.name: (hints[field.name], Parameter.empty if field.default is MISSING else field.default)
+        for field in fields(group)
+        if hasattr(hints[field.name], "__metadata__")
+    }
+
+
+def _as_typed(name: str, hint: Any) -> Any:
+    """Return the annotation of an option as typer takes it: a single type, a path where text may stand for one."""
+    kind, about = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", ())
+    if not about and name in SHARED:
+        about = SHARED[name][1:]
+    if not about or not isinstance(about[0], Meta):
+        return hint
+    extra = {"flags": (f"--{name.replace('_', '-')}",), "argument": False, **(about[0].extra or {})}
+    flags, is_argument = extra.pop("flags"), extra.pop("argument")
+    make: Any = typer.Argument if is_argument else partial(typer.Option, *flags)
+    if "parser" in extra:
+        kind = Any
+    elif {Path, str} <= {*get_args(kind)}:
+        kind = Path | None
+    elif any(get_origin(part) is Sequence for part in get_args(kind)):
+        kind = list[Path] | None
+    return Annotated[kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, **extra)]

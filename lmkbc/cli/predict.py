@@ -9,14 +9,13 @@ from typing import Annotated, Unpack
 
 import typer
 
-from lmkbc.api.options import RunOptions
 from lmkbc.api.predicting import PredictedRun, estimate
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import counted
 from lmkbc.run import submission
+from lmkbc.run.options import RunOptions
 from lmkbc.run.saved import SavedRun
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
@@ -24,8 +23,8 @@ EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.g
 
 def predict(
     *,
-    split: options.Split = "test",
-    relation: options.Relations = None,
+    split: str = "test",
+    relation: list[str] | None = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many queries: no submission, no zip.")
     ] = None,
@@ -35,10 +34,10 @@ def predict(
     failed_as_empty: Annotated[
         bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty ones.")
     ] = False,
-    any_thresholds: options.AnyThresholds = False,
-    untuned: options.Untuned = False,
-    precision: options.Precision = None,
-    dry_run: options.DryRun = False,
+    any_thresholds: bool = False,
+    untuned: bool = False,
+    precision: float | None = None,
+    dry_run: bool = False,
     page: Annotated[
         bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
     ] = True,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, show_json
 from lmkbc.errors import counted
@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List, show and check the relation 
 
 
 @app.command("list", epilog="Example: lmkbc relations list")
-def list_(workspace: Root = None, json: AsJson = False) -> None:
+def list_(workspace: Path | None = None, json: bool = False) -> None:
     """List all relations with the names that the editions give them."""
     relations = _distinct(Workspace(workspace))
     if json:
@@ -40,8 +40,8 @@ def list_(workspace: Root = None, json: AsJson = False) -> None:
 @app.command("show", epilog="Example: lmkbc relations show countryLandBordersCountry")
 def show(
     relation: Annotated[str, typer.Argument(help="A relation's name, in any edition's spelling.")],
-    workspace: Root = None,
-    json: AsJson = False,
+    workspace: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Show everything that one relation module knows."""
     table: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
@@ -54,7 +54,7 @@ def show(
 
 
 @app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
-def check(workspace: Root = None) -> None:
+def check(workspace: Path | None = None) -> None:
     """Load every relation, edition and class. The first that makes no sense is reported with its file."""
     space = Workspace(workspace)
     relations, editions = counted(len(_distinct(space)), "relation"), counted(len(space.editions), "edition")

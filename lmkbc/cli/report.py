@@ -9,28 +9,28 @@ from typing import Annotated
 import typer
 
 from lmkbc.api.pages import report as write_page
-from lmkbc.cli.options import Data, EditionName, Files, IndexPath, Limit, OneSplit, Relations, Root, SearchTable
+from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, progress
 
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file.")],
+    run: Path,
     split: OneSplit = None,
-    edition: EditionName = None,
-    relation: Relations = None,
-    limit: Limit = None,
-    gold: Annotated[Path | None, typer.Option(metavar="FILE", help="Gold file, in place of the split's.")] = None,
-    replies: Files = None,
-    index: IndexPath = None,
-    search_table: SearchTable = None,
+    edition: str | None = None,
+    relation: list[str] | None = None,
+    limit: int | None = None,
+    gold: Path | None = None,
+    files: list[Path] | None = None,
+    index: Path | None = None,
+    search_table: Path | None = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; default: report.html in the run's directory.")
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
-    data: Data = None,
-    workspace: Root = None,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
 
@@ -44,7 +44,7 @@ def report(
             gold=gold,
             edition=edition,
             split=split,
-            files=replies or (),
+            files=files or (),
             index=index,
             search_table=search_table,
             relation=relation,

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.cli.options import AsJson, StorePlace
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, show_json, tame
 from lmkbc.errors import InputError, counted
@@ -23,7 +22,7 @@ OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's 
 
 
 @app.command("stats", epilog="Example: lmkbc store stats")
-def stats(store: StorePlace = None, json: AsJson = False) -> None:
+def stats(store: Place | None = None, json: bool = False) -> None:
     """Count answers, prompts and tokens per model."""
     opened = _open(store)
     rows = opened.stats()
@@ -38,12 +37,12 @@ def stats(store: StorePlace = None, json: AsJson = False) -> None:
 
 @app.command("export", epilog="Example: lmkbc store export --out answers.jsonl")
 def export(
-    store: StorePlace = None,
+    store: Place | None = None,
     model: OfModel = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: standard output.")] = None,
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
-    chosen = _chosen(store)
+    chosen = default_place(store)
     check_file(out, chosen if isinstance(chosen, Path) else None)
     opened = _open(store)
     lines = opened.export(model)
@@ -58,7 +57,7 @@ def export(
 
 @app.command("prune", epilog="Example: lmkbc store prune --before 2026-01-01")
 def prune(
-    store: StorePlace = None,
+    store: Place | None = None,
     model: OfModel = None,
     before: Annotated[str | None, typer.Option(help="Only answers given before this date (YYYY-MM-DD, UTC).")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Drop every answer.")] = False,
@@ -79,12 +78,8 @@ def _note_damage(store: Store) -> None:
         note(remark)
 
 
-def _chosen(place: Place | None) -> Place:
-    return default_place() if place is None else place
-
-
 def _open(place: Place | None) -> Store:
-    chosen = _chosen(place)
+    chosen = default_place(place)
     if isinstance(chosen, Path) and not chosen.is_file():
         raise InputError(f"there is no store at {chosen}: name one with --store, or run a system that asks a model")
     return Store(chosen)

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli.options import Data, EditionName, Root, Split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
@@ -21,13 +20,13 @@ EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split tes
 
 def submit(
     predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
-    split: Split = "test",
-    edition: EditionName = None,
+    split: str = "test",
+    edition: str | None = None,
     out: Annotated[
         Path | None, typer.Option(help="The zip to write; default: beside the predictions, named as they are.")
     ] = None,
-    data: Data = None,
-    workspace: Root = None,
+    data: Path | None = None,
+    workspace: Path | None = None,
 ) -> None:
     """Check a predictions file and zip it. As CodaLab and Codabench want it: each query of the split once."""
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.options import AsJson, Root
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, show_json, tame
 from lmkbc.errors import counted
@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 
 
 @app.command("list", epilog="Example: lmkbc systems list")
-def list_(json: AsJson = False) -> None:
+def list_(json: bool = False) -> None:
     """List the recipes: of published ones year, model, F1.
 
     What stands in one, citation and what it differs in included, 'lmkbc systems show NAME' prints.
@@ -42,7 +42,7 @@ def _summary(file: RecipeFile) -> dict[str, Any]:
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")
-def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: AsJson = False) -> None:
+def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: bool = False) -> None:
     """Show a recipe, as TOML to start your own from."""
     space = Workspace()
     path = space.recipe_path(system)
@@ -73,7 +73,7 @@ def fetch(
 
 @app.command("check", epilog="Example: lmkbc systems check my.toml")
 def check(
-    systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Root = None
+    systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Path | None = None
 ) -> None:
     """Check recipes whole, without loading or asking a model."""
     space = Workspace(workspace)

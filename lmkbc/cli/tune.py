@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.options import RunOptions
 from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
-from lmkbc.cli import options
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import counted
+from lmkbc.run.options import RunOptions
 from lmkbc.settings import listed
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
@@ -25,27 +24,25 @@ if TYPE_CHECKING:
     from lmkbc.tune.confidence import Confidences
     from lmkbc.tune.tune import Tuned
 
-Folds = Annotated[int, typer.Option(min=2, help="Folds by subject.")]
-Trials = Annotated[int, typer.Option(min=0, help="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 
 
 def tune(
     *,
-    split: options.Split = "val",
-    folds: Folds = FOLDS,
-    trials: Trials = TRIALS,
+    split: str = "val",
+    folds: int = FOLDS,
+    trials: int = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
     storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
-    relation: options.Relations = None,
-    limit: options.Limit = None,
+    relation: list[str] | None = None,
+    limit: int | None = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
     write: Annotated[
         bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml of the workspace.")
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that are there.")] = False,
-    dry_run: options.DryRun = False,
-    json: options.AsJson = False,
+    dry_run: bool = False,
+    json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
     """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""

@@ -20,6 +20,11 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("lmkbc"))
 
 
+def placed(path: Path | str | None) -> Path | None:
+    """Return a path that may be given as text."""
+    return None if path is None else Path(path)
+
+
 def warn_unwritable(folder: Path, error: BaseException | None, consequence: str) -> None:
     """Log that a cache is done without, since its folder cannot be written: a cache saves work, and is no result."""
     reason = getattr(error, "strerror", None) or error

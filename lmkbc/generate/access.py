@@ -53,7 +53,7 @@ def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
 
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model is asked on this machine: where no server is named, or the recipe says so."""
-    if model.backend != "auto" or run.servers.base_url or model.base_url:
+    if model.backend != "auto" or run.servers.get("base_url") or model.base_url:
         return model.backend == "local"
     return model.component == "causal" or (
         not os.environ.get(BASE_URL) and is_local_name(run.model or model.model or "")
@@ -64,12 +64,12 @@ def is_given(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model can be asked: a server is named, or the model, or it lies on this machine."""
     if runs_here(model, run):
         return bool(run.model or (model.model and is_available(model.model)))
-    return bool(run.servers.base_url or model.base_url or os.environ.get(BASE_URL))
+    return bool(run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL))
 
 
 def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the model that the server says it serves, where any is taken; None where that is not asked."""
-    wanted = (model.any_model or run.servers.any_model) and not runs_here(model, run)
+    wanted = (model.any_model or run.servers.get("any_model", False)) and not runs_here(model, run)
     return server_of(model, run, run.store()).name if wanted else None
 
 
@@ -85,10 +85,10 @@ def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
     from lmkbc.models.server.served import as_served  # which loads the server's library
 
     server = Server.of(
-        run.servers.base_url,
+        run.servers.get("base_url"),
         run.model or model.model,
         revision=model.revision,
-        any_model=model.any_model or run.servers.any_model,
+        any_model=model.any_model or run.servers.get("any_model", False),
         offline=run.offline,
         recipe_url=model.base_url,
         key_env=model.key_env,
@@ -124,8 +124,9 @@ def open_model(
         from lmkbc.models.server.language_model import ServerModel  # which loads the server's library
 
         store, of_run = run.store(), run.servers
-        limits = replace(model.limits, concurrency=of_run.concurrency) if of_run.concurrency else model.limits
-        budget = Budget(of_run.max_cost, of_run.max_tokens, of_run.prices or model.prices, run.budgets)
+        limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
+        prices = of_run.get("prices") or model.prices
+        budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
         opened = ServerModel(
             server_of(model, run, store),
             store,

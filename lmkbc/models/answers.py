@@ -233,14 +233,14 @@ def commit(
     return [answer if (other := first.get(call.key)) is None else other for call, answer in answers]
 
 
-def open_store(place: Place | None, *, offline: bool = False) -> Store:
+def open_store(place: Place | str | None, *, offline: bool = False) -> Store:
     """Open the store of a place, else of the default one. InputError for a database if no socket may be opened."""
     return Store(place_for(place, offline=offline))
 
 
-def place_for(place: Place | None, *, offline: bool) -> Place:
+def place_for(place: Place | str | None, *, offline: bool) -> Place:
     """Return the given place, else the default one. InputError as of `open_store`."""
-    chosen = default_place() if place is None else place
+    chosen = default_place(place)
     if offline and isinstance(chosen, Database):
         raise InputError(f"--offline opens no socket, and {chosen} needs one: name a file with --store")
     return chosen

@@ -66,7 +66,7 @@ def place_of(text: str) -> Place:
     return Database(text)
 
 
-def default_place() -> Place:
-    """Return where answers are kept without --store: $LMKBC_STORE, else a file in the user's cache."""
-    named = os.environ.get(VARIABLE)
-    return place_of(named) if named else cache_dir() / "store.sqlite"
+def default_place(given: Place | str | None = None) -> Place:
+    """Return the place given, else where answers are kept without --store: $LMKBC_STORE, or a file in the cache."""
+    named = given or os.environ.get(VARIABLE) or cache_dir() / "store.sqlite"
+    return place_of(named) if isinstance(named, str) else named

@@ -14,7 +14,7 @@ from lmkbc.probe.benchmark import Means
 
 def opened(model: str, means: Means) -> LanguageModel:
     """Open a causal model of this machine, or a server's where its URL is given."""
-    reference = ModelReference(model=model, backend="server" if means.servers.base_url else "local")
+    reference = ModelReference(model=model, backend="server" if means.servers.get("base_url") else "local")
     return open_model(reference, means, Notes())
 
 
@@ -42,7 +42,7 @@ def texts(
                 blank += not reply.is_answer
                 found[place] = "" if reply.finish in WITHHELD else reply.text
             report(what, done, len(prompts))
-    served = means.servers.base_url is not None
+    served = means.servers.get("base_url") is not None
     if missing and served:
         raise LmkbcError(
             f"{missing} of {len(prompts)} prompts have no answer ({model.lost or 'no answer'}): "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,44 +9,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import OptionError
 from lmkbc.models.answers import FreshStore, Store, place_for
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import CallCounter, DryStore
-from lmkbc.models.store_place import Place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
+from lmkbc.run.options import Servers
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
 Loaded = TypeVar("Loaded")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Servers:
-    """Options of the command line for model servers and the store of answers; they override recipes.
-
-    prices: of a million prompt tokens and of a million answer tokens, in the unit of max_cost. fresh: ask anew for what
-    the store has.
-    """
-
-    base_url: str | None = None
-    any_model: bool = False
-    fresh: bool = False
-    concurrency: int | None = None
-    max_cost: float | None = None
-    max_tokens: int | None = None
-    prices: tuple[float, float] | None = None
-    store: Place | None = None
-
-    def __post_init__(self) -> None:
-        """InputError for a limit that is no number, or not above 0."""
-        if self.max_cost is not None and not (math.isfinite(self.max_cost) and self.max_cost >= 0):
-            raise OptionError("max_cost", f"is {self.max_cost}: give a finite number, not below 0")
-        if self.max_tokens is not None and self.max_tokens < 0:
-            raise OptionError("max_tokens", f"is {self.max_tokens}: give a number, not below 0")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise OptionError("concurrency", f"is {self.concurrency}: give at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +53,10 @@ class ModelRun:
 
     def store(self) -> Store:
         """Return where models' answers are kept: as the command line says, else by default."""
-        place = place_for(self.servers.store, offline=self.offline and self.dry is None)
+        place = place_for(self.servers.get("store"), offline=self.offline and self.dry is None)
         if self.dry is not None:
-            return DryStore(place, self.dry, fresh=self.servers.fresh)
-        return FreshStore(place, self.renewed) if self.servers.fresh else Store(place)
+            return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
+        return FreshStore(place, self.renewed) if self.servers.get("fresh") else Store(place)
 
 
 @dataclass(frozen=True, kw_only=True)

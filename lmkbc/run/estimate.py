@@ -79,7 +79,7 @@ def estimate(
     timings: `timing.json` of earlier runs of the system; the first that asked anything gives the rate. InputError for
     what a run would lack too.
     """
-    place_for(run.servers.store, offline=run.offline)
+    place_for(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, models={}, budgets=[])
     generators = []
@@ -118,7 +118,7 @@ def follows(table: object) -> bool:
 def _cost(run: Run, table: object, counts: CallCounter) -> float | None:
     """Return what the tokens cost, answers at their longest; None for a model of this machine, and without prices."""
     own = table.prices if isinstance(table, ModelReference) else None
-    prices = run.servers.prices or own
+    prices = run.servers.get("prices") or own
     if prices is None or not counts.estimated:
         return None
     return (counts.prompt_tokens * prices[0] + counts.answer_tokens * prices[1]) / 1e6

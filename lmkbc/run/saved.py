@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -129,7 +129,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 
 
-def edition_of(space: Workspace, runs: list[SavedRun], named: str | None) -> Edition | None:
+def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition | None:
     """Return the edition named, else the one of all manifests, if any. InputError where they name two."""
     named_by = {run.text("edition"): run for run in runs if run.text("edition")}
     for name, run in named_by.items():

@@ -22,12 +22,12 @@ class Subset:
     limit: int | None = None
 
     @classmethod
-    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | None, limit: int | None) -> Subset:
+    def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | str | None, limit: int | None) -> Subset:
         """Make a subset of relations, by any of their names, and a limit. InputError for one that is not asked."""
         if limit is not None and limit < 1:
             raise OptionError("limit", f"is {limit}: give at least one query")
         chosen = {}
-        for name in relations or ():
+        for name in names_of(relations):
             asked = [own for own in edition.relations if own == name]
             asked = asked or [own for own in edition.relations if name in _names(space, own)]
             if not asked:
@@ -57,6 +57,11 @@ class Subset:
 
 
 WHOLE = Subset()
+
+
+def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
+    """Return one name, several, or none, as a sequence."""
+    return (given,) if isinstance(given, str) else given or ()
 
 
 def _names(space: Workspace, name: str) -> tuple[str, ...]:

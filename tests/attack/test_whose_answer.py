@@ -21,7 +21,8 @@ from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import State
 
 CANARY = "sk-canary-7f3a91c2"

@@ -22,7 +22,8 @@ from lmkbc.build.growth import Bounds
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database
 from lmkbc.pipeline import Block
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query
 from tests.opened import recipe_of
 

@@ -12,9 +12,9 @@ import typer
 from command import Command
 from typer.testing import CliRunner
 
-from lmkbc.api.options import RunOptions
-from lmkbc.cli.options import RUN_OPTIONS, spread
+from lmkbc.cli.options import spread
 from lmkbc.errors import InputError
+from lmkbc.run.options import RunOptions
 from lmkbc.settings import listed
 
 
@@ -74,7 +74,7 @@ def test_groups_give_way_to_their_options() -> None:
         got.extend((shared, limit, options))
 
     shown = spread(command)
-    assert list(inspect.signature(shown).parameters) == ["seed", "limit", *RUN_OPTIONS]
+    assert list(inspect.signature(shown).parameters) == ["seed", "limit", *RunOptions.__annotations__]
     assert shown.__doc__ == "Do it."
     app = typer.Typer()
     app.command()(shown)

@@ -25,7 +25,8 @@ from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.pipeline import Steps, propose
 from lmkbc.progress import ExpectedStep
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import of_examples
 from lmkbc.types import CandidateSet, Query, State

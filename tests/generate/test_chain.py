@@ -20,7 +20,8 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 

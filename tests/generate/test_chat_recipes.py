@@ -23,7 +23,8 @@ from lmkbc.models.base import Sampling
 from lmkbc.notes import Notes
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS, Workspace

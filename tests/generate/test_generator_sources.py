@@ -15,7 +15,8 @@ from lmkbc.answer.reply import united
 from lmkbc.errors import InputError
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import Candidate, Nil, Query, State
 from lmkbc.workspace import Workspace

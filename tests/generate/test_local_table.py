@@ -23,7 +23,8 @@ from lmkbc.models.located import is_local_name
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 

@@ -15,7 +15,8 @@ from lmkbc.errors import InputError
 from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import sources

@@ -16,7 +16,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.ranking import RankingGenerator
 from lmkbc.models.answers import Store
 from lmkbc.notes import Notes
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 

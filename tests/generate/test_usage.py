@@ -23,7 +23,8 @@ from lmkbc.models.causal.prefixes import groups
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.pipeline import _summed, propose
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

@@ -18,7 +18,8 @@ from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Candidate, Example, Prediction
 from lmkbc.workspace import Workspace
 

@@ -8,19 +8,17 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.options import RunOptions, opened_subset
-from lmkbc.cli import options
-from lmkbc.cli.options import AsJson, Limit, Relations, spread
+from lmkbc.api.options import opened_subset
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, note_published, progress, show_json
-from lmkbc.cli.tune import Folds, Trials
 from lmkbc.errors import counted
+from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
 from lmkbc.probe.kamel.benchmark import KamelBenchmark
 from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.benchmark import LamaBenchmark
 from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
-from lmkbc.run.base import Servers
+from lmkbc.run.options import RunOptions, Servers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 EXAMPLES = {
@@ -36,15 +34,15 @@ EXAMPLES = {
 def kamel(
     *,
     benchmark: KamelBenchmark,
-    json: AsJson = False,
-    offline: options.Offline = False,
+    json: bool = False,
+    offline: bool = False,
     base_url: Annotated[str | None, typer.Option("--base-url", help="Ask this OpenAI-compatible server.")] = None,
-    any_model: options.AnyModel = False,
-    concurrency: options.Concurrency = None,
-    max_cost: options.MaxCost = None,
-    max_tokens: options.MaxTokens = None,
-    prices: options.Prices = None,
-    store: options.StorePlace = None,
+    any_model: bool = False,
+    concurrency: int | None = None,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    prices: tuple[float, float] | None = None,
+    store: Place | None = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     servers = Servers(
@@ -59,17 +57,17 @@ def kamel(
     _show(benchmark, json, offline, servers)
 
 
-def lama(*, benchmark: LamaBenchmark, json: AsJson = False, offline: options.Offline = False) -> None:
+def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False) -> None:
     """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
     _show(benchmark, json, offline)
 
 
-def optiprompt(*, benchmark: OptiPromptBenchmark, json: AsJson = False, offline: options.Offline = False) -> None:
+def optiprompt(*, benchmark: OptiPromptBenchmark, json: bool = False, offline: bool = False) -> None:
     """Compare ways of asking, and controls. P@1, averaged over relations, and on the facts that no control answers."""
     _show(benchmark, json, offline)
 
 
-def build(*, benchmark: KmirBuild, json: AsJson = False) -> None:
+def build(*, benchmark: KmirBuild, json: bool = False) -> None:
     """Build questions of the four types."""
     _show(benchmark, json)
 
@@ -77,15 +75,15 @@ def build(*, benchmark: KmirBuild, json: AsJson = False) -> None:
 def run(
     *,
     benchmark: KmirRun,
-    json: AsJson = False,
-    offline: options.Offline = False,
-    store: options.StorePlace = None,
+    json: bool = False,
+    offline: bool = False,
+    store: Place | None = None,
 ) -> None:
     """Ask a model. What was trained or answered before a kill is not done again."""
     _show(benchmark, json, offline, Servers(store=store))
 
 
-def score(*, benchmark: KmirScore, json: AsJson = False) -> None:
+def score(*, benchmark: KmirScore, json: bool = False) -> None:
     """Score answers. Token F1 by type and topic, and how steadily facts are known."""
     _show(benchmark, json)
 
@@ -108,29 +106,28 @@ kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identificatio
 GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {app: (kamel, lama, optiprompt), kmir: (run, build, score)}
 for group, commands in GROUPS.items():
     for command in commands:
-        group.command(command.__name__, epilog=f"Example: {EXAMPLES[command.__name__]}")(spread(command))
+        group.command(command.__name__, epilog=f"Example: {EXAMPLES[command.__name__]}")(command)
 app.add_typer(kmir, name="kmir")
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
-@spread
 def controls(
     *,
     split: Annotated[
         str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
     ] = None,
-    relation: Relations = None,
-    limit: Limit = None,
+    relation: list[str] | None = None,
+    limit: int | None = None,
     tuned: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
     ] = True,
-    trials: Trials = TRIALS,
-    folds: Folds = FOLDS,
+    trials: int = TRIALS,
+    folds: int = FOLDS,
     seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = SEED,
     random: Annotated[
         bool, typer.Option("--random/--no-random", help="Ask the same recipe on random weights too.")
     ] = True,
-    json: AsJson = False,
+    json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
     """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli import options
-from lmkbc.cli.options import spread
+from lmkbc.cli.options import SHARED
 from lmkbc.cli.tables import show_table
 from lmkbc.cli.terminal import note, progress, show_json
 from lmkbc.errors import InputError
@@ -45,8 +44,8 @@ class CorpusOptions:
     """Where facts to teach come from."""
 
     edition: Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")] = None
-    data: options.Data = None
-    workspace: options.Root = None
+    data: Annotated[Path | None, SHARED["data"][1]] = None
+    workspace: Annotated[Path | None, SHARED["workspace"][1]] = None
 
     def training(self, given: Training) -> Training:
         """Return the training, with the relation's own name."""
@@ -79,7 +78,7 @@ def mlm(
     batch: Annotated[int | None, typer.Option(min=1, help="Facts a step; default 256, with all weights 64.")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     facts: CorpusOptions,
-    json: options.AsJson = False,
+    json: bool = False,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or all weights of a masked LM."""
     from lmkbc.models.masked.entities import NOTHING
@@ -103,9 +102,7 @@ def mlm(
     _show(trained, training.out, json)
 
 
-def finetune(
-    *, training: Training, plan: TrainingPlan = FINETUNE, facts: CorpusOptions, json: options.AsJson = False
-) -> None:
+def finetune(*, training: Training, plan: TrainingPlan = FINETUNE, facts: CorpusOptions, json: bool = False) -> None:
     """Full fine-tuning on clozes whose answer is one token."""
     from lmkbc.train import tasks
 
@@ -122,7 +119,7 @@ def soft_prompt(
     loss: Annotated[str, typer.Option(help="likelihood, or ranking: right objects before wrong ones.")] = "likelihood",
     plan: TrainingPlan = SOFT_PROMPT,
     facts: CorpusOptions,
-    json: options.AsJson = False,
+    json: bool = False,
 ) -> None:
     """OptiPrompt: per relation, only the prompt's vectors learn."""
     from lmkbc.train import tasks
@@ -142,16 +139,16 @@ def soft_prompt(
 def lora(
     *,
     out: Annotated[Path, typer.Option("--out", help="Directory of the adapter; predict takes it as --model.")],
-    edition: options.EditionName = None,
+    edition: str | None = None,
     system: Annotated[str, typer.Option("--system", help="Recipe whose causal prompts are learnt.")] = "llm2kb23",
-    model: options.Model = None,
-    files: options.Files = None,
+    model: str | None = None,
+    files: list[Path] | None = None,
     target: Annotated[list[str] | None, typer.Option(help="Layer that gets one; repeatable; default all.")] = None,
     settings: Lora = Lora(facts=0),  # noqa: B008 -- frozen
-    json: options.AsJson = False,
-    data: options.Data = None,
-    offline: options.Offline = False,
-    workspace: options.Root = None,
+    json: bool = False,
+    data: Path | None = None,
+    offline: bool = False,
+    workspace: Path | None = None,
 ) -> None:
     """Train a LoRA adapter for a causal model. Run again after a kill to go on."""
     from lmkbc.train.lora import train
@@ -189,4 +186,4 @@ def _show(trained: Trained, out: Path, as_json: bool, heads: Sequence[str] = ("e
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode=None)
 COMMANDS: tuple[Callable[..., None], ...] = (mlm, soft_prompt, finetune, lora)
 for command, (name, example) in zip(COMMANDS, EXAMPLES.items(), strict=True):
-    app.command(name, epilog=f"Example: {example}")(spread(command))
+    app.command(name, epilog=f"Example: {example}")(command)

@@ -65,7 +65,7 @@ class KamelBenchmark:
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and stripped."""
-        kept = means.servers.store
+        kept = means.servers.get("store")
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         if self.split not in ("dev", "test"):
             raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
@@ -77,7 +77,8 @@ class KamelBenchmark:
         for name in names:
             data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
         check_wording(names, wording)
-        form: PromptForm = "completion" if means.servers.base_url is None or self.form == "completion" else "chat"
+        local = means.servers.get("base_url") is None
+        form: PromptForm = "completion" if local or self.form == "completion" else "chat"
         asked = [*self.questions(data, wording, names, form=form)]
         answers = texts(opened(self.model, means), [prompt for _, prompt in asked], sampling(form), means)
         replies = [(fact, text.strip()) for (fact, _), text in zip(asked, answers, strict=True)]

@@ -18,7 +18,8 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.store_place import Database
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
 

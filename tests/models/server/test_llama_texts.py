@@ -15,7 +15,8 @@ import torch
 from opened import generated, recipe_of
 
 from lmkbc.models.answers import Store
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
 from lmkbc.workspace import Workspace
 

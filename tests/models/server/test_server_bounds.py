@@ -26,7 +26,8 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import MOST_BYTES, ServerError
 from lmkbc.models.server.limits import Limits, estimate
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query
 

@@ -21,7 +21,8 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TooLong, too_long
 from lmkbc.models.server.limits import Limits
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query
 
 BORDERS = "CountryBordersCountry"

@@ -25,7 +25,8 @@ from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run, Servers
+from lmkbc.run.base import Run
+from lmkbc.run.options import Servers
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 

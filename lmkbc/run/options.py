@@ -1,0 +1,128 @@
+"""Options of a run, each declared once: the command line, Python's functions and the run itself take them from here.
+
+A field is an option. Its `Meta` has its help and its bounds; `extra` has what only a command line needs: flags that are
+not made from the name, and settings of typer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, get_type_hints
+
+from msgspec import Meta
+
+from lmkbc.errors import OptionError
+from lmkbc.models.budget import checked_prices
+from lmkbc.models.store_place import Place, place_of
+from lmkbc.workspace import Workspace
+
+
+def _editions() -> list[str]:
+    """Return what a shell offers after --edition."""
+    return list(Workspace().editions)
+
+
+def _systems() -> list[str]:
+    """Return what a shell offers after --system."""
+    return Workspace().system_names()
+
+
+def _prices(text: str) -> tuple[float, float]:
+    """Return the two prices of --prices. InputError for anything else."""
+    what = f"--prices is {text!r}"
+    try:
+        return checked_prices([float(price) for price in text.split(",")], what)
+    except ValueError:
+        return checked_prices(None, what)
+
+
+class Servers(TypedDict, total=False):
+    """Options for model servers and the store of answers; they override recipes."""
+
+    base_url: Annotated[
+        str | None, Meta(description="OpenAI-compatible server; else the recipe's or $OPENAI_BASE_URL.")
+    ]
+    any_model: Annotated[bool, Meta(description="Take what the server serves, and record it under that name.")]
+    fresh: Annotated[bool, Meta(description="Ask models anew: new answers replace those that the store has.")]
+    concurrency: Annotated[int | None, Meta(ge=1, description="Requests in flight at a time.")]
+    max_cost: Annotated[float | None, Meta(ge=0, description="Stop asking before a run costs more.")]
+    max_tokens: Annotated[int | None, Meta(ge=0, description="Stop asking before a run uses more.")]
+    prices: Annotated[
+        tuple[float, float] | None,
+        Meta(
+            description="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.",
+            extra={"parser": _prices, "metavar": "PRICES"},
+        ),
+    ]
+    store: Annotated[
+        Place | str | None,
+        Meta(
+            description="Keeps models' answers: a file, or postgresql://USER@HOST/DATABASE for many machines (its "
+            "password in PGPASSWORD); default: $LMKBC_STORE, else in the user's cache.",
+            extra={"parser": place_of, "metavar": "FILE|URL"},
+        ),
+    ]
+
+
+class Inputs(TypedDict, total=False):
+    """Options of what a run reads, and of what answers."""
+
+    edition: Annotated[
+        str | None,
+        Meta(
+            description="Benchmark edition, such as 2023 or mini.",
+            extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
+        ),
+    ]
+    system: Annotated[
+        str | None,
+        Meta(
+            description="Recipe: a name from 'lmkbc systems list', or a TOML file.",
+            extra={"metavar": "NAME", "autocompletion": _systems},
+        ),
+    ]
+    model: Annotated[str | None, Meta(description="Model id, directory or GGUF file; before the recipe's.")]
+    files: Annotated[
+        Sequence[Path | str] | None,
+        Meta(
+            description="Recorded completions or candidates (JSONL, also gzipped); repeatable.",
+            extra={"flags": ("--from",), "metavar": "FILE"},
+        ),
+    ]
+    data: Annotated[
+        Path | str | None,
+        Meta(description="Directory that holds lmkbc2022/, lmkbc2023/, ...", extra={"metavar": "DIR"}),
+    ]
+    offline: Annotated[bool, Meta(description="Open no socket.")]
+    search_table: Annotated[
+        Path | str | None,
+        Meta(description="Recorded entity search: JSON object, text -> QID or ''.", extra={"metavar": "FILE"}),
+    ]
+    index: Annotated[
+        Path | str | None, Meta(description="Alias index made by 'lmkbc link build'.", extra={"metavar": "FILE"})
+    ]
+    workspace: Annotated[
+        Path | str | None,
+        Meta(description="Directory with relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
+    ]
+
+
+class RunOptions(Inputs, Servers, total=False):
+    """Options that `lmkbc.predict`, `lmkbc.tune` and `lmkbc.build` share."""
+
+
+def described(options: type) -> dict[str, tuple[Any, Meta]]:
+    """Return the options of a TypedDict: name -> its type, and its help and bounds."""
+    hints = get_type_hints(options, include_extras=True)
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
+
+
+def check_bounds(options: type, given: Mapping[str, Any]) -> None:
+    """OptionError for a number that is out of its option's bounds, or not finite."""
+    for name, (_, about) in described(options).items():
+        value = given.get(name)
+        if about.ge is not None and value is not None and not about.ge <= value < math.inf:
+            kind = "finite number" if isinstance(value, float) else "number"
+            raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
