@@ -85,17 +85,19 @@ def measure_controls(space: Workspace, root: Path) -> None:
 
 
 def measure_kmir(archive: Path) -> None:
+    from msgspec.json import Encoder
+
     from lmkbc.probe.kmir.build import QuestionBuilder
-    from lmkbc.probe.kmir.files import question_lines, read_triples
+    from lmkbc.probe.kmir.files import read_triples
     from lmkbc.probe.kmir.schema import read_schema
 
-    schema = read_schema()
+    schema, encoder = read_schema(), Encoder()
     triples = read_triples(archive, schema)
     start = time.perf_counter()
-    first = question_lines(QuestionBuilder(triples, schema, seed=1).questions())
+    first = encoder.encode_lines(QuestionBuilder(triples, schema, seed=1).questions())
     seconds = time.perf_counter() - start
     count = first.count(b"\n")
-    same = first == question_lines(QuestionBuilder(triples, schema, seed=1).questions())
+    same = first == encoder.encode_lines(QuestionBuilder(triples, schema, seed=1).questions())
     print(f"{count} questions on {len(triples)} triples in {seconds:.1f} s: {60 * count / seconds:,.0f} a minute")
     print(f"same seed, same bytes: {same}")
 

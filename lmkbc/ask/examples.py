@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.errors import InputError
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Example, Query
@@ -228,9 +229,7 @@ class ExampleSelector:
 
 def _mixed(pool: Sequence[Example]) -> list[Example]:
     """Return examples in turn from each relation, so that the first k are of k relations."""
-    turns: defaultdict[str, list[Example]] = defaultdict(list)
-    for example in pool:
-        turns[example.query.relation].append(example)
+    turns = grouped((example.query.relation, example) for example in pool)
     most = max(map(len, turns.values()), default=0)
     return [examples[turn] for turn in range(most) for examples in turns.values() if turn < len(examples)]
 

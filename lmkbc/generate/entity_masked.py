@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.models.masked.forward import Forward, Precision
@@ -89,17 +89,13 @@ class EntityMasked:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
-        grouped: defaultdict[int, defaultdict[str, list[Query]]] = defaultdict(lambda: defaultdict(list))
-        for query in dict.fromkeys(queries):
-            grouped[self._unseen_by(query)][query.relation].append(query)
-        for fold, by_relation in sorted(grouped.items()):
+        folds, distinct = self._entities.folds, dict.fromkeys(queries)
+        by_fold = grouped((folds.get(folded_key(query.subject), ALL), query) for query in distinct)
+        for fold, members in sorted(by_fold.items()):
             backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
             forward = Forward(backbone, self._precision)
-            for name, group in by_relation.items():
+            for name, group in grouped((query.relation, query) for query in members).items():
                 yield from self._answered(forward, self._relations[name], group)
-
-    def _unseen_by(self, query: Query) -> int:
-        return self._entities.folds.get(folded_key(query.subject), ALL)
 
     def _answered(self, forward: Forward, relation: Relation, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         known = self._entities.relations.get(relation.name)

@@ -17,6 +17,7 @@ from scipy import sparse
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, Mask, class_prior, ranked
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.groups import grouped
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -107,10 +108,8 @@ class NaiveBayes:
     """
 
     def __init__(self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example]) -> None:
-        rows: dict[str, list[Example]] = {name: [] for name in edition.relations}
-        for example in train:
-            rows[example.query.relation].append(example)
-        self._fitted = {name: _Fitted(edition, relations[name], rows[name]) for name in rows}
+        rows = grouped((example.query.relation, example) for example in train)
+        self._fitted = {name: _Fitted(edition, relations[name], rows[name]) for name in edition.relations}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first."""

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.groups import grouped
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -117,11 +118,9 @@ class ClassPrior:
     """
 
     def __init__(self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example]) -> None:
-        rows: dict[str, list[Example]] = {name: [] for name in edition.relations}
-        for example in train:
-            rows[example.query.relation].append(example)
-        self._closed = {name: ClosedSet.of(edition, relations[name], rows[name]) for name in rows}
-        self._rows = {name: [row.query for row in rows[name]] for name in rows}
+        rows = grouped((example.query.relation, example) for example in train)
+        self._closed = {name: ClosedSet.of(edition, relations[name], rows[name]) for name in edition.relations}
+        self._rows = {name: [row.query for row in rows[name]] for name in edition.relations}
         self._known = frozenset(example.query for example in train)
         self._unseen: dict[str, CandidateSet] = {}
 

@@ -7,7 +7,6 @@ what it says of this one (domain-conditional PMI; Holtzman et al. 2021), and sco
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -18,6 +17,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
+from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
@@ -83,16 +83,12 @@ class RankingGenerator:
         source: str,
     ) -> None:
         self._scorer, self._asking, self._relations, self._how, self._source = scorer, asking, relations, how, source
-        self._rows: defaultdict[str, list[Example]] = defaultdict(list)
-        for example in train:
-            self._rows[example.query.relation].append(example)
+        self._rows = grouped((example.query.relation, example) for example in train)
         self._edition = edition
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield a set per distinct query, best candidate first, relation by relation."""
-        by_relation: defaultdict[str, list[Query]] = defaultdict(list)
-        for query in dict.fromkeys(queries):
-            by_relation[query.relation].append(query)
+        by_relation = grouped((query.relation, query) for query in dict.fromkeys(queries))
         for relation, members in by_relation.items():
             closed = ClosedSet.of(self._edition, self._relations[relation], self._rows[relation])
             listed = {query: self._listed(closed, query) for query in members}

@@ -24,6 +24,7 @@ from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.groups import grouped
 from lmkbc.models.base import Reply
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
@@ -182,9 +183,7 @@ class _Rows:
         self.models = [model for model in models if model]
         self.model = next(iter(models)) if len(models) == 1 else None
         self.relations = frozenset(row.Relation for row in rows)
-        self._rows: defaultdict[tuple[str, str], list[RecordedRow]] = defaultdict(list)
-        for row in rows:
-            self._rows[row.SubjectEntity, row.Relation].append(row)
+        self._rows = grouped(((row.SubjectEntity, row.Relation), row) for row in rows)
 
     def of(self, query: Query) -> list[RecordedRow]:
         """Return the rows of a query; an identifier counts only where both sides have an identifier."""

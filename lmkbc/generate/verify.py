@@ -22,6 +22,7 @@ from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import fill, one_line
+from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
@@ -98,9 +99,7 @@ class FactCheck:
     ) -> None:
         self._scorer, self._check, self._relations, self._examples = scorer, check, relations, examples
         self.notes = notes or Notes()
-        self._objects: defaultdict[str, list[str]] = defaultdict(list)
-        for example in train:
-            self._objects[example.query.relation] += example.names
+        self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Each set with the truth of its objects."""

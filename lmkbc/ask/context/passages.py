@@ -6,7 +6,6 @@ model itself, "titles" and "passages" read text from outside it, which a closed-
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
 from lmkbc.types import Query
@@ -74,7 +74,7 @@ def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
         {"SubjectEntity": query.subject, "Relation": query.relation, "passages": passages}
         for query, passages in by_query.items()
     )
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+    return msgspec.json.Encoder().encode_lines(rows)
 
 
 def read_corpus(path: Path) -> list[Passage]:
@@ -103,9 +103,7 @@ class Titles:
 
     def __init__(self, texts: Sequence[Passage], settings: ContextSettings) -> None:
         self._settings = settings
-        self._texts: defaultdict[str, list[Passage]] = defaultdict(list)
-        for text in texts:
-            self._texts[folded_key(text.title)].append(text)
+        self._texts = grouped((folded_key(text.title), text) for text in texts)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the passages of each query."""

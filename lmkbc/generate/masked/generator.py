@@ -13,12 +13,13 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cleaning import AnswerCleaning
 from lmkbc.generate.masked.ensemble import Scores, combine
-from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type, train_names
+from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
+from lmkbc.groups import grouped
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes, Layout
@@ -118,8 +119,10 @@ class MaskedGenerator:
     ) -> None:
         self.notes = notes or Notes()
         self._relations, self._edition, self._probe = relations, edition, probe
+        rows = grouped((row.query.relation, row) for row in train)
         self._origins = {
-            name: train_names([row for row in train if row.query.relation == name]) for name in edition.relations
+            relation: grouped((name, row.query) for row in rows[relation] for name in row.names)
+            for relation in edition.relations
         }
         if probe.objects == "expand":
             backbone = self._expanded(backbone)
@@ -183,7 +186,7 @@ class MaskedGenerator:
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
         """Return what the preconditions of each query's relation make of it."""
         every_prepared = [Prepared()] * len(queries)
-        for name, indices in _by_relation(queries).items():
+        for name, indices in grouped((query.relation, index) for index, query in enumerate(queries)).items():
             preconditions = self._probe.preconditions_of(self._relations[name])
             learned = self._asker.prepare(preconditions, [queries[index].subject for index in indices])
             for index, prepared in zip(indices, learned, strict=True):
@@ -212,8 +215,7 @@ class MaskedGenerator:
     def _lexicon(self, relation: str) -> Lexicon:
         if self._probe.vocabulary == "all":
             return Lexicon.of_words(self._words)
-        origins = self._origins.get(relation, {})
-        names = [*(origins if self._probe.vocabulary == "train" else self._probe.vocabulary)]
+        names = [*(self._origins[relation] if self._probe.vocabulary == "train" else self._probe.vocabulary)]
         if self._probe.null and (not relation or self._relations[relation].nullable(self._edition.name)):
             names.append(self._probe.null)
         lexicon = Lexicon.of_names(self._words, names)
@@ -243,10 +245,3 @@ class MaskedGenerator:
         names = {*listed, *filter(None, (probe.null,)), *(name for known in self._origins.values() for name in known)}
         vectors = mapped(Path(probe.vectors), backbone, names) if probe.vectors else None
         return expand(backbone, names, probe.compose, piece_counts(backbone, names), vectors)
-
-
-def _by_relation(queries: Sequence[Query]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    for index, query in enumerate(queries):
-        groups.setdefault(query.relation, []).append(index)
-    return groups

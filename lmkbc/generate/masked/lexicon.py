@@ -13,7 +13,7 @@ from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
-from lmkbc.types import Example, Query
+from lmkbc.types import Example
 
 Request = tuple[str, str, Relation]
 """A template, a subject, and the relation."""
@@ -63,15 +63,6 @@ class Lexicon:
                     name = self.names[place]
                     answers[index][name] = answers[index].get(name, 0.0) + score
         return answers
-
-
-def train_names(rows: Sequence[Example]) -> dict[str, list[Query]]:
-    """Return the preferred name of each object in a relation's train rows -> the queries that it answers."""
-    named: dict[str, list[Query]] = {}
-    for row in rows:
-        for name in row.names:
-            named.setdefault(name, []).append(row.query)
-    return named
 
 
 def names_of_type(rows: Sequence[Example], relations: Mapping[str, Relation], qid: str) -> list[str]:

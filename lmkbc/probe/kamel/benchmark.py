@@ -87,7 +87,7 @@ class KamelBenchmark:
         means.note(f"{self.model}, {drawn}: {many}, {self.split}")
         if self.out is not None:
             rows = ({"property": fact.property, "subject": fact.subject, "completion": text} for fact, text in replies)
-            write_bytes(self.out, b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+            write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
         return self._findings(data, replies)
 
     def questions(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lmkbc.errors import LmkbcError
-from lmkbc.probe.kmir.schema import Axiom, AxiomJoin, AxiomRule, Schema
+from lmkbc.groups import grouped
+from lmkbc.probe.kmir.schema import Axiom, Schema
 
 LIMIT = 20_000_000
 """Triples of a closure at most: a schema whose chains derive more is no use for asking questions."""
@@ -41,14 +42,9 @@ class Closure:
         self.steps: dict[Triple, Derivation] = {}
         self.objects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
         self.subjects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        self._rules: defaultdict[str, list[AxiomRule]] = defaultdict(list)
-        self._firsts: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
-        self._seconds: defaultdict[str, list[AxiomJoin]] = defaultdict(list)
-        for rule in schema.rules:
-            self._rules[rule.source].append(rule)
-        for join in schema.joins:
-            self._firsts[join.first].append(join)
-            self._seconds[join.second].append(join)
+        self._rules = grouped((rule.source, rule) for rule in schema.rules)
+        self._firsts = grouped((join.first, (axiom, join)) for axiom, join in schema.joins)
+        self._seconds = grouped((join.second, (axiom, join)) for axiom, join in schema.joins)
         fresh = list(self.given)
         for triple in fresh:
             self._add(triple)
@@ -81,15 +77,15 @@ class Closure:
         for rule in self._rules[relation]:
             ends = (object_, subject) if rule.flipped else (subject, object_)
             yield Triple(ends[0], rule.target, ends[1]), Derivation(rule.axiom, (triple,))
-        for join in self._firsts[relation]:
+        for axiom, join in self._firsts[relation]:
             for end in self.objects.get((object_, join.second), ()):
                 yield (
-                    Triple(subject, join.target, end),
-                    Derivation(join.axiom, (triple, Triple(object_, join.second, end))),
+                    Triple(subject, join.implies, end),
+                    Derivation(axiom, (triple, Triple(object_, join.second, end))),
                 )
-        for join in self._seconds[relation]:
+        for axiom, join in self._seconds[relation]:
             for start in self.subjects.get((join.first, subject), ()):
                 yield (
-                    Triple(start, join.target, object_),
-                    Derivation(join.axiom, (Triple(start, join.first, subject), triple)),
+                    Triple(start, join.implies, object_),
+                    Derivation(axiom, (Triple(start, join.first, subject), triple)),
                 )

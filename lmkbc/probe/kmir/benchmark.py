@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
@@ -23,9 +24,7 @@ from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
     Question,
-    question_lines,
     read_guesses,
-    read_questions,
     read_triples,
     sample,
     split,
@@ -53,7 +52,7 @@ class KmirBuild:
         facts = read_triples(self.triples, relations)
         questions = list(QuestionBuilder(facts, relations, self.seed).questions())
         parts = split(questions, facts, self.seed)
-        written = {f"{name}.jsonl": question_lines(part) for name, part in parts.items()}
+        written = {f"{name}.jsonl": msgspec.json.Encoder().encode_lines(part) for name, part in parts.items()}
         write_directory(self.out, with_record(QUESTIONS, written, {"seed": self.seed}), QUESTIONS)
         counts = {name: Counter(question.type for question in part) for name, part in parts.items()}
         whole = sum(counts.values(), Counter[str]())
@@ -99,9 +98,9 @@ class KmirRun:
             raise InputError("two files of questions have the same name, and so would their answers: rename one")
         for path in self.questions:
             check_file(self.out / path.name, *self.questions, self.train, self.dev)
-        whole = [read_questions(path) for path in self.questions]
+        whole = [read_jsonl(path, Question) for path in self.questions]
         per_file = whole if self.limit is None else [sample(part, self.limit, self.seed) for part in whole]
-        known, others = ([] if path is None else read_questions(path) for path in (self.train, self.dev))
+        known, others = ([] if path is None else read_jsonl(path, Question) for path in (self.train, self.dev))
         every = [question for part in per_file for question in part]
         seen = {question.question for question in known}
         if repeated := sum(question.question in seen for question in every):
@@ -113,7 +112,7 @@ class KmirRun:
         rows = iter(zip(every, replies, strict=True))
         for path, part in zip(self.questions, per_file, strict=True):
             answers = [{"id": question.id, "ret": text} for question, text in (next(rows) for _ in part)]
-            write_bytes(self.out / path.name, b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers))
+            write_bytes(self.out / path.name, msgspec.json.Encoder().encode_lines(answers))
             how = f"{path} {self.out / path.name}{'' if self.limit is None else ' --answered'}"
             means.note(f"wrote {self.out / path.name}: score it with 'lmkbc probe kmir score {how}'")
         return Findings({"model": self.model, "kind": kind, "questions": len(every), "answers": str(self.out)})
@@ -168,7 +167,7 @@ class KmirScore:
 
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
-        items = read_questions(self.questions)
+        items = read_jsonl(self.questions, Question)
         guesses = read_guesses(self.answers, items)
         if self.answered:
             items = [question for question in items if question.id in guesses]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from lmkbc.errors import InputError
+from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.probe.kmir.files import MASK, Question
 
@@ -42,9 +42,7 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
 
     InputError where train has too few of a type.
     """
-    pools = defaultdict[str, list[Question]](list)
-    for example in train:
-        pools[example.type].append(example)
+    pools = grouped((example.type, example) for example in train)
     drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
     for question in questions:
         known = (example for example in drawn.get(question.type, ()) if example.fact != question.fact)

@@ -97,12 +97,6 @@ def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
     return [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
 
 
-def question_lines(questions: Iterable[Question]) -> bytes:
-    """Return the benchmark's JSONL."""
-    encoder = msgspec.json.Encoder()
-    return b"".join(encoder.encode(question) + b"\n" for question in questions)
-
-
 def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: int) -> dict[str, list[Question]]:
     """Split -> questions: all on one pair of entities lie in one split, at random but always the same.
 
@@ -123,11 +117,6 @@ def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: i
         chosen[name] = [question for question in chosen[name] if question.question not in taken]
         taken.update(question.question for question in chosen[name])
     return chosen
-
-
-def read_questions(path: Path) -> list[Question]:
-    """Questions as `kmir build` writes them. InputError for any other file."""
-    return jsonl.read_jsonl(path, Question)
 
 
 def sample(questions: Sequence[Question], most: int, seed: int) -> list[Question]:

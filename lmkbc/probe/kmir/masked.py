@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 import torch
@@ -22,14 +22,11 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.kmir.files import MASK
+from lmkbc.probe.kmir.files import MASK, Question
 from lmkbc.progress import Report, silent
 from lmkbc.train.directory import MODEL, checkpoint_of, write
 from lmkbc.train.loop import train
 from lmkbc.train.settings import TrainingPlan
-
-if TYPE_CHECKING:
-    from lmkbc.probe.kmir.files import Question
 
 MASKS = 8
 HELD_OUT = 1000
@@ -96,7 +93,8 @@ def finetuned(
     A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
     starts from. InputError where the directory holds something else.
     """
-    mark = _mark(identity, plan, questions, dev)
+    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # as earlier versions wrote it
+    mark = hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
     if out.is_dir():
         settle(out, MODEL)
     if _recorded(out) == mark:
@@ -130,11 +128,6 @@ def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
     ids, keep = padded(rows, _padding(backbone), backbone.device)
     logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
-
-
-def _mark(identity: str, plan: TrainingPlan, questions: Sequence[Question], dev: Sequence[Question]) -> str:
-    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # as earlier versions wrote it
-    return hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
 
 
 def _recorded(out: Path) -> str | None:

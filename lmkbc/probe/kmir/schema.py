@@ -61,16 +61,6 @@ class AxiomRule:
     flipped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AxiomJoin:
-    """From two triples: (x first y), (y second z) give (x target z)."""
-
-    axiom: Axiom
-    first: str
-    second: str
-    target: str
-
-
 @dataclass(frozen=True)
 class Schema:
     """The relations by name, and all axioms as rules. InputError for a schema that contradicts itself."""
@@ -83,7 +73,7 @@ class Schema:
         for name, relation in self.relations.items():
             _check_templates(name, relation.templates)
         used = {rule.target for rule in self.rules}
-        used.update(name for join in self.joins for name in (join.first, join.second, join.target))
+        used.update(name for _, join in self.joins for name in (join.first, join.second, join.implies))
         for name in sorted(used - self.relations.keys()):
             raise InputError(f"the schema's axioms name {name!r}: {did_you_mean(name, self.relations)}")
         for name, relation in self.relations.items():
@@ -95,14 +85,13 @@ class Schema:
         return [rule for name, relation in self.relations.items() for rule in _rules(name, relation)]
 
     @cached_property
-    def joins(self) -> list[AxiomJoin]:
-        """Return the axioms with two premises."""
-        transitive = [
-            AxiomJoin("transitive", name, name, name)
-            for name, relation in self.relations.items()
-            if relation.transitive
+    def joins(self) -> list[tuple[Axiom, AxiomChain]]:
+        """Return the axioms with two premises: a transitive relation is a chain of itself."""
+        transitive = (name for name, relation in self.relations.items() if relation.transitive)
+        return [
+            *(("transitive", AxiomChain(name, name, name)) for name in transitive),
+            *(("chain", chain) for chain in self.chains),
         ]
-        return transitive + [AxiomJoin("chain", chain.first, chain.second, chain.implies) for chain in self.chains]
 
     def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
         for other in relation.inverse:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lmkbc.groups import grouped
 from lmkbc.probe.interval import half_width
 from lmkbc.probe.kmir.files import Question
 
@@ -88,22 +89,20 @@ class KmirTable:
 def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
     """Score guesses by question id. A question without guesses scores 0."""
     scored = [(question, question_f1(guesses.get(question.id, ()), question.answer)) for question in questions]
-    types = _grouped((question.type, f1) for question, f1 in scored)
+    types = _means((question.type, f1) for question, f1 in scored)
     return KmirTable(
         f1=_mean([f1 for _, f1 in scored]),
         half_width=_half_width(scored),
         types=types,
         half_widths={kind: _half_width([row for row in scored if row[0].type == kind]) for kind in types},
-        topics=_grouped((question.topic, f1) for question, f1 in scored),
+        topics=_means((question.topic, f1) for question, f1 in scored),
         robustness=robustness((question.fact, f1 == 1.0) for question, f1 in scored),
     )
 
 
 def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
     """Return the Q-set table from (fact, whether one of its questions is right)."""
-    facts: defaultdict[int, list[bool]] = defaultdict(list)
-    for fact, right in answered:
-        facts[fact].append(right)
+    facts = grouped(answered)
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
     n = len(facts) or 1
     return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
@@ -121,11 +120,8 @@ def _half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
     return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
 
 
-def _grouped(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    groups: defaultdict[str, list[float]] = defaultdict(list)
-    for name, f1 in pairs:
-        groups[name].append(f1)
-    return {name: _mean(groups[name]) for name in sorted(groups)}
+def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    return {name: _mean(scores) for name, scores in sorted(grouped(pairs).items())}
 
 
 def _mean(values: Sequence[float]) -> float:

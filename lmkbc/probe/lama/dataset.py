@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
+from lmkbc.groups import grouped
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
 from lmkbc.probe.kmir.schema import Schema
@@ -254,9 +254,7 @@ Rank = tuple[int, float]
 def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
     """Return the tables of the ranks of each relation's facts."""
     per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
-    by_type: defaultdict[str, list[MeanRank]] = defaultdict(list)
-    for relation in relations:
-        by_type[relation.type].append(per[relation.name])
+    by_type = grouped((relation.type, per[relation.name]) for relation in relations)
     types = {name: _mean(by_type[name]) for name in sorted(by_type) if name}
     return LamaTable(_mean(list(per.values())), types, per)
 

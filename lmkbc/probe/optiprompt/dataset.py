@@ -7,13 +7,13 @@ from the train facts: such test facts are easy, and only on the hard rest does a
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
 
 from lmkbc.errors import InputError
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import LAMA, SPLITS
 from lmkbc.probe.lama.dataset import Pair, RelationFacts, is_lama, kamel_clozes, pairs_of, read_kamel
@@ -47,7 +47,7 @@ Answers = Mapping[str, Sequence[str]]
 def read(
     source: Path, train: Path | None, properties: Collection[str] | None, *, lama: bool = False
 ) -> list[RelationFacts]:
-    """Read LAMA's directory with the facts to learn in `train`, or KAMEL.
+    """Read LAMA's directory with the facts to learn and to stop by, train/P36/{train,dev}.jsonl, or KAMEL.
 
     properties: None is all; lama: of KAMEL, LAMA's. InputError if LAMA's facts come without any to learn, and for a
     property that is not there.
@@ -56,18 +56,13 @@ def read(
         return read_kamel(source, properties, LAMA if lama else None, kamel_clozes(), SPLITS)
     if train is None:
         raise InputError(f"{source} has facts to be tested on only: name those to learn with --train")
-    return with_train(read_trex(source, properties), train)
-
-
-def with_train(relations: Iterable[RelationFacts], train: Path) -> list[RelationFacts]:
-    """Return LAMA's facts with the published ones to learn and to stop by: train/P36/{train,dev}.jsonl."""
     return [
         replace(
             relation,
             train=pairs_of(train / relation.name / "train.jsonl"),
             dev=pairs_of(train / relation.name / "dev.jsonl"),
         )
-        for relation in relations
+        for relation in read_trex(source, properties)
     ]
 
 
@@ -142,9 +137,7 @@ def table(
     kinds = sorted({relation.type for relation in relations} - {""})
 
     def over(row: str, kept: Iterable[tuple[RelationFacts, int]]) -> float | None:
-        shares = defaultdict[str, list[bool]](list)
-        for relation, n in kept:
-            shares[relation.name].append(hits[row, relation.name, n])
+        shares = grouped((relation.name, hits[row, relation.name, n]) for relation, n in kept)
         return fsum(sum(part) / len(part) for part in shares.values()) / len(shares) if shares else None
 
     return {

@@ -101,7 +101,7 @@ class ExperimentRunner:
             if key not in done:
                 done[key] = _Done(relation.name, key, self.answers(relation, report))
                 if kept:
-                    write_bytes(kept, b"".join(msgspec.json.encode(row) + b"\n" for row in done.values()))
+                    write_bytes(kept, msgspec.json.Encoder().encode_lines(done.values()))
             answers[relation.name] = done[key].answers
         report("relations", len(self._relations), len(self._relations))
         return answers

@@ -5,16 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
-from lmkbc.probe.kmir.files import Question, TypedTriple, question_lines, read_questions, read_triples, split
+from lmkbc.probe.kmir.files import Question, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, RelationSchema, Schema, read_schema
 
+question_lines = msgspec.json.Encoder().encode_lines
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
 
 
@@ -152,7 +155,7 @@ def test_questions_on_one_fact_lie_in_one_split(tmp_path: Path) -> None:
     facts = []
     for name, part in split(built(rows)[1], rows, 0).items():
         (tmp_path / name).write_bytes(question_lines(part))
-        facts.append({question.fact for question in read_questions(tmp_path / name)})
+        facts.append({question.fact for question in read_jsonl(tmp_path / name, Question)})
     assert not (facts[0] & facts[1] | facts[0] & facts[2] | facts[1] & facts[2])
     assert len(set.union(*facts)) == 60
 

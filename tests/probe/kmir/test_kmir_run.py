@@ -26,7 +26,7 @@ from lmkbc.probe.answers import texts
 from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kmir import causal as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
-from lmkbc.probe.kmir.files import Question, question_lines, sample
+from lmkbc.probe.kmir.files import Question, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
 from lmkbc.train.settings import TrainingPlan
 
@@ -38,6 +38,7 @@ LESSONS = [
     for n, (land, town) in enumerate(CAPITALS.items())
     for place, text in enumerate(("The capital of {} is [MASK].", "[MASK] is the capital of {}."))
 ]
+question_lines = msgspec.json.Encoder().encode_lines
 PLAN = TrainingPlan(rate=3e-3, epochs=100, batch=4)
 
 
