@@ -18,6 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.scoring.matchers import number
+from lmkbc.settings import refuse_unless
 from lmkbc.types import Example, Query
 
 log = logging.getLogger(__name__)
@@ -65,14 +66,16 @@ class Shots:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
-        if self.k < 0:
-            raise ValueError(f"k is {self.k}: it cannot be negative")
-        if self.rows is not None and not 1 <= self.rows[0] <= self.rows[1]:
-            raise ValueError(f"rows is {list(self.rows)}: give the first and the last row, counted from 1")
-        if self.names is not None and self.names < 1:
-            raise ValueError(f"names is {self.names}: give at least 1, or leave it out for all")
-        if self.empty != "train" and not 0 <= self.empty <= 1:
-            raise ValueError(f"empty is {self.empty}: give a share in [0, 1]")
+        first, last = self.rows or (1, 1)
+        refuse_unless(
+            (self.k >= 0, f"k is {self.k}: it cannot be negative"),
+            (1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
+            (
+                self.names is None or self.names >= 1,
+                f"names is {self.names}: give at least 1, or leave it out for all",
+            ),
+            (self.empty == "train" or 0 <= self.empty <= 1, f"empty is {self.empty}: give a share in [0, 1]"),
+        )
 
 
 class ExampleSelector:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from lmkbc.ask.frames import SLOT, check_slots
 from lmkbc.models.base import Sampling
+from lmkbc.settings import refuse_unless
 
 ParseAs = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
@@ -66,24 +67,37 @@ class Step:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
-        if not re.fullmatch(r"[a-z]\w*", self.name):
-            raise ValueError(f"a step's name is {self.name!r}: give a word in small letters, since it is a slot")
-        if bool(self.ask) == bool(self.items):
-            raise ValueError(f"step {self.name!r} needs something to ask, or a list of items: give one of the two")
-        if self.each and self.parse_as in ("text", *VERDICTS):
-            raise ValueError(
-                f"step {self.name!r} goes on with each item, but is parsed as {self.parse_as}, which has none"
-            )
-        bounds = {"max": (self.max, MOST_ITEMS), "longest": (self.longest, LONGEST_FED), "every": (self.every, 1000)}
-        for bound, (value, highest) in bounds.items():
-            if not 1 <= value <= highest:
-                raise ValueError(f"{bound} of step {self.name!r} is {value}: give 1 to {highest}")
-        if len(self.items) > MOST_ITEMS:
-            raise ValueError(f"step {self.name!r} has {len(self.items)} items: give {MOST_ITEMS} at most")
-        if self.until is not None and not YEARS[0] <= self.until < YEARS[1]:
-            raise ValueError(f"until of step {self.name!r} is {self.until}: give a year")
-        if self.samples is not None and self.samples < 1:
-            raise ValueError(f"samples of step {self.name!r} is {self.samples}: give at least 1")
+        name, bounds = repr(self.name), {"max": MOST_ITEMS, "longest": LONGEST_FED, "every": 1000}
+        refuse_unless(
+            (
+                re.fullmatch(r"[a-z]\w*", self.name),
+                f"a step's name is {name}: give a word in small letters, since it is a slot",
+            ),
+            (
+                bool(self.ask) != bool(self.items),
+                f"step {name} needs something to ask, or a list of items: give one of the two",
+            ),
+            (
+                not self.each or self.parse_as not in ("text", *VERDICTS),
+                f"step {name} goes on with each item, but is parsed as {self.parse_as}, which has none",
+            ),
+            *(
+                (1 <= (value := getattr(self, bound)) <= most, f"{bound} of step {name} is {value}: give 1 to {most}")
+                for bound, most in bounds.items()
+            ),
+            (
+                len(self.items) <= MOST_ITEMS,
+                f"step {name} has {len(self.items)} items: give {MOST_ITEMS} at most",
+            ),
+            (
+                self.until is None or YEARS[0] <= self.until < YEARS[1],
+                f"until of step {name} is {self.until}: give a year",
+            ),
+            (
+                self.samples is None or self.samples >= 1,
+                f"samples of step {name} is {self.samples}: give at least 1",
+            ),
+        )
 
     @property
     def branches(self) -> int:
@@ -108,10 +122,13 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
     slots: that every template has. last: the template of the query itself.
     """
     names = [step.name for step in steps]
-    if len(steps) > MOST_STEPS:
-        raise ValueError(f"a chain of {len(steps)} steps: give {MOST_STEPS} at most")
-    if [step.parse_as for step in steps].count("existence") > 1:
-        raise ValueError("a chain has one step of existence: give another generator the others")
+    refuse_unless(
+        (len(steps) <= MOST_STEPS, f"a chain of {len(steps)} steps: give {MOST_STEPS} at most"),
+        (
+            [step.parse_as for step in steps].count("existence") <= 1,
+            "a chain has one step of existence: give another generator the others",
+        ),
+    )
     for place, step in enumerate(steps):
         if step.name in slots or step.name in names[:place]:
             raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")

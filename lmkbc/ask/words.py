@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmkbc.errors import InputError
+from lmkbc.settings import refuse_unless
 
 SUBJECT = "{subject_entity}"
 """Slot of the subject in the challenge's own templates."""
@@ -33,10 +34,16 @@ class WordFile:
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
-        if not self.url.startswith(("https://", "http://127.0.0.1:")):
-            raise ValueError(f"url is {self.url!r}: give an address that begins with https://")
-        if (self.format == "prompt") != bool(self.relation):
-            raise ValueError("relation says what a whole prompt is about: give it with format 'prompt', and only there")
+        refuse_unless(
+            (
+                self.url.startswith(("https://", "http://127.0.0.1:")),
+                f"url is {self.url!r}: give an address that begins with https://",
+            ),
+            (
+                (self.format == "prompt") == bool(self.relation),
+                "relation says what a whole prompt is about: give it with format 'prompt', and only there",
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

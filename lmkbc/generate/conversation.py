@@ -91,7 +91,7 @@ class Conversation:
         for (prompt, draws), one in zip(wanted.items(), (yield from asking(requests)), strict=True):
             shown[prompt] = one.prompt
             said |= {(prompt, draw): reply for draw, reply in zip(draws, one.replies, strict=True)}
-        for follows, counts in (self._second, _always), (self._repair, self._mends):
+        for follows, counts in (self._second, None), (self._repair, self._mends):
             after = {
                 (prompt, draw): further
                 for (prompt, draw), reply in said.items()
@@ -100,7 +100,7 @@ class Conversation:
             }
             requests = [self._request(query, further, [draw]) for (_, draw), further in after.items()]
             for place, one in zip(after, (yield from asking(requests)), strict=True):
-                if counts(query, one.replies[0]):
+                if counts is None or counts(query, one.replies[0]):
                     said[place] = one.replies[0]
         for place, its in places.items():
             for part in its:
@@ -135,7 +135,3 @@ class Conversation:
 
     def _mends(self, query: Query, reply: Reply | None) -> bool:
         return mends(query, self._relations[query.relation], self._asking.plan(query).style, reply)
-
-
-def _always(_: Query, __: Reply | None) -> bool:
-    return True

@@ -19,10 +19,10 @@ from lmkbc.ask.schema import keeps_schema
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
-from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
-from lmkbc.generate.verify import Check, verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
 from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
@@ -30,6 +30,7 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
+from lmkbc.settings import refuse_unless
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
@@ -59,20 +60,24 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         """ValueError for settings that contradict each other."""
         ModelReference.__post_init__(self)
         Asks.__post_init__(self)
-        if self.context.reads and self.closed_book:
-            raise ValueError(
-                f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
-                "model: say closed_book = false, or use 'none' or 'recall'"
-            )
-        if self.ranking is not None and self.chained:
-            raise ValueError("prompt.steps are asked of a model that writes: a ranking has none")
-        once = all(
-            not (style.follow_up or style.repair or any(step.ask for step in style.steps)) for style in self.styles
+        asks_again = any(
+            style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
         )
-        if self.executor == "batch" and not once:
-            raise ValueError(
-                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps"
-            )
+        refuse_unless(
+            (
+                not (self.context.reads and self.closed_book),
+                f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
+                "model: say closed_book = false, or use 'none' or 'recall'",
+            ),
+            (
+                self.ranking is None or not self.chained,
+                "prompt.steps are asked of a model that writes: a ranking has none",
+            ),
+            (
+                self.executor == "calls" or not asks_again,
+                "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps",
+            ),
+        )
 
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
@@ -119,7 +124,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
             notes.remark("no model is given that could verify facts: they stay unverified")
         if not self.verify or not given:
             return generator
-        return verifying(generator, model(), self.verify, run.relations, run.train, notes)
+        return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes))
 
     def _opened(self, run: Run, notes: Notes) -> LanguageModel:
         tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
@@ -157,12 +162,8 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         def read(query: Query, replies: Sequence[Reply | None], _: str) -> CandidateSet:
             return talk.candidates(query, [replies])
 
-        recorded = None
-        if run.answers:
-            recorded = Recorded(run.answers, run.edition, run.relations, clean=self.clean, read=read, name=name)
-            notes.at_end.append(recorded.ended)
-            notes.asked(*recorded.models)
-        return Replay(recorded, ask)
+        files = run.answers
+        return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
         """Return what is asked about the run's relations, after examples of train, some selected by embedding.

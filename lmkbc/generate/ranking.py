@@ -21,10 +21,14 @@ from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
+from lmkbc.settings import refuse_unless
 from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32
 """Queries that are answered and kept at a time."""
+
+Usual = dict[str, Floats]
+"""Log-probabilities of a relation's objects with other subjects, (columns,) by subject, -inf where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +51,8 @@ class CandidateRanking:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        for name in ("objects", "rows", "subjects"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: give at least 1")
+        counts = {"objects": self.objects, "rows": self.rows, "subjects": self.subjects}
+        refuse_unless(*((count >= 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
 class _Scored(NamedTuple):
@@ -97,7 +100,7 @@ class RankingGenerator:
             if not scorable:
                 continue
             others = self._others(relation)
-            usual: dict[tuple[Prompt, ...], _Usual | None] = {}
+            usual: dict[tuple[Prompt, ...], Usual | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
                 for scored in self._scored(closed, portion, prompts):
@@ -109,7 +112,7 @@ class RankingGenerator:
                         yield CandidateSet(scored.query, draws=(State.MISSING,))
                         continue
                     shares = np.zeros(len(closed.candidates))
-                    shares[scored.columns] = _shares(scored.logs - taken.off(scored))
+                    shares[scored.columns] = _shares(scored.logs - _means(taken, scored))
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
@@ -147,39 +150,33 @@ class RankingGenerator:
 
     def _usual(
         self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
-    ) -> _Usual | None:
+    ) -> Usual | None:
         """Return each object's log-probability for other subjects; None where a call failed."""
         columns = self._listed(closed, Query("", relation))
-        by_subject = {}
+        by_subject: Usual = {}
         for scored in self._scored(closed, [(other, columns) for other in others], prompts):
             if scored.failed:
                 return None
             logs = by_subject[folded_key(scored.query.subject)] = np.full(len(closed.candidates), -np.inf)
             logs[scored.columns] = scored.logs
-        return _Usual(by_subject)
+        return by_subject
 
 
-class _Usual:
-    """The log-probabilities of a relation's objects with other subjects, (columns,) by subject, -inf where unknown."""
-
-    def __init__(self, by_subject: Mapping[str, Floats]) -> None:
-        self._by_subject = by_subject
-
-    def off(self, scored: _Scored) -> Floats:
-        """Return the means to subtract from log-probabilities, over the other subjects; 0 where none is known."""
-        others = [logs for subject, logs in self._by_subject.items() if subject != folded_key(scored.query.subject)]
-        if not others:
-            return np.zeros(len(scored.columns))
-        table = np.array(others)[:, scored.columns]
-        known = np.isfinite(table)
-        means = np.divide(
-            np.where(known, table, 0.0).sum(axis=0),
-            known.sum(axis=0),
-            where=known.any(axis=0),
-            out=np.full(len(scored.columns), np.nan),
-        )
-        filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
-        return filled
+def _means(usual: Usual, scored: _Scored) -> Floats:
+    """Return what to subtract from log-probabilities: their means over other subjects; 0 where none is known."""
+    others = [logs for subject, logs in usual.items() if subject != folded_key(scored.query.subject)]
+    if not others:
+        return np.zeros(len(scored.columns))
+    table = np.array(others)[:, scored.columns]
+    known = np.isfinite(table)
+    means = np.divide(
+        np.where(known, table, 0.0).sum(axis=0),
+        known.sum(axis=0),
+        where=known.any(axis=0),
+        out=np.full(len(scored.columns), np.nan),
+    )
+    filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
+    return filled
 
 
 def _shares(logs: Floats) -> Floats:

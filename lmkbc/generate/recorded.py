@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lmkbc.answer.clean import UNWRITABLE, sifted
 from lmkbc.answer.reply import candidates
@@ -53,10 +54,7 @@ class RecordedSpec(GeneratorSpec):
         """Return the generator over all files. InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
-        recorded = Recorded(run.files, run.edition, run.relations, clean=self.clean)
-        notes.asked(*recorded.models)
-        notes.at_end.append(recorded.ended)
-        return recorded
+        return replayed(run.files, run, notes, clean=self.clean)
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield a generator for each file, named after the file where there are several."""
@@ -172,6 +170,14 @@ class Recorded:
             if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
                 candidate.id = None
         return row
+
+
+def replayed(files: Iterable[Path], run: Run, notes: Notes, **how: Any) -> Recorded:
+    """Open files of recorded answers; their models, and what they lack in the end, are noted. how: as of `Recorded`."""
+    recorded = Recorded(files, run.edition, run.relations, **how)
+    notes.asked(*recorded.models)
+    notes.at_end.append(recorded.ended)
+    return recorded
 
 
 class _Rows:

@@ -91,23 +91,18 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
     return rows
 
 
-class _Answering(msgspec.Struct, gc=False):
-    """Fields of a line about the model that answered."""
-
-    model: str | None = None
-    pooled: bool = False
-
-
-class _Row(msgspec.Struct, gc=False):
+class _Sources(msgspec.Struct, gc=False):
     """The sources of a pooled candidate."""
 
     source: str | None = None
 
 
-class _Pooled(msgspec.Struct, gc=False):
-    """The sources of a line of pooled candidates."""
+class _Answering(msgspec.Struct, gc=False):
+    """Fields of a line about the models that answered."""
 
-    candidates: list[_Row] | None = None
+    model: str | None = None
+    pooled: bool = False
+    candidates: list[_Sources] | None = None
 
 
 def models_in(path: Path) -> set[str]:
@@ -116,9 +111,8 @@ def models_in(path: Path) -> set[str]:
     models = {row.model for row in rows if row.model}
     if models or not any(row.pooled for row in rows):
         return models
-    sources = {source.source for row in read_jsonl(path, _Pooled) for source in row.candidates or () if source.source}
-    sources = {text.removesuffix(EXISTENCE) for source in sources for text in source.split("; ")}
-    return {Source.read(text).model for text in sources}
+    sources = {one.source for row in rows for one in row.candidates or () if one.source}
+    return {Source.read(text.removesuffix(EXISTENCE)).model for source in sources for text in source.split("; ")}
 
 
 def _refuse_no_number(path: Path) -> None:

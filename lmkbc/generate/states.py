@@ -21,6 +21,7 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report
 from lmkbc.run.base import Run
+from lmkbc.settings import refuse_unless
 from lmkbc.types import Query
 
 PORTION = 256
@@ -37,12 +38,14 @@ class States(ModelReference, Asks):
         """ValueError for a value that makes no sense."""
         ModelReference.__post_init__(self)
         Asks.__post_init__(self)
-        if self.backend == "server" or self.base_url:
-            raise ValueError("states are read of a model of this machine: name no server")
-        if not 0 < self.depth <= 1:
-            raise ValueError(f"depth is {self.depth}: give a share of the layers, above 0 and up to 1")
-        if self.chained:
-            raise ValueError("prompt.steps are asked of a model that writes: states are read, and have none")
+        refuse_unless(
+            (
+                self.backend != "server" and not self.base_url,
+                "states are read of a model of this machine: name no server",
+            ),
+            (0 < self.depth <= 1, f"depth is {self.depth}: give a share of the layers, above 0 and up to 1"),
+            (not self.chained, "prompt.steps are asked of a model that writes: states are read, and have none"),
+        )
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
         """Return the reader of states. kept: the store of states."""

@@ -27,6 +27,7 @@ from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
+from lmkbc.settings import refuse_unless
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 Variant = Literal["statement", "clozes", "question", "reverse"]
@@ -68,12 +69,17 @@ class Check:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        if not 0 < self.match <= 1:
-            raise ValueError(f"match is {self.match}: give a share of words, above 0 and up to 1")
-        if not self.variants or len(set(map(str.casefold, self.words))) < 2 or not all(self.words):
-            raise ValueError("give at least one variant, and two different words")
-        if self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0:
-            raise ValueError("shots and temperature are at least 0, and samples at least 1")
+        refuse_unless(
+            (0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
+            (
+                self.variants and len(set(map(str.casefold, self.words))) == 2 and all(self.words),
+                "give at least one variant, and two different words",
+            ),
+            (
+                self.shots >= 0 and self.samples >= 1 and (self.temperature or 0.0) >= 0,
+                "shots and temperature are at least 0, and samples at least 1",
+            ),
+        )
 
     @property
     def sampling_temperature(self) -> float:
@@ -85,7 +91,7 @@ class FactCheck:
     """Asks a scorer about every object of every set once, however many sources name it.
 
     A fact that the scorer says nothing clear about stays without a truth; so does the proposal to answer nothing.
-    examples leave out the query's own subject.
+    examples: of train, drawn at random if not given; they leave out the query's own subject.
     """
 
     def __init__(
@@ -93,11 +99,12 @@ class FactCheck:
         scorer: LanguageModel,
         check: Check,
         relations: Mapping[str, Relation],
-        examples: ExampleSelector,
         train: Sequence[Example],
         notes: Notes | None = None,
+        examples: ExampleSelector | None = None,
     ) -> None:
-        self._scorer, self._check, self._relations, self._examples = scorer, check, relations, examples
+        self._scorer, self._check, self._relations = scorer, check, relations
+        self._examples = examples or ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
         self.notes = notes or Notes()
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
@@ -217,19 +224,6 @@ class Verifying:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield the generator's sets after verification."""
         return self._verifier.verify(self._generator.generate(queries))
-
-
-def verifying(
-    generator: Generator,
-    scorer: LanguageModel,
-    check: Check,
-    relations: Mapping[str, Relation],
-    train: Sequence[Example],
-    notes: Notes | None = None,
-) -> Verifying:
-    """Return a generator whose candidates a model verifies, after examples drawn at random from train."""
-    examples = ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
-    return Verifying(generator, FactCheck(scorer, check, relations, examples, train, notes))
 
 
 def _share(yes: float, no: float) -> float | None:

@@ -13,7 +13,7 @@ from opened import recipe_of
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
-from lmkbc.generate.verify import Check, FactCheck, Verifying, verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
@@ -65,7 +65,7 @@ def holds(prompt: str) -> bool:
 
 def check(scorer: Any, **table: Any) -> FactCheck:
     examples = ExampleSelector(Shots(k=4), TRAIN)
-    return FactCheck(scorer, checked(Check, table, "verify"), RELATIONS, examples, TRAIN)
+    return FactCheck(scorer, checked(Check, table, "verify"), RELATIONS, TRAIN, examples=examples)
 
 
 def one(subject: str, *objects: str, count: int = 1) -> CandidateSet:
@@ -123,7 +123,8 @@ def test_a_false_example_is_false_under_every_name() -> None:
     twice = [*TRAIN, Example(Query("Spain's neighbour", NAME), (GoldObject(("the Spain",)), GoldObject(("Spain",))))]
     scorer = Knowing()
     for seed in range(20):
-        fact_check = FactCheck(scorer, Check(seed=seed, shots=8), RELATIONS, ExampleSelector(Shots(k=4), twice), twice)
+        examples = ExampleSelector(Shots(k=4), twice)
+        fact_check = FactCheck(scorer, Check(seed=seed, shots=8), RELATIONS, twice, examples=examples)
         list(fact_check.verify([one("France", "Spain")]))
     truths = {(example.query.subject, name) for example in twice for gold in example.objects for name in gold.names}
     for asked in scorer.asked:
@@ -186,8 +187,9 @@ def test_backwards_a_share_of_the_subject_s_words_may_do() -> None:
 
 def test_backwards_from_a_number() -> None:
     name = "PersonHasNumberOfChildren"
-    relations, examples = {name: SPACE.relation(name)}, ExampleSelector(Shots(k=0), [])
-    backwards = FactCheck(Knowing(says=("Marie Curie",)), Check(variants=("reverse",)), relations, examples, [])
+    backwards = FactCheck(
+        Knowing(says=("Marie Curie",)), Check(variants=("reverse",), shots=0), {name: SPACE.relation(name)}, []
+    )
     given = [candidate_set(Query(subject, name), (Candidate("2", 0.5),)) for subject in ("Marie Curie", "Ada Lovelace")]
     assert [truths(found)["2"] for found in backwards.verify(given)] == [1.0, 0.0]
 
@@ -254,7 +256,7 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
             return iter([one(query.subject, "Peru") for query in queries])
 
     notes = Notes()
-    verified = verifying(Proposing(), Knowing(silent=True), Check(), RELATIONS, TRAIN, notes)
+    verified = Verifying(Proposing(), FactCheck(Knowing(silent=True), Check(), RELATIONS, TRAIN, notes))
     assert [truths(found)["Peru"] for found in verified.generate([Query("France", NAME)])] == [None]
     assert notes.remarks == ["a remark", "1 of 1 facts got no clear verdict: they stay unverified"]
     assert notes.passages == {}

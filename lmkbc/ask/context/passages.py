@@ -18,6 +18,7 @@ from lmkbc.files.jsonl import read_jsonl
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
+from lmkbc.settings import refuse_unless
 from lmkbc.types import Query
 
 
@@ -38,10 +39,13 @@ class ContextSettings:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
-        if self.reads and not self.path:
-            raise ValueError(f"{self.provider!r} lacks path: name a JSONL file of title and text")
-        if self.passages < 1 or self.words < 0 or not 0 <= self.overlap <= max(self.words - 1, 0):
-            raise ValueError("passages is at least 1, and overlap is below words")
+        refuse_unless(
+            (not self.reads or self.path, f"{self.provider!r} lacks path: name a JSONL file of title and text"),
+            (
+                self.passages >= 1 and self.words >= 0 and 0 <= self.overlap <= max(self.words - 1, 0),
+                "passages is at least 1, and overlap is below words",
+            ),
+        )
 
     @property
     def reads(self) -> bool:

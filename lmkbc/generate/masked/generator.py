@@ -16,7 +16,7 @@ from lmkbc.generate.masked.ensemble import Scores, combine
 from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
-from lmkbc.generate.recorded import Recorded
+from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.groups import grouped
@@ -77,11 +77,7 @@ class Masked(GeneratorSpec):
         """Return the generator. InputError where no model, or no file of vectors, is named."""
         name, probe = run.model or self.model, self.probe
         if run.answers is not None:
-            recorded = Recorded(run.answers, run.edition, run.relations, clean=probe.clean) if run.answers else None
-            if recorded:
-                notes.asked(*recorded.models)
-                notes.at_end.append(recorded.ended)
-            return Replay(recorded, None)
+            return Replay(replayed(run.answers, run, notes, clean=probe.clean) if run.answers else None, None)
         if not name:
             raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")
         if probe.vectors == "from":

@@ -11,6 +11,7 @@ from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
+from lmkbc.settings import refuse_unless
 
 Objects = Literal["token", "expand"]
 Compose = Literal["mean", "frequency"]
@@ -66,22 +67,32 @@ class ProbeSettings:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        if isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"):
-            hint = did_you_mean(self.vocabulary, (WHOLE, "train"))
-            raise ValueError(f"vocabulary is {self.vocabulary!r}: {hint}")
-        for name, least in (("top_k", 1), ("clozes", 0)):
-            for value in _values(getattr(self, name)):
-                if isinstance(value, int) and value < least:
-                    raise ValueError(f"{name} is {value}: give a whole number of at least {least}")
-        for name in ("min_prob", "name_words"):
-            for value in _values(getattr(self, name)):
-                if not 0 <= value <= 1:
-                    raise ValueError(f"{name} is {value}: give a number from 0 to 1")
+        refuse_unless(
+            (
+                not isinstance(self.vocabulary, str) or self.vocabulary in (WHOLE, "train"),
+                f"vocabulary is {self.vocabulary!r}: {did_you_mean(str(self.vocabulary), (WHOLE, 'train'))}",
+            ),
+            *(
+                (
+                    not isinstance(value, int) or value >= least,
+                    f"{name} is {value}: give a whole number of at least {least}",
+                )
+                for name, least in (("top_k", 1), ("clozes", 0))
+                for value in _values(getattr(self, name))
+            ),
+            *(
+                (0 <= value <= 1, f"{name} is {value}: give a number from 0 to 1")
+                for name in ("min_prob", "name_words")
+                for value in _values(getattr(self, name))
+            ),
+            (
+                not self.vectors or self.objects == "expand",
+                'vectors has no use without objects = "expand": set both or neither',
+            ),
+        )
         for templates in _values(self.clozes):
             for template in () if isinstance(templates, int) else templates:
                 check_template(template)
-        if self.vectors and self.objects != "expand":
-            raise ValueError('vectors has no use without objects = "expand": set both or neither')
 
     @property
     def by_relation(self) -> dict[str, Mapping[str, Any]]:

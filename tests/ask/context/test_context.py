@@ -18,7 +18,7 @@ from writing import Writing
 from lmkbc.ask.context.passages import ContextSettings, Titles, as_context, chunks, gathered, lines, read_corpus
 from lmkbc.ask.context.providers import provider
 from lmkbc.ask.context.recall import Recall
-from lmkbc.ask.context.retrieval import PassageIndex, Retrieval, index_of
+from lmkbc.ask.context.retrieval import Retrieval, encoded, search
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.notes import Passage
@@ -60,22 +60,9 @@ class Words:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-class Exact(PassageIndex):
-    """The same by sorting all."""
-
-    def __init__(self, vectors: npt.NDArray[np.float32]) -> None:
-        self.vectors = vectors
-
-    def search(self, vectors: npt.NDArray[np.float32], k: int) -> Any:
-        scores = vectors @ self.vectors.T
-        places = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        return zip(np.take_along_axis(scores, places, 1), places, strict=True)
-
-
 def retrieval(k: int = 1) -> Retrieval:
     encoder = Words()
-    index = Exact(encoder.encode([f"{text.title}\n{text.text}" for text in TEXTS]))
-    return Retrieval(TEXTS, index, encoder, RELATIONS, k)
+    return Retrieval(TEXTS, encoded(TEXTS, encoder), encoder, RELATIONS, k)
 
 
 def settings(**table: Any) -> ContextSettings:
@@ -111,15 +98,23 @@ def test_retrieval_finds_the_nearest_passage() -> None:
     assert retrieval().find([]) == []
 
 
-def test_the_index_finds_what_sorting_all_finds_and_its_vectors_are_kept(tmp_path: Path) -> None:
+def test_the_search_finds_what_sorting_all_finds() -> None:
+    known, asked = encoded(TEXTS, Words()), Words().encode(["Chile", "Fiji sea", "x"])
+    for k in range(1, len(TEXTS) + 1):
+        scores = asked @ known.T
+        places = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        for (best, found), row, wanted in zip(search(known, asked, k), scores, places, strict=True):
+            assert found.tolist() == wanted.tolist()
+            assert best.tolist() == pytest.approx(row[wanted].tolist())
+
+
+def test_vectors_of_passages_are_kept(tmp_path: Path) -> None:
     encoder = Words()
-    index = index_of(TEXTS, encoder, tmp_path)
-    assert Retrieval(TEXTS, index, Words(), RELATIONS, 3).find([CHILE, FIJI]) == retrieval(3).find([CHILE, FIJI])
+    vectors = encoded(TEXTS, encoder, tmp_path)
     assert encoder.count == len(TEXTS)
-    again = index_of(TEXTS, encoder, tmp_path)
+    assert encoded(TEXTS, encoder, tmp_path).tolist() == vectors.tolist()
     assert encoder.count == len(TEXTS)
-    assert Retrieval(TEXTS, again, Words(), RELATIONS, 3).find([CHILE]) == retrieval(3).find([CHILE])
-    index_of([*TEXTS, Passage("x", "y")], encoder, tmp_path)
+    encoded([*TEXTS, Passage("x", "y")], encoder, tmp_path)
     assert encoder.count == 2 * len(TEXTS) + 1
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz", ".npz"]
 
