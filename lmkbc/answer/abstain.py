@@ -33,7 +33,12 @@ _EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "�
 _MARKS = re.compile(r"""[\s.,;:*_~{}()"'`“”‘’«»„–—-]*""")
 
 
-_DENIALS = (
+def _any_of(*phrases: str) -> re.Pattern[str]:
+    """Return what finds any of some phrases, as whole words."""
+    return re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in phrases))
+
+
+_DENIAL = _any_of(
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
     r"never (?:been )?(?:married|won|awarded|received)",
@@ -51,10 +56,7 @@ _DENIALS = (
 )
 
 
-_DENIAL = re.compile("|".join(rf"\b(?:{denial})\b" for denial in _DENIALS))
-
-
-_REFUSALS = (
+_REFUSAL = _any_of(
     r"as an? (?:ai|artificial|large language|language)",
     r"language model",
     r"i(?: am|m) (?:very |so |really )?(?:sorry|unable|not able)",
@@ -63,9 +65,6 @@ _REFUSALS = (
     r"i apologi[sz]e",
     r"my apologies",
 )
-
-
-_REFUSAL = re.compile("|".join(rf"\b(?:{refusal})\b" for refusal in _REFUSALS))
 
 
 _DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
@@ -127,10 +126,8 @@ def is_refusal(text: str) -> bool:
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     """Return whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
-    if folded_key(text) in _YES:
-        return True
     words = text.split()
-    if len(words) > LONG:
+    if folded_key(text) in _YES or len(words) > LONG:
         return True
     lowered = f"{text.lower()} ".replace('"', "")
     start = subject.lower()

@@ -89,21 +89,16 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
         return Parsed(State.ABSTAINED)
     if is_mute(answer):
         return Parsed(State.UNPARSED)
-    parsed = _parsed(answer, relation, subject, marked)
-    if parsed.state is State.UNPARSED and relation.kind == "number":
+    is_number = relation.kind == "number"
+    parsed = (
+        _from_literals(answer, relation, subject)
+        or (_from_numbers(answer, relation) if is_number else _from_words(answer, relation, subject, marked))
+        or Parsed(_why_nothing(answer, relation))
+    )
+    if parsed.state is State.UNPARSED and is_number:
         refused = tuple(Dropped(number, UNWRITABLE) for number in refused_numbers(answer, relation))
         return Parsed(State.UNPARSED, dropped=refused)
     return parsed
-
-
-def _parsed(answer: str, relation: Relation, subject: str, marked: bool) -> Parsed:
-    if parsed := _from_literals(answer, relation, subject):
-        return parsed
-    if relation.kind == "number":
-        parsed = _from_numbers(answer, relation)
-    else:
-        parsed = _from_words(answer, relation, subject, marked)
-    return parsed or Parsed(_why_nothing(answer, relation))
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:

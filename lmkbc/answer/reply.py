@@ -18,6 +18,9 @@ from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
+FIRST = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
+"""States of parts, in the order in which they decide on that of the whole."""
+
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
 
@@ -49,15 +52,12 @@ def candidates(
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Return whether something was said that is no answer, though nobody withheld it."""
-    if reply is None or reply.finish in WITHHELD or not reply.is_answer:
-        return False
-    return _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
+    said = reply is not None and reply.is_answer and reply.finish not in WITHHELD
+    return said and _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
     """Return whether a repair names objects: one that names none is a failed parse, as what it repairs."""
-    if reply is None:
-        return False
     (state,) = _draw(query, reply, relation, style, Source("")).draws
     return state.has_objects or state is State.DROPPED
 
@@ -69,7 +69,8 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     """
     if len(sets) == 1:
         return sets[0]
-    draws = tuple(_whole_state(states) for states in zip(*(one.draws for one in sets), strict=True))
+    by_draw = zip(*(one.draws for one in sets), strict=True)
+    draws = tuple(next((state for state in FIRST if state in states), State.UNPARSED) for states in by_draw)
     best: dict[tuple[str, Source], Candidate] = {}
     whole = together(sets[0].query, sets)
     for candidate in whole.candidates:
@@ -82,11 +83,6 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     return replace(whole, candidates=tuple(best.values()), draws=draws, nothing=tuple(dict.fromkeys(silent)))
 
 
-def _whole_state(parts: Sequence[State]) -> State:
-    order = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
-    return next((state for state in order if state in parts), State.UNPARSED)
-
-
 def _draw(
     query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: bool = True
 ) -> CandidateSet:
@@ -97,8 +93,9 @@ def _draw(
         return CandidateSet(query, draws=(State.UNPARSED,))
     text = captured(answer_of(reply.text) or reply.text, style.answer) if style.answer else reply.text
     cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
-    if style.objects == "ids" and relation.kind != "number" and (ids := _ids(text, cut)):
-        found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in ids)
+    if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
+        # behind a cut, "_" keeps what may be the beginning of another id from being one
+        found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
     if clean:
         parsed = parse(text, relation, query.subject, style.null)
@@ -117,11 +114,6 @@ def _draw(
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
     dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
-
-
-def _ids(text: str, cut: bool) -> dict[str, None]:
-    """Return the QIDs in a text, each once; of one that was cut off, without what may be the beginning of another."""
-    return dict.fromkeys(_QID.findall(f"{text}_" if cut else text))
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:

@@ -262,9 +262,8 @@ class _Names:
 
     def same(self, query: Query, other: Query) -> bool:
         """Return whether two queries may be about the same subject: by identifier or by any name."""
-        if query.subject_id and query.subject_id == other.subject_id:
-            return True
-        return not self._of(query).isdisjoint(self._of(other))
+        same_id = bool(query.subject_id) and query.subject_id == other.subject_id
+        return same_id or not self._of(query).isdisjoint(self._of(other))
 
     def _of(self, query: Query) -> frozenset[str]:
         if query not in self._keys:

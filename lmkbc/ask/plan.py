@@ -169,7 +169,7 @@ class Asking:
             )
         if style.steps and slots is None:
             raise InputError(f"prompt.steps of {query.relation}: a model that is not asked to write fills no slots")
-        return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots or {})
+        return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots)
 
     def follow_up(self, query: Query, context: str) -> str:
         """Return what is said once a query is answered, so that it is answered again; "" if the answer stands."""

@@ -19,8 +19,6 @@ from lmkbc.types import Example, Query
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
 
-_NONE: Mapping[str, str] = {}
-
 
 def compose(
     style: PromptStyle,
@@ -30,7 +28,7 @@ def compose(
     *,
     edition: str = "",
     context: str = "",
-    slots: Mapping[str, str] = _NONE,
+    slots: Mapping[str, str] | None = None,
 ) -> Prompt:
     """Return the prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
 
@@ -39,16 +37,16 @@ def compose(
     """
     writer = _Writer(style, relations[query.relation], edition)
     writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
-    header = writer.header(query.relation)
+    header, own = writer.header(query.relation), writer.own(query, context, slots or {})
     if style.form == "chat":
         turns = [Message("system", header)] if header else []
         for shot, its in writers:
             turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
-        return Prompt(tuple(turns), (Message("user", writer.own(query, context, slots)),))
+        return Prompt(tuple(turns), (Message("user", own),))
     blocks = [f"{header}\n\n"] if header else []
     blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
-    static, own = Message(style.speaker, "".join(blocks)), Message(style.speaker, writer.own(query, context, slots))
-    return Prompt((static,) if static.content else (), (own,), style.form)
+    static = (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
+    return Prompt(static, (Message(style.speaker, own),), style.form)
 
 
 def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
@@ -137,11 +135,9 @@ class _Writer:
         """Return a template about a query."""
         return fill(template, self._values(query) | slots)
 
-    def _phrase(self, query: Query) -> str:
-        return query.relation if self._style.wording == "name" else self._relation.triple
-
     def _values(self, query: Query) -> dict[str, str]:
-        relation, subject, phrase = self._relation, one_line(query.subject), self._phrase(query)
+        relation, subject = self._relation, one_line(query.subject)
+        phrase = query.relation if self._style.wording == "name" else relation.triple
         return {
             "subject": subject,
             "phrase": phrase,

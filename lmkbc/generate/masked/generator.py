@@ -140,18 +140,14 @@ class MaskedGenerator:
         self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 
-    def _remarks(self) -> tuple[str, ...]:
-        cut, without = self._clozes.cut, ", ".join(self._without)
-        remarks = [f"{cut} clozes were cut to the longest input of {self._name}"] if cut else []
-        if without:
-            remarks.append(f"no train object of {without} is in {self._name}'s vocabulary: nothing is proposed there")
-        if self._probe.soft_prompts and (plain := ", ".join(self._plain)):
-            remarks.append(f"{self._name} has no soft prompt for {plain}: clozes are asked there")
-        return tuple(remarks)
-
-    @property
-    def _plain(self) -> list[str]:
-        return [name for name, relation in self._relations.items() if cloze_of(relation) not in self._soft]
+    def _remarks(self) -> Iterator[str]:
+        if cut := self._clozes.cut:
+            yield f"{cut} clozes were cut to the longest input of {self._name}"
+        if without := ", ".join(self._without):
+            yield f"no train object of {without} is in {self._name}'s vocabulary: nothing is proposed there"
+        plain = ", ".join(name for name, one in self._relations.items() if cloze_of(one) not in self._soft)
+        if plain and self._probe.soft_prompts:
+            yield f"{self._name} has no soft prompt for {plain}: clozes are asked there"
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, in the order of the queries' relations."""
