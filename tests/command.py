@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 
 from lmkbc.cli import main
 
-Command = Callable[..., tuple[int, str, str]]
-"""The words after `lmkbc` -> exit status, standard output and standard error."""
 
-
-def command(patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> Command:
+@dataclass(frozen=True)
+class Command:
     """Calls that leave the arguments of this process as they were, and show no traceback."""
 
-    def call(*words: object) -> tuple[int, str, str]:
-        captured.readouterr()
-        patch.setattr(sys, "argv", ["lmkbc", *map(str, words)])
+    patch: pytest.MonkeyPatch
+    captured: pytest.CaptureFixture[str]
+    words: tuple[object, ...] = ("lmkbc",)
+
+    def __call__(self, *words: object) -> tuple[int, str, str]:
+        """Return exit status, standard output and standard error."""
+        self.captured.readouterr()
+        self.patch.setattr(sys, "argv", [*map(str, (*self.words, *words))])
         with pytest.raises(SystemExit) as ended:
             main()
-        shown = captured.readouterr()
+        shown = self.captured.readouterr()
         assert "Traceback" not in shown.err, shown.err
         return int(ended.value.code or 0), shown.out, shown.err
 
-    return call
+    def under(self, *words: object) -> Command:
+        """Return the command whose words begin with these."""
+        return replace(self, words=(*self.words, *words))
+
+    def done(self, *words: object) -> tuple[str, str]:
+        """Return standard output and standard error of a call that ends well."""
+        status, shown, told = self(*words)
+        assert status == 0, told
+        return shown, told
+
+    def fails(self, *words: object, status: int = 2) -> str:
+        """Return the standard error of a call that ends with this status."""
+        ended, _, told = self(*words)
+        assert ended == status, told
+        return told

@@ -12,9 +12,9 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the processors, and their models are too small for threads
 os.environ.pop("HF_HUB_OFFLINE", None)  # a library reads it once, when it is imported
 
-import command as shell
 import hypothesis
 import pytest
+from command import Command
 from postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,10 +105,10 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> shell.Command:
-    """Calls `lmkbc` in this process, in the test's own folder: exit status, standard output and standard error."""
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Calls of `lmkbc` in this process, in the test's own folder."""
     monkeypatch.chdir(tmp_path)
-    return shell.command(monkeypatch, capsys)
+    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def recipe(folder: Path, url: str, kind: str = "templates", sha256: str | None =
 
 @pytest.fixture
 def fetch(command: Command) -> Command:
-    return partial(command, "systems", "fetch")
+    return command.under("systems", "fetch")
 
 
 def asked(name: str) -> str:

@@ -179,12 +179,9 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
 def test_the_command_tells_and_writes_nothing(command: Command, tmp_path: Path) -> None:
     common = ["--edition", "mini", "--split", "val", "--system", "minimal23", "--model", "m"]
     common += ["--base-url", "http://localhost:1", "--prices", "2,10", "--store", "store.sqlite", "--dry-run"]
-    status, shown, told = command("predict", *common, "--limit", "12")
-    assert status == 0, told
+    shown, told = command.done("predict", *common, "--limit", "12")
     assert shown.splitlines()[1].split()[:3] == ["chat", "12", "0"]
     assert "12 queries; nothing was asked, and nothing written" in told
     assert "are an estimate, four characters each" in told
-    status, shown, told = command("tune", *common, "--json")
-    assert status == 0, told
-    assert json.loads(shown)["requests"] == 160
+    assert json.loads(command.done("tune", *common, "--json")[0])["requests"] == 160
     assert not list(tmp_path.iterdir())

@@ -149,5 +149,5 @@ def test_memory_grows_by_counts_not_by_rows(tmp_path: Path) -> None:
 def test_a_field_nested_without_end_is_one_sentence(command: Command, tmp_path: Path) -> None:
     """The file is read again to see whether it is another edition's, by a reader that takes any field."""
     (tmp_path / "deep.jsonl").write_text('{"SubjectEntity": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
-    status, _, told = command("evaluate", "deep.jsonl", "--edition", "mini", "--split", "val")
-    assert (status, told.count("\n"), "line 1, field SubjectEntity" in told) == (2, 1, True), told
+    told = command.fails("evaluate", "deep.jsonl", "--edition", "mini", "--split", "val")
+    assert (told.count("\n"), "line 1, field SubjectEntity" in told) == (1, True)

@@ -46,8 +46,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
 def test_thresholds_of_another_model_are_refused_taken_or_left_aside(
     command: Command, files: dict[str, Path], tmp_path: Path
 ) -> None:
-    status, _, told = command(*TUNE, "--from", files["gpt-4"])
-    assert (status, told.endswith("wrote space/thresholds/mini/recorded--gpt-4.toml\n")) == (0, True), told
+    assert command.done(*TUNE, "--from", files["gpt-4"])[1].endswith(
+        "wrote space/thresholds/mini/recorded--gpt-4.toml\n"
+    )
     first = tmp_path / "space" / "thresholds" / "mini" / "recorded--gpt-4.toml"
     before = first.read_bytes()
     other = ("predict", *COMMON, "--from", files["gpt-3.5"])
@@ -55,15 +56,18 @@ def test_thresholds_of_another_model_are_refused_taken_or_left_aside(
     why = "thresholds/mini/recorded--gpt-4.toml was tuned on answers of gpt-4, not of gpt-3.5: "
     assert (status, told.startswith(f"error: {why}")) == (2, True), told
     assert not (tmp_path / "submissions").exists()
-    status, _, told = command(*other, "--any-thresholds", "--out", "any")
-    assert (status, f"selected by {why[:-2].replace('.toml ', '.toml, which ')};" in told) == (0, True), told
-    status, _, told = command(*other, "--untuned", "--out", "untuned")
-    assert (status, "selected by the recipe's rule 'cutoff', untuned;" in told) == (0, True), told
-    status, _, told = command(*other, "--untuned", "--any-thresholds")
-    assert (status, told.startswith("error: --untuned uses no thresholds, and any")) == (2, True), told
+    assert (
+        f"selected by {why[:-2].replace('.toml ', '.toml, which ')};"
+        in command.done(*other, "--any-thresholds", "--out", "any")[1]
+    )
+    assert (
+        "selected by the recipe's rule 'cutoff', untuned;" in command.done(*other, "--untuned", "--out", "untuned")[1]
+    )
+    assert command.fails(*other, "--untuned", "--any-thresholds").startswith(
+        "error: --untuned uses no thresholds, and any"
+    )
     assert command(*TUNE, "--from", files["gpt-3.5"])[0] == 0
-    status, _, told = command(*other, "--out", "own")
-    assert (status, "selected by thresholds/mini/recorded--gpt-3.5.toml;" in told) == (0, True), told
+    assert "selected by thresholds/mini/recorded--gpt-3.5.toml;" in command.done(*other, "--out", "own")[1]
     assert first.read_bytes() == before
     manifest = json.loads((tmp_path / "own" / "manifest.json").read_text())
     assert manifest["selection"]["models"] == ["gpt-3.5"]
@@ -93,13 +97,12 @@ def test_a_file_of_before_models_were_named_is_used_and_that_is_told(
 
 
 def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict[str, Path], tmp_path: Path) -> None:
-    status, shown, told = command(*TUNE, "--from", files["gpt-4"], "--json")
-    assert status == 0, told
+    shown, _ = command.done(*TUNE, "--from", files["gpt-4"], "--json")
     figures = json.loads(shown)
     seen = f"the rules saw this split; F1 out of fold {figures['cv_macro_f1']:.3f}"
     predict = ("predict", *COMMON, "--from", files["gpt-4"])
     assert f"tuned: {seen}, so scores" in command(*predict, "--out", "tuned")[2]
-    status, shown, _ = command("evaluate", "tuned")
+    shown, _ = command.done("evaluate", "tuned")
     assert shown.splitlines()[0].strip() == f"LM-KBC mini, val: {seen}"
     assert shown.splitlines()[-1].split()[-1] == f"{figures['cv_macro_f1']:.3f}"
     shown = command("evaluate", "tuned/predictions.zip", "--json")[1]

@@ -46,8 +46,7 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
 ) -> None:
     said = answers({EMPTY: "-", FULL: "I am a teapot that thinks about much else and comes to no name at all, sorry."})
     out = tmp_path / "run"
-    status, _, told = command(*PREDICT, "--from", said, "--out", out)
-    assert status == 0, told
+    _, told = command.done(*PREDICT, "--from", said, "--out", out)
     assert "2 of 160 queries failed, first " in told
     assert "they count as wrong, and the run cannot be submitted" in told
     assert f"{out / 'predictions.jsonl'}: 160 queries" in told
@@ -60,8 +59,8 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     assert {(row["SubjectEntity"], row["Relation"]) for row in listed} == lost
     assert not (out / "predictions.zip").exists()
 
-    status, shown, told = command("evaluate", out, "--json", "--rows")
-    assert (status, "2 queries have no readable answer, counted as wrong" in told) == (0, True), told
+    shown, told = command.done("evaluate", out, "--json", "--rows")
+    assert "2 queries have no readable answer, counted as wrong" in told
     scored = {(row["SubjectEntity"], row["Relation"]): row["f1"] for row in json.loads(shown)["rows"]}
     assert len(scored) == 160
     assert [scored[pair] for pair in sorted(lost)] == [0.0, 0.0]  # also where there is nothing to find
@@ -72,16 +71,14 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     assert run.predictions.height == 158
 
     for words in (("report", out), ("compare", out, out), ("evaluate", out / "predictions.jsonl")):
-        status, _, told = command(*words)
-        assert status == 0, told
+        command.done(*words)
     assert WRONG[0] not in (out / "predictions.jsonl").read_text()
-    status, _, told = command("submit", out / "predictions.jsonl", "--edition", "mini", "--split", "val")
-    assert (status, "lacks 2 of 160 queries" in told) == (2, True), told
-    status, _, told = command("evaluate", out, "--strict")
-    assert (status, "2 missing" in told) == (2, True), told
+    assert "lacks 2 of 160 queries" in command.fails(
+        "submit", out / "predictions.jsonl", "--edition", "mini", "--split", "val"
+    )
+    assert "2 missing" in command.fails("evaluate", out, "--strict")
 
-    status, _, told = command(*PREDICT, "--from", said, "--out", out, "--failed-as-empty")
-    assert (status, "they are submitted as empty" in told) == (0, True), told
+    assert "they are submitted as empty" in command.done(*PREDICT, "--from", said, "--out", out, "--failed-as-empty")[1]
     assert (out / "predictions.zip").exists()
     assert command("evaluate", out, "--json")[1] != shown
 
@@ -95,6 +92,5 @@ def test_a_run_that_lacks_answers_is_still_none(
     replies: Mapping[Any, str | None], command: Command, answers: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    status, _, told = command(*PREDICT, "--from", answers(replies), "--out", out)
-    assert (status, "there is no submission yet" in told) == (1, True), told
+    assert "there is no submission yet" in command.fails(*PREDICT, "--from", answers(replies), "--out", out, status=1)
     assert not (out / "predictions.jsonl").exists()

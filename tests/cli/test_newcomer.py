@@ -34,8 +34,8 @@ TREE = [*commands(typer.main.get_command(build()))]
 
 @pytest.mark.parametrize("words", [words for words, _ in TREE], ids=" ".join)
 def test_every_command_helps_with_h_in_words(command: Command, words: tuple[str, ...]) -> None:
-    status, shown, told = command(*words, "-h")
-    assert (status, told) == (0, "")
+    shown, told = command.done(*words, "-h")
+    assert told == ""
     assert shown.startswith(" ".join(("Usage: lmkbc", *words)))
     assert re.search(r"-h, --help", shown)
     assert not re.search(r"<[a-z\[]|\brange\b", shown), "a value is shown as a type, not as a word"
@@ -85,8 +85,7 @@ def test_what_is_wrong_is_one_sentence_of_one_style(
 
 
 def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path: Path) -> None:
-    status, _, error = command("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
-    assert status == 0, error
+    command.done("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
     one = command("evaluate", "a")
     assert one[0] == 0, one
     for path in ("a/predictions.zip", "a/predictions.jsonl"):
@@ -106,14 +105,12 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
 
 def test_a_run_of_the_first_queries_is_scored_on_these(command: Command) -> None:
     assert command("predict", "-e", "mini", "-s", "val", "--system", "prior", "--limit", "5", "--out", "a")[0] == 0
-    status, shown, _ = command("evaluate", "a", "--json")
-    assert status == 0
+    shown, _ = command.done("evaluate", "a", "--json")
     assert sum(summary["rows"] for summary in json.loads(shown)["relations"].values()) == 5
 
 
 def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(command: Command, tmp_path: Path) -> None:
-    status, shown, told = command("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
-    assert status == 0
+    shown, told = command.done("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
     assert "Q183" in shown
     assert "'Germany' -> Q183" in told
     assert "by train objects and the index alone" in told
@@ -146,8 +143,8 @@ def test_a_shell_completes_it(
     monkeypatch.setenv("_LMKBC_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-    status, shown, told = command()
-    assert (status, sorted(shown.split()), told) == (0, sorted(offered), "")
+    shown, told = command.done()
+    assert (sorted(shown.split()), told) == (sorted(offered), "")
 
 
 @pytest.mark.parametrize("name", sorted(KEPT))
@@ -181,8 +178,7 @@ def test_a_part_is_tuned_on_and_nothing_written(command: Command, tmp_path: Path
     for name in ("relations", "eval", "thresholds"):
         shutil.copytree(ROOT / name, tmp_path / "space" / name, ignore=shutil.ignore_patterns("bench"))
     words = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--trials", "0", "--rules", "cutoff")
-    status, shown, told = command(*words, "--relation", "CountryBordersCountry", "--limit", "20")
-    assert status == 0, told
+    shown, told = command.done(*words, "--relation", "CountryBordersCountry", "--limit", "20")
     assert "nothing is written, since a subset of the split was tuned on" in told
     assert re.search(r"CountryBordersCountry +20 ", shown)
     assert not (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").exists()

@@ -31,8 +31,7 @@ SHARED = (
 
 @pytest.mark.parametrize("words", ["predict", "tune", "probe controls"])
 def test_the_shared_options_are_shown_once_and_in_one_order(command: Command, words: str) -> None:
-    status, shown, told = command(*words.split(), "--help")
-    assert status == 0, told
+    shown, _ = command.done(*words.split(), "--help")
     options = shown.partition("Example:")[0].split()
     places = [[at for at, word in enumerate(options) if word.rstrip(",") == name] for name in SHARED]
     assert all(len(found) == 1 for found in places), dict(zip(SHARED, places, strict=True))
@@ -41,8 +40,7 @@ def test_the_shared_options_are_shown_once_and_in_one_order(command: Command, wo
 
 @pytest.mark.parametrize("group", ["", "probe", "probe kmir", "train", "store", "data", "relations", "systems", "link"])
 def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -> None:
-    status, shown, told = command(*group.split(), "--help")
-    assert status == 0, told
+    shown, _ = command.done(*group.split(), "--help")
     commands = shown.partition("Commands:")[2].splitlines()
     assert len(commands) > 2
     assert [line for line in commands if line.endswith("...")] == []
@@ -60,8 +58,7 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
 def test_what_is_wrong_with_an_option_is_told_by_the_name_that_was_typed(
     command: Command, words: str, told: str
 ) -> None:
-    status, _, error = command(*words.split())
-    assert (status, error.startswith(told)) == (2, True), error
+    assert command.fails(*words.split()).startswith(told)
 
 
 def test_groups_give_way_to_their_options() -> None:

@@ -76,8 +76,7 @@ def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: 
 
     def timing() -> dict[str, Any]:
         words = ["predict", "--split", "val", "--edition", "mini", "--system", "x.toml", "--limit", "6"]
-        status, _, told = command(*words, "--store", "s.sqlite", "--out", "run")
-        assert status == 0, told
+        command.done(*words, "--store", "s.sqlite", "--out", "run")
         used: dict[str, Any] = json.loads((tmp_path / "run" / "timing.json").read_bytes())["usage"]["causal"]
         return used
 

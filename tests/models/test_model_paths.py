@@ -99,8 +99,7 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_pat
         asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", store]
         asked += ["--failed-as-empty"]  # numbers that are none
         for named in (["--system", recipe], ["--system", "bl24", "--model", model]):
-            status, _, told = command(*asked, *named, "--out", out)
-            assert status == 0, told
+            command.done(*asked, *named, "--out", out)
             manifest = json.loads((out / "manifest.json").read_text())
             assert manifest["recipe"]["generate"][0]["model"] in ("tiny.gguf", "meta-llama/Meta-Llama-3-8B-Instruct")
             assert manifest["inputs"]["tiny.gguf"] == hashlib.sha256(b"weights").hexdigest()

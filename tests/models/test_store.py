@@ -56,12 +56,10 @@ def test_a_damaged_store_is_told_of(store: Store) -> None:
 def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store) -> None:
     said = "a\x9b31mb\u202ec\x1b[2J\x7f"
     store.put([(CALL, {"text": said})])
-    status, shown, told = command("store", "export", "--store", store.place)
-    assert status == 0, told
+    shown, _ = command.done("store", "export", "--store", store.place)
     assert all(char.isprintable() for char in shown.rstrip("\n"))
     assert json.loads(shown)["answer"]["text"] == said
 
 
 def test_a_store_that_is_not_there_is_told(command: Command) -> None:
-    status, _, told = command("store", "stats", "--store", "none")
-    assert (status, "there is no store" in told) == (2, True), told
+    assert "there is no store" in command.fails("store", "stats", "--store", "none")

@@ -85,8 +85,7 @@ def test_commands_name_and_drop_damaged_rows(command: Command, tmp_path: Path, a
     with edited(path) as db:
         db.execute(f"{damage} WHERE model = 'model-0'")
         db.execute("UPDATE prompts SET prompt = '\"?\"' WHERE digest = ?", (CALLS[1].prompt_digest,))
-    status, out, told = command("store", *asked, "--store", path)
-    assert status == 0
+    out, told = command.done("store", *asked, "--store", path)
     assert "20 of 'model-0'" in told
     assert "1 of 'prompts'" in told
     if asked[0] == "stats":

@@ -142,8 +142,7 @@ def test_a_manifest_of_other_linking_is_warned_of_and_shown(
     with caplog.at_level("WARNING"):
         assert Tracer(Workspace(), MINI, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
-    status, _, told = command("report", run, "--gold", gold)
-    assert status == 0, told
+    command.done("report", run, "--gold", gold)
 
 
 def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path: Path) -> None:
@@ -151,8 +150,7 @@ def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path
     hostile.lines(tmp_path / "gold.jsonl", [{**query, "ObjectEntities": ["one"]}])
     hostile.lines(tmp_path / "run.jsonl", [{**query, "ObjectEntities": ["one", "two"]}])
     words = ("report", "run.jsonl", "--edition", "2025", "--gold", "gold.jsonl", "--out", "r.html")
-    status, _, told = command(*words)
-    assert status == 0, told
+    command.done(*words)
     content = held((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert (content["links"], content["traces"]) == (False, [])
     assert [one[:2] for one in content["rows"][0][7]] == [["one", ""], ["two", ""]]
@@ -162,8 +160,7 @@ def test_what_the_run_s_own_models_wrote_is_shown_before_files(command: Command,
     run, gold, replies = hostile.run(tmp_path, 2)
     query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
     hostile.lines(run / "replies.jsonl.gz", [{**query, "model": "m", "completions": ["own", None]}])
-    status, _, told = command("report", run, "--gold", gold, "--from", replies)
-    assert status == 0, told
+    command.done("report", run, "--gold", gold, "--from", replies)
     row = next(row for row in held((run / "report.html").read_text(encoding="utf-8"))["rows"] if row[-1])
     assert row[-1][:2] == [["m #0", "own"], ["m #1", "[the call failed]"]]
     assert len(row[-1]) == 3
@@ -226,8 +223,7 @@ def test_a_row_says_what_went_wrong(
 def test_predict_writes_the_page_where_gold_is_known(command: Command, tmp_path: Path) -> None:
     words = ("predict", "--edition", "mini", "--system", "prior", "--offline")
     for split, there in (("val", True), ("test", False)):
-        status, _, told = command(*words, "--split", split, "--out", split, "--report")
-        assert status == 0, told
+        command.done(*words, "--split", split, "--out", split, "--report")
         assert (tmp_path / split / "report.html").is_file() == there
     assert "report.html" not in (tmp_path / "val" / "manifest.json").read_text()
 
@@ -237,6 +233,5 @@ def test_the_page_of_a_comparison_is_escaped(command: Command, tmp_path: Path) -
     other = tmp_path / "<b>other"
     other.write_bytes((run / "predictions.jsonl").read_bytes())
     made = tmp_path / "compare.html"
-    status, _, told = command("compare", run, other, "--gold", gold, "--html", made)
-    assert status == 0, told
+    command.done("compare", run, other, "--gold", gold, "--html", made)
     assert "<b>" not in made.read_text(encoding="utf-8")

@@ -130,8 +130,7 @@ def test_held_out_subjects_stop_the_run(task: Training, facts: list[Fact]) -> No
 
 def test_the_command_says_what_it_held_out(command: Command, task: Training, tmp_path: Path) -> None:
     arguments = ["train", "mlm", "--backbone", task.backbone, "--out", "cli", "--epochs", "1"]
-    status, shown, told = command(*arguments, "--all-weights", "--edition", "mini", "--offline", "--json")
-    assert status == 0, told
+    shown, told = command.done(*arguments, "--all-weights", "--edition", "mini", "--offline", "--json")
     assert "overlap of subjects to train on with held-out names: 0" in told
     assert len(json.loads(shown)["losses"]) == 1
     load(tmp_path / "cli", offline=True)
@@ -199,8 +198,7 @@ def test_options_without_an_effect_are_refused(
     command: Command, task: Training, options: list[str], reason: str
 ) -> None:
     arguments = ["train", "mlm", "--backbone", task.backbone, "--out", "x", "-e", "mini", "--offline"]
-    status, _, told = command(*arguments, *options)
-    assert (status, reason in told) == (2, True), told
+    assert reason in command.fails(*arguments, *options)
 
 
 def test_an_unknown_loss_is_refused_and_other_models_checkpoints_stay(task: Training, corpus: Corpus) -> None:

@@ -27,30 +27,23 @@ def test_kmir_from_triples_to_scores(tmp_path: Path, command: Command) -> None:
     triples, schema, out = tmp_path / "t.tsv", tmp_path / "s.toml", tmp_path / "out"
     triples.write_text("".join(f"a{i}\tin\tb{i % 5}\nb{i % 5}\tin\tc\n" for i in range(20)))
     schema.write_text(SCHEMA)
-    status, printed, told = command("probe", "kmir", "build", triples, "--schema", schema, "--out", out, "--json")
-    assert status == 0
+    printed, told = command.done("probe", "kmir", "build", triples, "--schema", schema, "--out", out, "--json")
     assert 0 < json.loads(printed)["reasoning"] <= 20
     assert "that two splits would share are left out" in told
     questions = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(json.dumps({"id": q["id"], "ret": q["answer"]}) + "\n" for q in questions))
-    status, printed, _ = command("probe", "kmir", "score", out / "train.jsonl", answers, "--json")
-    assert status == 0
+    printed, _ = command.done("probe", "kmir", "score", out / "train.jsonl", answers, "--json")
     table: dict[str, Any] = json.loads(printed)
     assert (table["f1"], table["robustness"]["every"]) == (1.0, 1.0)
-    status, shown, _ = command("probe", "kmir", "score", out / "train.jsonl", answers)
-    assert status == 0
+    shown, _ = command.done("probe", "kmir", "score", out / "train.jsonl", answers)
     assert "paper: RoBERTa" in shown
     counts = next(line.split() for line in shown.splitlines() if line.startswith("questions "))
     assert int(counts[-1]) == len(questions) == sum(int(count) for count in counts[1:-1])
     answers.write_text('{"id": "other", "ret": ""}')
-    status, _, told = command("probe", "kmir", "score", out / "train.jsonl", answers)
-    assert status == 2
-    assert "is no question's id" in told
+    assert "is no question's id" in command.fails("probe", "kmir", "score", out / "train.jsonl", answers)
     schema.write_text(SCHEMA + "symmetric = true\nasymmetric = true\n")
-    status, _, told = command("probe", "kmir", "build", triples, "--schema", schema, "--out", out)
-    assert status == 2
-    assert "asymmetric" in told
+    assert "asymmetric" in command.fails("probe", "kmir", "build", triples, "--schema", schema, "--out", out)
 
 
 def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,28 +56,20 @@ def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.probe.controls.controls", once)  # here it is about what is shown of them
     words = ("probe", "controls", "--edition", "mini", "--system", "prior", "--no-tune", "--offline")
     words += ("-r", "CountryBordersCountry", "--limit", "3")
-    status, printed, _ = command(*words, "--json")
-    assert status == 0
+    printed, _ = command.done(*words, "--json")
     table = json.loads(printed)
     assert (table["system"], list(table["relations"])) == ("prior", ["CountryBordersCountry"])
     assert table["overall"]["queries"] == 3
-    status, printed, _ = command(*words)
-    assert status == 0
+    printed, _ = command.done(*words)
     assert "F1, LM-KBC mini, val, untuned" in printed
     assert "naive-bayes" in printed
     assert "*** Average ***" in printed
 
 
 def test_bad_input_is_one_sentence(tmp_path: Path, command: Command) -> None:
-    status, _, told = command("probe", "kamel", tmp_path, "--model", "none")
-    assert status == 2
-    assert "does not hold KAMEL's files" in told
-    status, _, told = command("probe", "kamel", tmp_path, "--model", "none", "--split", "train")
-    assert status == 2
-    assert "--split is 'train'" in told
-    status, _, told = command("probe", "lama", tmp_path, "--model", "none")
-    assert status == 2
-    assert told.count("\n") == 1
+    assert "does not hold KAMEL's files" in command.fails("probe", "kamel", tmp_path, "--model", "none")
+    assert "--split is 'train'" in command.fails("probe", "kamel", tmp_path, "--model", "none", "--split", "train")
+    assert command.fails("probe", "lama", tmp_path, "--model", "none").count("\n") == 1
 
 
 def capitals(root: Path, broken: str = "") -> Path:
@@ -104,8 +89,7 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
     templates.write_text("P36,What rules [S]?\n")
     words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3]
     words += ["--templates", templates, "--store", tmp_path / "s.sqlite", "--out", tmp_path / "out.jsonl"]
-    status, printed, told = command(*words)
-    assert status == 0
+    printed, told = command.done(*words)
     assert told.count("skipped P36/") == 2
     assert "1 random shots: 3 queries of 1 property, test" in told
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
@@ -121,8 +105,7 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
         "what no control answers",
     ):
         assert shown in printed
-    status, printed, _ = command(*words, "--json")
-    assert status == 0
+    printed, _ = command.done(*words, "--json")
     tables = json.loads(printed)
     assert set(tables) > {f"{way}{labels}" for way in ("published", "stripped") for labels in ("", ", labels only")}
     assert tables["majority of train"]["overall"]["count"] == 1
@@ -144,8 +127,7 @@ def test_kamel_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None
         (("--model", "x", "--split", "dev"), "no dev split of 'P36'"),
         (("--model", tmp_path / "bert", "--shots", "9"), "too few for 9 shots"),
     ):
-        status, _, told = command("probe", "kamel", source, *arguments)
-        assert status == 2
+        told = command.fails("probe", "kamel", source, *arguments)
         assert (message in told, told.count("\n")) == (True, 1), told
 
 
@@ -165,7 +147,6 @@ def test_kmir_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None:
     ):
         triples.write_text(rows)
         schema.write_text(written)
-        status, _, told = command("probe", "kmir", "build", triples, "--schema", schema, "--out", out)
-        assert status == 2
+        told = command.fails("probe", "kmir", "build", triples, "--schema", schema, "--out", out)
         assert (message in told, told.count("\n")) == (True, 1), told
         assert not out.exists()

@@ -45,8 +45,7 @@ def predicted(command: Command, given: Sequence[str], system: str, *options: str
     """Run the command, and count the rows of the submission that it wrote."""
     reads = any(spec.reads_files for spec in read_recipe(SPACE, system).generate)  # else they would be answers
     arguments = ["predict", "--system", system, *(given if reads else given[:-2]), "--out", "run", *options]
-    status, _, told = command(*arguments)
-    assert status == 0, told
+    command.done(*arguments)
     with zipfile.ZipFile("run/predictions.zip") as submission:
         return len(submission.read("predictions.jsonl").splitlines())
 

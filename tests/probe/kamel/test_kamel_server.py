@@ -41,8 +41,8 @@ def f1(printed: str) -> Any:
 
 def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Command) -> None:
     with Loopback(town) as server:
-        status, first, told = run(server.url, "--shots", 2)
-        assert (status, f1(first), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
+        first, told = run.done(server.url, "--shots", 2)
+        assert (f1(first), len(server.requests)) == (pytest.approx(1 - 1 / ROWS), ROWS)
         assert f"{ROWS} requests, 0 answers from the store" in told
         body = server.requests[0]
         assert [turn["role"] for turn in body["messages"]] == ["system", *["user", "assistant"] * 2, "user"]
@@ -51,14 +51,12 @@ def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Command) -> 
         assert (again[:2], len(server.requests)) == ((0, first), ROWS)
         url = server.url
     assert run(url, "--shots", 2, "--offline")[:2] == (0, first)
-    status, _, told = run(url, "--shots", 1, "--offline")
-    assert (status, f"{ROWS} of {ROWS} prompts have no answer (offline)" in told) == (1, True)
+    assert f"{ROWS} of {ROWS} prompts have no answer (offline)" in run.fails(url, "--shots", 1, "--offline", status=1)
 
 
 def test_a_completion_server_gets_the_papers_text(run: Command) -> None:
     with Loopback(town) as server:
-        status, printed, _ = run(server.url, "--shots", 1, "--form", "completion")
-        assert (status, f1(printed)) == (0, pytest.approx(1 - 1 / ROWS))
+        assert f1(run.done(server.url, "--shots", 1, "--form", "completion")[0]) == pytest.approx(1 - 1 / ROWS)
         body = server.requests[0]
         assert body["stop"] == ["%"]
         solved, asked = body["prompt"].split("\n")
@@ -73,8 +71,7 @@ def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Command) -> None:
         assert "prompts have no answer (--max-tokens 900 is reached)" in told
         before = len(server.requests)
         assert 0 < before < ROWS
-        status, printed, _ = run(server.url)
-        assert (status, f1(printed), len(server.requests)) == (0, pytest.approx(1 - 1 / ROWS), ROWS)
+        assert (f1(run.done(server.url)[0]), len(server.requests)) == (pytest.approx(1 - 1 / ROWS), ROWS)
 
 
 def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None:
@@ -83,8 +80,8 @@ def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None
         return {"refusal": "I will not."} if right == "Town 5" else right
 
     with Loopback(refuses, faults=["500", "reset", "broken-json"]) as server:
-        status, printed, told = run(server.url)
-        assert (status, f1(printed)) == (0, pytest.approx(1 - 2 / ROWS))
+        printed, told = run.done(server.url)
+        assert f1(printed) == pytest.approx(1 - 2 / ROWS)
         assert "1 prompt was refused" in told
 
 
@@ -97,8 +94,8 @@ def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None
     ],
 )
 def test_bad_input_is_one_sentence(run: Command, more: tuple[str, ...], message: str) -> None:
-    status, _, told = run("http://127.0.0.1:9/v1", *more)
-    assert (status, message in told, told.count("\n")) == (2, True, 1)
+    told = run.fails("http://127.0.0.1:9/v1", *more)
+    assert (message in told, told.count("\n")) == (True, 1)
 
 
 def test_an_absent_model_is_one_sentence(run: Command) -> None:

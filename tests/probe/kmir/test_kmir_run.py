@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -136,24 +135,25 @@ def test_a_model_that_asks_itself_on_has_answered() -> None:
 def run(tmp_path: Path, command: Command) -> Command:
     (tmp_path / "train.jsonl").write_bytes(question_lines(LESSONS))
     (tmp_path / "test.jsonl").write_bytes(question_lines(LESSONS[:3]))
-    return partial(command, "probe", "kmir")
+    return command.under("probe", "kmir")
 
 
 def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) -> None:
     tiny_masked.save(tmp_path / "bert", WORDS)
     files = [tmp_path / "test.jsonl", tmp_path / "train.jsonl"]
     more = ["--train", tmp_path / "train.jsonl", "--rate", PLAN.rate, "--epochs", PLAN.epochs, "--batch", PLAN.batch]
-    status, _, told = run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)
-    assert (status, told.count("wrote")) == (0, 2)
+    _, told = run.done("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)
+    assert told.count("wrote") == 2
     for file in files:
-        status, printed, _ = run("score", file, tmp_path / "out" / file.name, "--json")
-        assert (status, json.loads(printed)["f1"]) == (0, 1.0)
+        assert json.loads(run.done("score", file, tmp_path / "out" / file.name, "--json")[0])["f1"] == 1.0
     assert "11 of 11 questions are in" in told
     before = (tmp_path / "out" / "test.jsonl").read_bytes()
     assert run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)[0] == 0
     assert (tmp_path / "out" / "test.jsonl").read_bytes() == before
-    status, _, told = run("score", tmp_path / "train.jsonl", tmp_path / "out" / "test.jsonl", "--json")
-    assert (status, "no answer to 5 of 8 questions: counted as wrong" in told) == (0, True)
+    assert (
+        "no answer to 5 of 8 questions: counted as wrong"
+        in run.done("score", tmp_path / "train.jsonl", tmp_path / "out" / "test.jsonl", "--json")[1]
+    )
 
 
 def test_a_causal_model_is_shown_examples_and_asked_once(run: Command, tmp_path: Path) -> None:
@@ -161,15 +161,18 @@ def test_a_causal_model_is_shown_examples_and_asked_once(run: Command, tmp_path:
     tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
     more = ["--model", tmp_path / "gpt2", "--train", tmp_path / "train.jsonl", "--shots", 2]
     more += ["--store", tmp_path / "store.sqlite"]
-    status, printed, _ = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "one", "--json", *more)
-    assert (status, json.loads(printed)["kind"]) == (0, "causal")
+    assert (
+        json.loads(run.done("run", tmp_path / "test.jsonl", "--out", tmp_path / "one", "--json", *more)[0])["kind"]
+        == "causal"
+    )
     assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "two", *more)[0] == 0
     assert (tmp_path / "one" / "test.jsonl").read_bytes() == (tmp_path / "two" / "test.jsonl").read_bytes()
     assert run("score", tmp_path / "test.jsonl", tmp_path / "one" / "test.jsonl")[0] == 0
     assert run("run", tmp_path / "test.jsonl", "--out", tmp_path / "three", "--choose", *more)[0] == 0
     more += ["--dev", tmp_path / "test.jsonl"]
-    status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "x", *more)
-    assert (status, "is a causal model, which is shown examples" in told) == (2, True)
+    assert "is a causal model, which is shown examples" in run.fails(
+        "run", tmp_path / "test.jsonl", "--out", tmp_path / "x", *more
+    )
 
 
 def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
@@ -205,12 +208,14 @@ def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path:
     assert all({one.id for one in less} < {one.id for one in more} for less, more in pairwise(drawn))
     assert drawn[0] != sample([*LESSONS, *checks], 2, 1)
     more = ["--model", tmp_path / "gpt2", "--store", tmp_path / "store.sqlite", "--limit", 2]
-    status, _, told = run("run", tmp_path / "test.jsonl", "--out", tmp_path / "out", *more)
-    assert (status, f"{tmp_path / 'out' / 'test.jsonl'} --answered'" in told) == (0, True)
+    assert (
+        f"{tmp_path / 'out' / 'test.jsonl'} --answered'"
+        in run.done("run", tmp_path / "test.jsonl", "--out", tmp_path / "out", *more)[1]
+    )
     answered = (tmp_path / "out" / "test.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in answered] == [one.id for one in drawn[0]]
-    status, shown, told = run("score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered")
-    assert (status, "no answer" in told) == (0, False)
+    shown, told = run.done("score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered")
+    assert "no answer" not in told
     lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
     assert lines["questions"][1:] == ["2", "2", "0", "0", "4"]
     assert "+- (95 % interval)" in lines
@@ -227,8 +232,8 @@ def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -
         ((test, "--model", tmp_path / "none"), "is no model directory"),
         ((test, tmp_path / "again" / "test.jsonl", "--model", tmp_path / "t5"), "have the same name"),
     ):
-        status, _, told = run("run", *arguments, "--out", out)
-        assert (status, message in told, told.count("\n")) == (2, True, 1)
+        told = run.fails("run", *arguments, "--out", out)
+        assert (message in told, told.count("\n")) == (True, 1)
     assert not out.exists()
 
 
