@@ -93,6 +93,14 @@ def data_dir() -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a tiny causal model, which no test changes."""
+    import tiny_causal
+
+    return tiny_causal.save(tmp_path_factory.mktemp("model") / "tiny")
+
+
 @pytest.fixture
 def one_thread() -> Iterator[None]:
     """Tensors as small as a tiny model's only wait when several threads share them."""

@@ -36,13 +36,6 @@ CLOSED = {"ranking": {"objects": 3, "calibration": "neutral"}}
 
 
 @pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    tiny_causal.model("llama").save_pretrained(tmp_path / "tiny")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "tiny")
-    return tmp_path / "tiny"
-
-
-@pytest.fixture
 def run(tmp_path: Path) -> Run:
     return Run(
         workspace=SPACE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -49,3 +50,10 @@ def model(kind: str, seed: int = 0, **changes: Any) -> Any:
     for ends in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(config, ends, EOS)
     return AutoModelForCausalLM.from_config(config).eval()
+
+
+def save(folder: Path, kind: str = "llama", seed: int = 0, **changes: Any) -> Path:
+    """Write a model and its tokenizer, as a user has them."""
+    model(kind, seed, **changes).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder

@@ -8,15 +8,14 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
 from lmkbc.select.pool import Pool
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("2023").relations}
 LISTS = PromptStyle(form="completion", style="triple")
 COMMAS = PromptStyle(form="completion", style="triple", listing="comma", null="none")

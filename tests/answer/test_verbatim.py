@@ -7,14 +7,13 @@ import json
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.verbatim import verbatim
 from lmkbc.names import folded_key
 from lmkbc.types import State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 BORDERS, CHILDREN = SPACE.relation("CountryBordersCountry"), SPACE.relation("PersonHasNumberOfChildren")
 
 

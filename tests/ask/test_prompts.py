@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.parse import parse
 from lmkbc.ask.frames import Listing, Style
@@ -14,9 +15,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
 RELATIONS = {name: SPACE.relation(name) for name in SPACE.edition("mini").relations}
 QUERY = Query("Utopia", BORDERS, "Q1")

@@ -106,8 +106,7 @@ class Places:
     @cached_property
     def causal(self) -> Path:
         """A random GPT-2 of bytes."""
-        tiny_causal.model("gpt2", seed=1).save_pretrained(self.root / "causal")
-        tiny_causal.tokenizer().save_pretrained(self.root / "causal")
+        tiny_causal.save(self.root / "causal", "gpt2", seed=1)
         return self.root / "causal"
 
     def recipe(self, name: str, text: str) -> Path:

@@ -75,8 +75,7 @@ def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
 def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
     import tiny_causal
 
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "model")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    tiny_causal.save(tmp_path / "model", "gpt2")
     (tmp_path / "table.json").write_text("{}")
     (tmp_path / "mine.toml").write_text(
         'description = "x"\n[[generate]]\ncomponent = "causal"\nprompt = { form = "completion" }\n'

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_causal
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
@@ -43,16 +42,8 @@ class Served(Loopback):
         return super().reply(body)
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    tiny_causal.model("llama").save_pretrained(folder)
-    tiny_causal.tokenizer().save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(params=["server", "local"])
-def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
+def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """What opens each back end as a recipe's table does."""
     fresh = iter(range(100))
 
@@ -71,7 +62,7 @@ def opened(request: pytest.FixtureRequest, weights: Path, tmp_path: Path, one_th
         with Served(said) as server:
             yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
     else:
-        yield opener({}, model=str(weights))
+        yield opener({}, model=str(tiny))
 
 
 ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {

@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.files.columns import read_column
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.toml import read_toml
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
 EDITION = SPACE.edition("2023")
 GOOD = {
     "SubjectEntity": "Rhine",

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.files import packed
@@ -24,7 +25,6 @@ from lmkbc.link.dump import open_dump
 from lmkbc.link.tables import read_table
 from lmkbc.models.masked.entity_space import read_vectors
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.workspace import Workspace
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 ROWS = b"".join(b'{"n": %d, "text": "%d"}\n' % (n, n * 7919 % 10007) for n in range(2000))
@@ -52,7 +52,6 @@ def every_line(path: Path) -> Iterator[bytes]:
         yield from packed.lines(file)
 
 
-SPACE = Workspace()
 READERS: dict[str, tuple[str, Callable[[bytes], bytes], Callable[[Path], object]]] = {
     "recorded answers": ("a.jsonl.gz", gzip.compress, lambda path: read_rows(path, SPACE.edition("2023"))),
     "bz2": ("a.jsonl.bz2", bz2.compress, read_bytes),

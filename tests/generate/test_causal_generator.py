@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tiny_causal
 from opened import asks, generators, over_local, recipe_of
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
@@ -23,12 +24,7 @@ from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import sources
-
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 
 
 class Scripted(CausalModel):
@@ -58,12 +54,12 @@ def generator(
         "sampling": {"samples": draws, "temperature": 0.7, "max_tokens": 8},
         "relations": own or {},
     }
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables), SPACE.relations)
+    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
     return over_local(model, asking, RELATIONS, "tiny", **more)
 
 
 def queries() -> list[Query]:
-    return SPACE.queries(EDITION, "val")
+    return SPACE.queries(MINI, "val")
 
 
 def test_each_draw_is_a_source_and_failures_are_no_answers() -> None:
@@ -231,16 +227,8 @@ def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("lmkbc.models.answers.default_place", lambda _: tmp_path / "store.sqlite")
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_causal.model("llama").save_pretrained(path)
-    tiny_causal.tokenizer().save_pretrained(path)
-    return path
-
-
 def run(**more: Any) -> Run:
-    return Run(workspace=SPACE, edition=EDITION, **more)
+    return Run(workspace=SPACE, edition=MINI, **more)
 
 
 def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -> None:

@@ -14,6 +14,7 @@ import tiny_causal
 from command import Command
 from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_local, recipe_of
+from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
@@ -23,11 +24,7 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 QUERY = Query("Utopia", "CountryBordersCountry")
 A, N, U, M = State.ANSWERED, State.ABSTAINED, State.UNPARSED, State.MISSING
 Answer = Callable[[str, int], str | None]
@@ -61,7 +58,7 @@ def locally(folder: Path) -> Ask:
     def ask(answer: Answer, prompt: dict[str, Any], sampling: dict[str, Any]) -> tuple[list[str], CandidateSet]:
         tables = {"prompt": {"form": "completion", **prompt}, "sampling": sampling, "shots": {"k": 0}}
         model = Scripted(answer)
-        asking = Asking(EDITION, RELATIONS, [], asks(tables))
+        asking = Asking(MINI, RELATIONS, [], asks(tables))
         store = Store(folder / "local.sqlite")
         (found,) = over_local(model, asking, RELATIONS, "m", store=store).generate([QUERY])
         store.close()
@@ -91,7 +88,7 @@ def served(folder: Path) -> Ask:
             ports.append(server.port)  # the store tells servers apart
             run = Run(
                 workspace=SPACE,
-                edition=EDITION,
+                edition=MINI,
                 servers=Servers(base_url=server.url, store=folder / "served.sqlite"),
             )
             ((_, generator),) = generators(run, recipe_of(table))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from loopback import FAULTS, Loopback, prompt_of
 from opened import asks, over_server
+from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
@@ -20,15 +21,10 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.types import CandidateSet, Nil, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import sources
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
-TRAIN = SPACE.examples(EDITION, "train")
 HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
 """Tries again at once, but gives an answer more time than a busy machine can take from it."""
 
@@ -48,7 +44,7 @@ def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
         server: Loopback | str, model: str = "stand-in", any_model: bool = False, **settings: Any
     ) -> AnswerGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(EDITION, RELATIONS, TRAIN, asks(tables))
+        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables))
         url = server if isinstance(server, str) else server.url
         store = Store(tmp_path / settings.pop("store", "store.sqlite"))
         settings.setdefault("limits", HASTY)

@@ -12,6 +12,7 @@ import pytest
 from command import Command
 from loopback import Loopback, prompt_of
 from opened import generated, generators, recipe_of
+from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
@@ -27,11 +28,10 @@ from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.settings import checked
 from lmkbc.types import Query, State
-from lmkbc.workspace import SYSTEMS, Workspace
+from lmkbc.workspace import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
-SPACE = Workspace()
 CHAT = [name for name in SPACE.system_names() if read_recipe(SPACE, name).generate[0].component == "chat"]
 PUBLISHED = (
     "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 "

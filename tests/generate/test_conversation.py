@@ -7,17 +7,14 @@ from typing import Any
 
 import pytest
 from opened import asks
+from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Answered, Reply, Request, Talk, resumed
 from lmkbc.notes import Notes, Passage
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 QUERY = Query("Peru", "CountryBordersCountry")
 MURKY = "It depends on whom you ask, as it always has."
 STYLE = {"form": "chat", "follow_up": "It is said: {context} And now?", "repair": "Mend {answer} as {list}"}
@@ -35,7 +32,7 @@ def conversation(notes: Notes | None = None, draws: int = 1, **style: Any) -> Co
     """One that has begun about the query."""
     tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
     talk = Conversation(
-        Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables)),
+        Asking(MINI, RELATIONS, TRAIN, asks(tables)),
         RELATIONS,
         "m",
         Telling(),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from loopback import Loopback, prompt_of
 from opened import generators, recipe_of
+from space import MINI, SPACE
 
 from lmkbc.answer.reply import united
 from lmkbc.errors import InputError
@@ -19,11 +20,8 @@ from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.select.pool import Pool
 from lmkbc.types import Candidate, Nil, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 BORDERS, DEATH = Query("Utopia", "CountryBordersCountry"), Query("Ada", "PersonHasPlaceOfDeath")
 SELECT = {"rule": "cutoff", "threshold": 0.5}
 A, N, M, U, T = State.ANSWERED, State.ABSTAINED, State.MISSING, State.UNPARSED, State.TRUNCATED
@@ -38,7 +36,7 @@ def system(**table: Any) -> Recipe:
 def run(tmp_path: Path) -> Callable[..., Run]:
     def make(url: str = "http://127.0.0.1:9/v1", **given: Any) -> Run:
         options = {"base_url": url, "store": tmp_path / "store.sqlite"}
-        return Run(workspace=SPACE, edition=EDITION, servers=Servers(**options), **given)
+        return Run(workspace=SPACE, edition=MINI, servers=Servers(**options), **given)
 
     return make
 
@@ -55,7 +53,7 @@ def test_one_table_makes_a_source_per_entry(run: Opens) -> None:
     assert [*built] == ["w 1", "w 2", "short"]
     assert [body["max_tokens"] for body in server.requests] == [9, 9, 3]
     assert [prompt_of(body).startswith("Name them") for body in server.requests] == [False, True, False]
-    (pooled,) = Pool(edition=EDITION).merge(sets)
+    (pooled,) = Pool(edition=MINI).merge(sets)
     assert {source.model for source in pooled.candidates[0].sources} == set(built)
 
 
@@ -73,7 +71,7 @@ def test_a_generator_for_some_relations_is_no_source_for_others(run: Opens) -> N
         groups = [sorted(one.generate([BORDERS, DEATH]), key=lambda found: found.query.relation) for _, one in built]
     assert len(server.requests) == 3
     assert groups[1][1] == candidate_set(DEATH, (), ())
-    borders, death = Pool(edition=EDITION).merge(groups)
+    borders, death = Pool(edition=MINI).merge(groups)
     assert (borders.candidates[0].score, death.candidates[0].score) == (1.0, 1.0)
     assert not death.failed
     with Loopback() as server:

@@ -12,6 +12,7 @@ import tiny_causal
 import tiny_gguf
 import tiny_masked
 from opened import generated, generators, recipe_of
+from space import MINI, SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
@@ -26,13 +27,10 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}
 SERVED = {name: one for name, one in RECIPES.items() if any(spec.component == "chat" for spec in one.generate)}
-QUERIES = [Query(f"Utopia {{{place}}}", relation) for place, relation in enumerate(EDITION.relations)]
+QUERIES = [Query(f"Utopia {{{place}}}", relation) for place, relation in enumerate(MINI.relations)]
 SHORT = {"temperature": 0.0, "max_tokens": 6}
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -53,7 +51,7 @@ def run(weights: Path, tmp_path: Path) -> Run:
 
 def over(model: Path | str, tmp_path: Path, **servers: Any) -> Run:
     given = Servers(store=tmp_path / "store.sqlite", **servers)
-    return Run(workspace=SPACE, edition=EDITION, model=str(model), offline=True, servers=given)
+    return Run(workspace=SPACE, edition=MINI, model=str(model), offline=True, servers=given)
 
 
 def bare(generator: Any) -> Any:
@@ -167,9 +165,7 @@ def test_models_of_this_machine(weights: Path, tmp_path: Path) -> None:
 
 def _plain(folder: Path) -> Path:
     """A model without a chat template."""
-    tiny_causal.model("llama").save_pretrained(folder)
-    tiny_causal.tokenizer().save_pretrained(folder)
-    return folder
+    return tiny_causal.save(folder)
 
 
 def _empty(folder: Path) -> Path:

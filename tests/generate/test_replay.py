@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
+from space import MINI, SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.link.recipe import Linking
@@ -18,11 +19,8 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import sources
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 BORDERS = "CountryBordersCountry"
 QUERIES = [Query(f"land {place}", BORDERS, f"Q{place + 1}") for place in range(3)]
 CHAT = {"component": "chat", "model": "gpt-4"}
@@ -42,7 +40,7 @@ def proposed(recipe: Recipe, *files: Path, tmp_path: Path, **given: Any) -> Prop
     servers = Servers(store=tmp_path / "store.sqlite", **given.pop("servers", {}))
     table = tmp_path / "search.json"
     table.write_text('{"Peru": "Q419", "Mali": "Q912", "Chad": "Q657"}')
-    run = Run(workspace=SPACE, edition=EDITION, files=files, servers=servers, search_table=table, **given)
+    run = Run(workspace=SPACE, edition=MINI, files=files, servers=servers, search_table=table, **given)
     return propose(run, recipe, QUERIES)
 
 

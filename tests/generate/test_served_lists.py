@@ -10,6 +10,7 @@ import pytest
 from command import Command
 from loopback import Loopback
 from opened import generated, generators, recipe_of
+from space import MINI, SPACE
 from telling import Telling
 
 from lmkbc.errors import InputError
@@ -19,10 +20,7 @@ from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 NAME = "CountryBordersCountry"
 QUERIES = [Query("Utopia", NAME), Query("Atlantis", NAME)]
 TABLE: dict[str, Any] = {
@@ -48,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def over(tmp_path: Path, **servers: Any) -> Run:
-    return Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "store.sqlite", **servers))
+    return Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "store.sqlite", **servers))
 
 
 @pytest.mark.parametrize("place", ["recipe", "option"])
@@ -67,7 +65,7 @@ def test_an_address_in_the_environment_is_no_word_about_a_local_model(
 ) -> None:
     """What the default asks of a model of this machine goes to no server unless it is named here."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    run = Run(workspace=SPACE, edition=EDITION, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
     with pytest.raises(InputError, match="the model m cannot be loaded"):
         list(generators(run, recipe_of(TABLE)))
 

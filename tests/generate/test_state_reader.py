@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from space import MINI, SPACE
-from tiny_causal import model, tokenizer
 
 from lmkbc.errors import InputError
 from lmkbc.files.arrays import ArrayStore
@@ -21,19 +20,9 @@ from lmkbc.settings import checked
 QUERIES = [row.query for row in SPACE.examples(MINI, "val")][:7]
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("model")
-    model("llama").save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
-def test_states_are_kept_by_model_depth_and_prompt(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_states_are_kept_by_model_depth_and_prompt(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "PORTION", 3)
-    run, kept = Run(workspace=SPACE, edition=MINI, model=source, offline=True), ArrayStore(tmp_path)
+    run, kept = Run(workspace=SPACE, edition=MINI, model=str(tiny), offline=True), ArrayStore(tmp_path)
 
     def read(count: int, **table: object) -> tuple[np.ndarray, int]:
         notes = Notes()

@@ -11,6 +11,7 @@ import tiny_causal
 import torch
 from command import Command
 from opened import asks, recipe_of
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.access import local_model
@@ -26,11 +27,7 @@ from lmkbc.pipeline import _summed, propose
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 TABLE = """description = "x"
 [[generate]]
 component = "causal"
@@ -42,15 +39,8 @@ sampling = {{ max_tokens = 9, draws = 2, temperature = 1.0 }}
 rule = "cutoff"
 threshold = 0.5
 """
-QUERIES = SPACE.queries(EDITION, "val")[:6]
+QUERIES = SPACE.queries(MINI, "val")[:6]
 ASKS = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 2}}
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    tiny_causal.model("llama").save_pretrained(tmp_path / "tiny")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "tiny")
-    return tmp_path / "tiny"
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +51,7 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prompts(given: list[Query]) -> list[Prompt]:
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(ASKS), SPACE.relations)
+    asking = Asking(MINI, RELATIONS, TRAIN, asks(ASKS), SPACE.relations)
     return [asking.prompt(query) for query in given]
 
 
@@ -108,7 +98,7 @@ def test_timing_json_tells_what_a_local_model_was_asked(command: Command, tiny: 
 
 
 def used(tiny: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
-    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
     found = propose(run, recipe_of({"component": "causal", "model": str(tiny), **ASKS, **settings}, name="x"), QUERIES)
     usage: dict[str, Any] = found.usage["causal"]
     return usage
@@ -146,7 +136,7 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
 
 
 def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path) -> None:
-    run = Run(workspace=SPACE, edition=EDITION, servers=Servers(store=tmp_path / "s.sqlite"))
+    run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
     table = {"component": "causal", "model": str(tiny), **ASKS}
     assert _summed({}, {"cost": None, "calls": 1}) == {"cost": None, "calls": 1}
     assert _summed({"cost": 0.5, "calls": 2}, {"cost": None, "calls": 1}) == {"cost": 0.5, "calls": 3}
@@ -155,7 +145,7 @@ def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path)
 
 
 def test_a_run_says_in_what_its_model_computed(tiny: Path) -> None:
-    run = Run(workspace=SPACE, edition=EDITION, model=str(tiny))
+    run = Run(workspace=SPACE, edition=MINI, model=str(tiny))
     local_model(ModelReference(), run, Notes())
     assert run.computed[tiny.name] == {
         "device": "cpu",

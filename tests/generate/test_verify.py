@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tiny_causal
 from opened import recipe_of
+from space import SPACE
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
@@ -20,10 +21,8 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-SPACE = Workspace()
 NAME = "CountryBordersCountry"
 RELATIONS = {NAME: SPACE.relation(NAME)}
 TRAIN = [

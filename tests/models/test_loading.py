@@ -28,8 +28,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sound model of each kind."""
     folder = tmp_path_factory.mktemp("models")
     tiny_masked.save(folder / "masked", ["rome"])
-    tiny_causal.model("llama").save_pretrained(folder / "causal")
-    tiny_causal.tokenizer().save_pretrained(folder / "causal")
+    tiny_causal.save(folder / "causal")
     return folder
 
 

@@ -70,8 +70,7 @@ def test_a_name_leads_to_the_package(name: str, package: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hub_s_cache_comes_first(name: str, package: Path, hub_cache: Path) -> None:
     assert gguf_file(name)
-    tiny_causal.model("gpt2").save_pretrained(hub_cache)
-    tiny_causal.tokenizer().save_pretrained(hub_cache)
+    tiny_causal.save(hub_cache, "gpt2")
     assert (gguf_file(name), located(name)) == (None, "Owner/Tiny-1B")
     assert model_kind(name, offline=True) == "causal"
     assert load(name, offline=True)[0].config.model_type == "gpt2"

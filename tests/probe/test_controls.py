@@ -12,6 +12,7 @@ import tiny_masked
 import torch
 from opened import recipe_of
 from safetensors.torch import load_file
+from space import MINI, SPACE
 
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.models.causal.checkpoint import identity, load
@@ -21,13 +22,10 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Candidate, Example, Prediction
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-CONTEXT = Run(workspace=SPACE, edition=EDITION, offline=True)
+CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)
 UNTUNED = Selection(tuned=False)
-VAL = SPACE.examples(EDITION, EDITION.held_out)[::3]
+VAL = SPACE.examples(MINI, MINI.held_out)[::3]
 
 
 def right(example: Example) -> Prediction:
@@ -57,7 +55,7 @@ def test_a_query_is_hard_when_no_control_answers_it() -> None:
 
 def test_a_failed_query_is_wrong_even_where_nothing_is_to_be_found() -> None:
     failed = [Prediction(x.query, failed=True) for x in VAL]
-    assert any(not EDITION.gold_column(x) for x in VAL)
+    assert any(not MINI.gold_column(x) for x in VAL)
     table = compare(CONTEXT, "s", VAL, failed, {})
     assert (table.failed, table.overall.system) == (len(VAL), 0.0)
 
@@ -81,15 +79,12 @@ def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> No
     known = learned(CONTEXT, VAL, UNTUNED, ["prior"])
     table = controls(CONTEXT, mine, VAL, UNTUNED, known=known, random=False)
     assert set(table.overall.controls) == {"prior"}
-    assert table.overall.system == pytest.approx(sum(not EDITION.gold_column(x) for x in VAL) / len(VAL), abs=0.2)
+    assert table.overall.system == pytest.approx(sum(not MINI.gold_column(x) for x in VAL) / len(VAL), abs=0.2)
     assert table.overall.system != table.overall.controls["prior"]
 
 
 def test_sources_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / name)
-        tiny_causal.tokenizer().save_pretrained(tmp_path / name)
-    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    one, two = (str(tiny_causal.save(tmp_path / name, "gpt2", seed=3)) for name in ("one", "two"))
     sources = [{"prompt": {"form": "completion"}}, {"model": two}, {}]
     recipe = {"component": "causal", "model": one, "each": sources}
     system = recipe_of(recipe, name="local", select={"rule": "top-k", "k": 1})
@@ -104,9 +99,7 @@ def test_sources_that_name_their_own_models_are_drawn_anew_too(tmp_path: Path) -
 
 
 def test_the_models_of_a_stacks_features_and_hidden_states_are_drawn_anew(tmp_path: Path) -> None:
-    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
-    own = str(tmp_path / "model")
+    own = str(tiny_causal.save(tmp_path / "model", "gpt2", seed=3))
     sources = {"component": "causal", "model": own, "each": [{"name": "one"}, {"name": "two"}]}
     served = {"component": "chat", "model": "gpt-4"}
     recipe: dict[str, Any] = {"component": "embedded", "hidden_states": {"model": own}}
@@ -123,9 +116,7 @@ def test_the_models_of_a_stacks_features_and_hidden_states_are_drawn_anew(tmp_pa
 
 
 def test_the_twin_is_the_same_each_time_so_that_its_answers_are_kept(tmp_path: Path) -> None:
-    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
-    recipe = {"component": "causal", "model": str(tmp_path / "model")}
+    recipe = {"component": "causal", "model": str(tiny_causal.save(tmp_path / "model", "gpt2", seed=3))}
     system = recipe_of(recipe, name="local", select={"rule": "top-k", "k": 1})
     seen = []
     for _ in range(2):
@@ -151,8 +142,7 @@ def test_a_system_without_a_local_model_has_no_random_twin() -> None:
 
 
 def test_a_local_causal_model_is_asked_again_with_random_weights(tmp_path: Path) -> None:
-    tiny_causal.model("gpt2", seed=3).save_pretrained(tmp_path / "model")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    tiny_causal.save(tmp_path / "model", "gpt2", seed=3)
     recipe = {"component": "causal", "sampling": {"max_tokens": 3}, "prompt": {"form": "completion"}}
     check_twin(tmp_path, recipe)
 

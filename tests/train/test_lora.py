@@ -13,6 +13,7 @@ import tiny_causal
 import torch
 from command import Command
 from opened import asks, recipe_of
+from space import MINI, SPACE, TRAIN
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.access import local_model
@@ -30,8 +31,6 @@ from lmkbc.train.settings import Lora
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
 ADAPTER = "adapter_model.safetensors"
 
@@ -42,15 +41,7 @@ def recipe(model: Path | str, **more: Any) -> Recipe:
 
 
 def run(**more: Any) -> Run:
-    return Run(workspace=SPACE, edition=EDITION, **more)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    tiny_causal.model("llama").save_pretrained(path)
-    tiny_causal.tokenizer().save_pretrained(path)
-    return path
+    return Run(workspace=SPACE, edition=MINI, **more)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +57,7 @@ def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tupl
     assert sorted(path.name for path in out.iterdir()) == ["adapter_config.json", ADAPTER, "training.json"]
     assert [path.name for path in out.parent.iterdir()] == [out.name]  # no checkpoint is left
     told = json.loads((out / "training.json").read_text())
-    assert told["examples"] + told["left_out"] + told["held_out"] == len(SPACE.examples(EDITION, "train"))
+    assert told["examples"] + told["left_out"] + told["held_out"] == len(TRAIN)
     assert told["lora"]["rank"] == 4
     assert "/" not in told["base"]
 
@@ -103,7 +94,7 @@ def test_a_killed_training_resumes_to_the_same_bytes(
 def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
     corpus = facts()["corpus"]
-    known = replace(corpus.challenge[0], subject=SPACE.queries(EDITION, "val")[0].subject)
+    known = replace(corpus.challenge[0], subject=SPACE.queries(MINI, "val")[0].subject)
     with pytest.raises(LmkbcError, match="held-out subjects"):
         train(run(), recipe(tiny), tmp_path / "x", QUICK, corpus=replace(corpus, others=(known,)))
 
@@ -129,7 +120,7 @@ def test_the_command_teaches_facts_and_tells_the_proof(command: Command, tiny: P
 
 def facts() -> dict[str, Any]:
     """The corpus of the bundled edition, as training takes it."""
-    return {"corpus": gather(SPACE, [], [EDITION.name])}
+    return {"corpus": gather(SPACE, [], [MINI.name])}
 
 
 def test_a_run_is_answered_by_the_model_that_it_had_before(tiny: Path, tmp_path: Path) -> None:
@@ -162,7 +153,7 @@ def learnt() -> list[Example]:
 def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
     subjects = {row.query.subject for row in learnt()}
     held_out = {row.query.subject for row in run().train} - subjects
-    assert held_out & {query.subject for query in SPACE.queries(EDITION, "val")}
+    assert held_out & {query.subject for query in SPACE.queries(MINI, "val")}
     asked = [prompt.rpartition("\n\n")[0] for prompt, _ in written(tiny, shots={"k": 3, "method": "random"})]
     assert len(asked) == len(learnt())
     shown = [line for prompt in asked for line in prompt.split("\n") if line.startswith("Question:")]
@@ -200,7 +191,7 @@ def test_answers_in_every_style(style: str, form: str) -> None:
     from lmkbc.ask.plan import Asking
 
     table = {"form": form, "style": style, "listing": "comma", "null": "None"}
-    asking = Asking(EDITION, run().relations, run().train, asks({"prompt": table, "shots": {"k": 0}}))
+    asking = Asking(MINI, run().relations, run().train, asks({"prompt": table, "shots": {"k": 0}}))
     for example in run().train[:20]:
         reply = answer(run(), asking, example)
         expected = ", ".join(gold.names[0] for gold in example.objects) or "None"

@@ -83,8 +83,7 @@ def capitals(root: Path, broken: str = "") -> Path:
 
 def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
     source = capitals(tmp_path, broken='{"sub_label": "x", "obj_label": [}')
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
     templates = tmp_path / "templates.csv"
     templates.write_text("P36,What rules [S]?\n")
     words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3]

@@ -16,14 +16,8 @@ from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
 
 
-def saved(directory: Path, kind: str = "llama", seed: int = 0) -> Path:
-    tiny_causal.model(kind, seed).save_pretrained(directory)
-    tiny_causal.tokenizer().save_pretrained(directory)
-    return directory
-
-
 def test_a_directory_is_loaded_and_answers(tmp_path: Path) -> None:
-    model, tokenizer = load(str(saved(tmp_path)))
+    model, tokenizer = load(str(tiny_causal.save(tmp_path)))
     assert (model.dtype, model.training) == (torch.float32, False)
     told = dict(CausalModel(model, tokenizer).complete(["Peru"], Decoding(max_tokens=5)))
     here = dict(
@@ -33,19 +27,21 @@ def test_a_directory_is_loaded_and_answers(tmp_path: Path) -> None:
 
 
 def test_identity_changes_with_the_weights(tmp_path: Path) -> None:
-    first, again, other = (saved(tmp_path / name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1)))
+    first, again, other = (
+        tiny_causal.save(tmp_path / name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
     names = [identity(str(path), load(str(path))[0]) for path in (first, again, other)]
     assert names[0] == names[1] != names[2]
 
 
 def test_identity_tells_precision_and_an_adapter_s_base(tmp_path: Path) -> None:
-    base, adapter = saved(tmp_path / "base"), tmp_path / "adapter"
+    base, adapter = tiny_causal.save(tmp_path / "base"), tmp_path / "adapter"
     adapter.mkdir()
     (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
     model = load(str(base))[0]
     first = identity(str(adapter), model)
     assert identity(str(adapter), model.bfloat16()) != first
-    saved(base, seed=1)
+    tiny_causal.save(base, seed=1)
     assert identity(str(adapter), load(str(base))[0]) != first
     far = identity("owner/model", model), identity("owner/model", load(str(base))[0])
     assert len(set(far)) == 2
@@ -57,7 +53,7 @@ def test_identity_tells_precision_and_an_adapter_s_base(tmp_path: Path) -> None:
 )
 def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: str) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
-    base, adapter = saved(tmp_path / "base"), tmp_path / "adapter"
+    base, adapter = tiny_causal.save(tmp_path / "base"), tmp_path / "adapter"
     adapter.mkdir()
     fine = {"base_model_name_or_path": str(base), "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 2}
     (adapter / "adapter_config.json").write_text(config or json.dumps(fine | {"target_modules": ["q_proj"]}))
@@ -69,7 +65,7 @@ def test_broken_adapters_are_refused(tmp_path: Path, config: str | None, said: s
 def test_four_bits_need_what_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.models.causal.checkpoint.find_spec", lambda name: None)
     with pytest.raises(InputError, match="quantise = '4bit' needs bitsandbytes and accelerate: install"):
-        load(str(saved(tmp_path)), quantise="4bit")
+        load(str(tiny_causal.save(tmp_path)), quantise="4bit")
 
 
 def test_four_bits(tmp_path: Path) -> None:
@@ -78,8 +74,7 @@ def test_four_bits(tmp_path: Path) -> None:
     wide = LlamaConfig(
         vocab_size=tiny_causal.SIZE, hidden_size=128, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4
     )
-    tiny_causal.model("wide", config=wide).save_pretrained(tmp_path)
-    tiny_causal.tokenizer().save_pretrained(tmp_path)
+    tiny_causal.save(tmp_path, "wide", config=wide)
     plain, packed = (load(str(tmp_path), quantise=how)[0] for how in ("none", "4bit"))  # type: ignore[arg-type]
     assert packed.get_memory_footprint() < plain.get_memory_footprint()
     assert identity(str(tmp_path), packed) != identity(str(tmp_path), plain)
@@ -89,7 +84,7 @@ def test_four_bits(tmp_path: Path) -> None:
 
 def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dtype is 'float99'"):
-        load(str(saved(tmp_path)), dtype="float99")
+        load(str(tiny_causal.save(tmp_path)), dtype="float99")
 
 
 @pytest.mark.parametrize(("native", "expected"), [(True, torch.bfloat16), (False, torch.float32)])
@@ -97,4 +92,4 @@ def test_native_is_bf16_only_where_the_hardware_multiplies_it(
     native: bool, expected: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lmkbc.models.causal.checkpoint.multiplies_bf16", lambda _: native)
-    assert load(str(saved(tmp_path)), dtype="native")[0].dtype == expected
+    assert load(str(tiny_causal.save(tmp_path)), dtype="native")[0].dtype == expected

@@ -13,15 +13,13 @@ import tiny_causal
 import tiny_gguf
 import torch
 from opened import generated, recipe_of
+from space import MINI, SPACE
 
 from lmkbc.models.answers import Store
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
-from lmkbc.workspace import Workspace
 
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
 QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]
 
 
@@ -75,7 +73,7 @@ def test_the_server_and_the_model_here_say_the_same(
     def said(name: str, **where: Any) -> list[str]:
         store = tmp_path / f"{name}.sqlite"
         given = Servers(store=store, any_model=True, **where)
-        run = Run(workspace=SPACE, edition=EDITION, model=str(weights), servers=given)
+        run = Run(workspace=SPACE, edition=MINI, model=str(weights), servers=given)
         found, _ = generated(run, recipe_of(table), QUERIES)
         assert not any(State.MISSING in one.draws for one in found)
         lines = [msgspec.json.decode(line) for line in Store(store).export()]
@@ -101,7 +99,7 @@ def test_a_closed_list_has_the_same_shares_over_the_server(
 
     def shares(name: str, **where: Any) -> dict[Query, dict[str, float]]:
         given = Servers(store=tmp_path / f"{name}.sqlite", any_model=True, **where)
-        run = Run(workspace=SPACE, edition=EDITION, model=str(weights), servers=given)
+        run = Run(workspace=SPACE, edition=MINI, model=str(weights), servers=given)
         found, notes = generated(run, recipe_of(table), QUERIES)
         assert (notes.usage.get("requests", 0) > 0) == (name == "served")
         return {one.query: {candidate.text: candidate.score for candidate in one.candidates} for one in found}

@@ -19,6 +19,7 @@ import llama_server
 import numpy as np
 import pytest
 from opened import asks, over_server
+from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
@@ -28,14 +29,10 @@ from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 
 pytestmark = pytest.mark.server
 BORDERS = "CountryBordersCountry"
 QUERIES = [Query(f"Utopia {place} {{x}}", BORDERS) for place in range(6)]
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
 TEMPLATE = "{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n{% endfor %}assistant:"
 DIM, HEADS, INNER, SPECIAL = 32, 4, 64, 3
 
@@ -173,7 +170,7 @@ def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[AnswerGenerator, 
     def ask(
         schema: bool = False, concurrency: int = 2, **tables: Any
     ) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
-        asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks({"shots": {"k": 2}, **tables}))
+        asking = Asking(MINI, RELATIONS, TRAIN, asks({"shots": {"k": 2}, **tables}))
         limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
         store = Store(tmp_path / "store.sqlite")
         generator = over_server(asking, RELATIONS, server, store, limits=limits, schema=schema)
@@ -245,7 +242,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
 
 def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
-    asking = Asking(EDITION, RELATIONS, [], asks({"shots": {"k": 0}, "sampling": {"max_tokens": 4}}))
+    asking = Asking(MINI, RELATIONS, [], asks({"shots": {"k": 0}, "sampling": {"max_tokens": 4}}))
     limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)
     generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
     found = list(generator.generate(QUERIES))
@@ -255,7 +252,7 @@ def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -
 
 def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, tmp_path: Path) -> None:
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
-    asking = Asking(EDITION, RELATIONS, SPACE.examples(EDITION, "train"), asks(tables))
+    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
     limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
     generator = over_server(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
@@ -267,7 +264,7 @@ def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Ser
 
 def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, tmp_path: Path) -> None:
     tables: dict[str, Any] = {"shots": {"k": 0}, "sampling": {"max_tokens": 4}}
-    asking = Asking(EDITION, RELATIONS, [], asks(tables))
+    asking = Asking(MINI, RELATIONS, [], asks(tables))
     other = Server(llama_cpp.base_url, "gpt-4")
     generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
     with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from opened import asks, generators, over_server, recipe_of
 from responses import OK, Fault, Sent, response, unbounded
-from space import MINI, RELATIONS, SPACE
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
@@ -42,7 +42,7 @@ def queries(count: int) -> list[Query]:
 @pytest.fixture
 def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
     def make(server: Loopback, **settings: Any) -> AnswerGenerator:
-        asking = Asking(MINI, RELATIONS, SPACE.examples(MINI, "train"), asks({"sampling": {"max_tokens": 100}}))
+        asking = Asking(MINI, RELATIONS, TRAIN, asks({"sampling": {"max_tokens": 100}}))
         settings.setdefault("limits", HASTY)
         store = Store(tmp_path / "store.sqlite")
         return over_server(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)

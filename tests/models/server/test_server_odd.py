@@ -12,6 +12,7 @@ import pytest
 from loopback import NAMES, Loopback, Request, prompt_of
 from opened import asks, over_server
 from responses import Sent, response
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
@@ -21,14 +22,9 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
 from lmkbc.types import CandidateSet, Query, State
-from lmkbc.workspace import Workspace
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
-SPACE = Workspace()
-EDITION = SPACE.edition("mini")
-RELATIONS = {name: SPACE.relation(name) for name in EDITION.relations}
-TRAIN = SPACE.examples(EDITION, "train")
 HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=3, concurrency=4, poll=0.01)
 Body = dict[str, Any]
 Make = Callable[..., AnswerGenerator]
@@ -40,9 +36,7 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
     def make(server: Loopback, any_model: bool = False, **settings: Any) -> AnswerGenerator:
         tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(
-            EDITION, RELATIONS, TRAIN, asks(tables | {"relations": settings.pop("own", {})}), SPACE.relations
-        )
+        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"relations": settings.pop("own", {})}), SPACE.relations)
         where = Server.of(server.url, "stand-in", any_model=any_model)
         return over_server(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
 

@@ -56,8 +56,7 @@ def stored(path: Path) -> dict[str, str]:
 
 @pytest.mark.kill
 def test_a_killed_run_asks_only_for_the_rest(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_causal.model("llama").save_pretrained(tmp_path / "model")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "model")
+    tiny_causal.save(tmp_path / "model")
     source, asked = capitals(tmp_path), list[str]()
     complete = CausalModel.complete
 

@@ -157,8 +157,7 @@ def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) ->
 
 
 def test_a_causal_model_is_shown_examples_and_asked_once(run: Command, tmp_path: Path) -> None:
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
     more = ["--model", tmp_path / "gpt2", "--train", tmp_path / "train.jsonl", "--shots", 2]
     more += ["--store", tmp_path / "store.sqlite"]
     assert (
@@ -199,8 +198,7 @@ def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path: Path) -> None:
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
     checks = [changed(one, id=f"checking-{place}", type="checking") for place, one in enumerate(LESSONS)]
     (tmp_path / "test.jsonl").write_bytes(question_lines([*LESSONS, *checks]))
     drawn = [sample([*LESSONS, *checks], most, 0) for most in (2, 5, 99)]

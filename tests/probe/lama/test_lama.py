@@ -260,8 +260,7 @@ def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
-    tiny_causal.tokenizer().save_pretrained(tmp_path / "gpt2")
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
     model = tiny_masked.save(tmp_path / "bert", ["Oslo"])
     trex(tmp_path)
     for arguments, message in (
