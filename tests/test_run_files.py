@@ -10,7 +10,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
-from space import MINI
+from space import MINI, SPACE
 
 from lmkbc.ask.context.passages import lines as passage_lines
 from lmkbc.files.buffer import pieces
@@ -20,9 +20,8 @@ from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.files import RunFiles
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
-from lmkbc.workspace import Workspace
 
-RUN, RECIPE = Run(workspace=Workspace(), edition=MINI), recipe_of({"component": "prior"})
+RUN, RECIPE = Run(workspace=SPACE, edition=MINI), recipe_of({"component": "prior"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.steps import read, verdict
 from lmkbc.ask.steps import Step
 from lmkbc.models.base import Reply
-from lmkbc.workspace import Workspace
 
-RELATION = Workspace().relation("capacity")
+RELATION = SPACE.relation("capacity")
 
 
 def items(reads: str, text: str, finish: str = "stop", **how: object) -> tuple[str, ...] | None:

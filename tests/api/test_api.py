@@ -13,9 +13,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from space import SPACE
 
 import lmkbc
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 MINI = ROOT / "eval" / "mini"
@@ -71,7 +71,7 @@ def test_a_file_is_scored_as_the_command_does_it(files: Path) -> None:
     assert (scores.f1, scores.p, scores.r) == (scores.overall.f1, scores.overall.p, scores.overall.r)
     by_split = lmkbc.score(files / "good.jsonl", edition="mini", split="dev")
     assert by_split.f1 == scores.f1
-    assert {*scores.relations["relation"]} == {*Workspace().edition("mini").relations}  # so that a mean is one
+    assert {*scores.relations["relation"]} == {*SPACE.edition("mini").relations}  # so that a mean is one
     assert scores.relations["f1"].mean() == pytest.approx(scores.f1)
     assert scores.rows.height == len(VAL)
     assert scores.rows["f1"].mean() == pytest.approx(sum(row.f1 for _, row in scores.evaluation.table.rows) / len(VAL))
@@ -110,7 +110,7 @@ def test_a_part_is_scored_alone(files: Path) -> None:
     part = lmkbc.score(files / "bad.jsonl", edition="mini", relation=RELATION)
     assert part.f1 == whole.evaluation.table.relations[RELATION].f1
     assert lmkbc.score(GOLD, GOLD, "mini", relation=[RELATION]).f1 == 1.0
-    own = Workspace().relation(RELATION).name
+    own = SPACE.relation(RELATION).name
     first = lmkbc.score(files / "bad.jsonl", edition="mini", relation=own, limit=4)
     assert first.overall.rows == 4
     assert first.evaluation.unknown == 0
@@ -147,7 +147,7 @@ def test_a_file_of_another_edition_is_named_as_such(tmp_path: Path) -> None:
 def test_runs_are_compared_and_shown(files: Path, tmp_path: Path) -> None:
     made = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini")
     assert made.verdicts[0].startswith("good.jsonl is better than bad.jsonl")
-    assert made.table.height == len(Workspace().edition("mini").relations) + 1
+    assert made.table.height == len(SPACE.edition("mini").relations) + 1
     assert {"relation", "difference", "low", "high", "corrected", "won", "lost", "noise"} <= {*made.table.columns}
     assert "good.jsonl" in made.write(tmp_path / "compare.html").read_text()
     one = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini", relation=RELATION)
@@ -184,7 +184,7 @@ def test_tuning_checks_what_it_is_given_before_anything_is_asked(files: Path, tm
     tuning = lmkbc.tune(**options, trials=0, rules=["cutoff", "top-k"])
     assert tuning.path == space / "thresholds" / "mini" / "prior.toml"
     assert tuning.f1 == tuning.tuned.cv_macro_f1
-    assert tuning.relations["relation"].to_list() == sorted(Workspace().edition("mini").relations)
+    assert tuning.relations["relation"].to_list() == sorted(SPACE.edition("mini").relations)
     assert "of prior on LM-KBC mini, val" in repr(tuning)
     written = tuning.path.read_bytes()
     part = lmkbc.tune(**options, trials=0, rules=["cutoff"], relation=RELATION, limit=20)

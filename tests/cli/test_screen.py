@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 from rich.progress import Progress, TaskID
+from space import MINI
 
 from lmkbc.cli import terminal
 from lmkbc.edition import Published
-from lmkbc.workspace import Workspace
 
 
 def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyP
 def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", written := StringIO())
     edition = replace(
-        Workspace().edition("mini"),
+        MINI,
         published=(Published("A", "val", 0.2), Published("B", "val", 0.3), Published("C", "test", 0.9)),
     )
     terminal.note_published(edition, "dev")

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 from loopback import Files
 from responses import Fault, response, unbounded
+from space import SPACE
 
 from lmkbc.edition import Download, Edition
 from lmkbc.errors import LmkbcError
 from lmkbc.files.fetch import _guard, fetch
-from lmkbc.workspace import Workspace
 
 CONTENT = b'{"SubjectEntity": "Rhine"}\n' * 2000
 
@@ -39,7 +39,7 @@ def server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
 
 def edition(url: str) -> Edition:
     source = Download(url, hashlib.sha256(CONTENT).hexdigest())
-    return replace(Workspace().edition("2024"), splits={"train": source, "val": source, "test": source})
+    return replace(SPACE.edition("2024"), splits={"train": source, "val": source, "test": source})
 
 
 def test_all_splits_arrive_and_right_files_are_not_fetched_again(

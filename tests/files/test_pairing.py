@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import compose
@@ -106,7 +107,7 @@ def test_what_one_row_shows_tells_more_of_another(tmp_path: Path) -> None:
     ]
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    first = read_examples(path, Workspace().edition("2023"))[0]
+    first = read_examples(path, SPACE.edition("2023"))[0]
     assert first.objects[1] == GoldObject(("University, Berkeley",), "Q168756", ("University", "Berkeley"))
     assert first.names == ("A", "University, Berkeley", "B")
 
@@ -178,4 +179,4 @@ def test_unequal_lists_are_no_reason_to_refuse_and_nested_names_are(tmp_path: Pa
     path = tmp_path / "train.jsonl"
     path.write_text(json.dumps({"SubjectEntity": "s", "Relation": "PersonHasEmployer", "ObjectEntities": [[["x"]]]}))
     with pytest.raises(InputError, match="line 1, field ObjectEntities"):
-        read_examples(path, Workspace().edition("2023"))
+        read_examples(path, SPACE.edition("2023"))

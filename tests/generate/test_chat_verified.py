@@ -10,15 +10,13 @@ from typing import Any
 
 from command import Command
 from loopback import Loopback, prompt_of
-
-from lmkbc.workspace import Workspace
+from space import MINI, SPACE
 
 ASKED = ("CountryBordersCountry", "PersonPlaysInstrument")
 
 
 def test_from_a_server_to_thresholds_that_prediction_obeys(command: Command, tmp_path: Path) -> None:
-    space = Workspace()
-    examples = space.examples(space.edition("mini"), "val")
+    examples = SPACE.examples(MINI, "val")
     gold = {example.query.subject: [one.names[0] for one in example.objects] for example in examples}
     relation = {example.query.subject: example.query.relation for example in examples}
     known = {one.names[0]: one.id or "" for example in examples for one in example.objects}

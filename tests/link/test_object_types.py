@@ -1,10 +1,11 @@
 import re
 from dataclasses import replace
 
+from space import SPACE
+
 from lmkbc.link import disambiguation
 from lmkbc.link.evidence import Hit
 from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
-from lmkbc.workspace import Workspace
 
 
 def test_the_bundled_table_is_sound() -> None:
@@ -18,7 +19,7 @@ def test_the_bundled_table_is_sound() -> None:
 
 
 def test_every_entity_type_of_a_relation_has_an_entry_or_the_defaults() -> None:
-    for relation in Workspace().relations.values():
+    for relation in SPACE.relations.values():
         assert bundled().get(relation.object_type.qid).strategies
 
 

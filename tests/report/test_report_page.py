@@ -12,7 +12,7 @@ from typing import Any
 import hostile
 import pytest
 from command import Command
-from space import MINI
+from space import MINI, SPACE
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
@@ -25,7 +25,6 @@ from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, row_score
 from lmkbc.types import Example, GoldObject, Query
-from lmkbc.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -140,13 +139,13 @@ def test_a_manifest_of_other_linking_is_warned_of_and_shown(
     run, gold, _ = hostile.run(tmp_path, 3)
     (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
     with caplog.at_level("WARNING"):
-        assert Tracer(Workspace(), MINI, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
+        assert Tracer(SPACE, MINI, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
     command.done("report", run, "--gold", gold)
 
 
 def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path: Path) -> None:
-    query = {"SubjectEntity": "s", "Relation": Workspace().edition("2025").relations[0]}
+    query = {"SubjectEntity": "s", "Relation": SPACE.edition("2025").relations[0]}
     hostile.lines(tmp_path / "gold.jsonl", [{**query, "ObjectEntities": ["one"]}])
     hostile.lines(tmp_path / "run.jsonl", [{**query, "ObjectEntities": ["one", "two"]}])
     words = ("report", "run.jsonl", "--edition", "2025", "--gold", "gold.jsonl", "--out", "r.html")

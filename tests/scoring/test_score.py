@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from literal_scorers import ROWS, harmonic
 from scoring_cases import Case, cases, disagreements, evaluated
+from space import SPACE
 
 from lmkbc.edition import Edition
 from lmkbc.scoring.table import RowScore
-from lmkbc.workspace import Workspace
 
-EDITIONS = {name: Workspace().edition(name) for name in ROWS}
+EDITIONS = {name: SPACE.edition(name) for name in ROWS}
 PRINTED = {
     "p": "p",
     "r": "r",

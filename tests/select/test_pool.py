@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from space import SPACE
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -20,10 +21,9 @@ from lmkbc.run.submission import candidate_rows
 from lmkbc.select.pool import Merging, Pool, Pooling
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set, sources
 
-EDITIONS = Workspace().editions
+EDITIONS = SPACE.editions
 STRINGS, IDS = EDITIONS["2026"], EDITIONS["2023"]
 QUERY = Query("Some Subject", "awardWonBy")
 
@@ -199,7 +199,7 @@ def test_what_was_verified_stays_verified() -> None:
 
 def test_a_subject_is_not_its_own_object() -> None:
     found = candidate_set(Query("s", "r", "Q1"), (Candidate("s", id="Q1"), Candidate("t", id="Q2"), Nil()))
-    relation = Workspace().relation("CountryBordersCountry")
+    relation = SPACE.relation("CountryBordersCountry")
     assert [c.text for c in without_subject(found, relation).candidates] == ["t"]
     allowed = replace(relation, shape=replace(relation.shape, may_be_subject=True))
     assert without_subject(found, allowed) == found

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from space import MINI, SPACE
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.probe.kamel import dataset as kamel
@@ -15,6 +16,8 @@ from lmkbc.train.corpus import KAMEL, SILVER, gather, near, of_kamel, of_silver,
 from lmkbc.train.held_out import HeldOut
 from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
+
+SECRET = SPACE.queries(MINI, "val")[0].subject
 
 
 def fact(subject: str, *objects: str, relation: str = "P17") -> Fact:
@@ -45,16 +48,15 @@ def test_kamel_reads_past_its_broken_line_and_words_known_relations_as_their_mod
         "P17/train.jsonl": [{"sub_label": "Rome", "obj_label": ["Italy"]}],
         "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
     }
-    relations = Workspace().relations
-    found = list(of_kamel(kamel.read(write_kamel(tmp_path, rows)), relations))
+    found = list(of_kamel(kamel.read(write_kamel(tmp_path, rows)), SPACE.relations))
     assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",)), ("Rome", ("Italy",))]
-    assert found[0].clozes == relations["PersonLanguage"].clozes
+    assert found[0].clozes == SPACE.relations["PersonLanguage"].clozes
     assert found[1].clozes == ("{subject} is in the country of {mask}.",)
 
 
 def test_silver_drops_names_that_are_only_ids(tmp_path: Path) -> None:
     write_silver(tmp_path, "PersonSpeaksLanguage", [("Ada", ["Q42", "French", "French"]), ("Bob", ["Q1"])])
-    found = list(of_silver(tmp_path / SILVER, Workspace().relations))
+    found = list(of_silver(tmp_path / SILVER, SPACE.relations))
     assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",))]
 
 
@@ -64,10 +66,8 @@ def test_every_phrase_makes_a_cloze() -> None:
 
 
 def test_held_out_subjects_go_under_all_their_names() -> None:
-    workspace = Workspace()
-    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
-    held = HeldOut.of(workspace, [(subject.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
-    facts = [fact(subject), fact(f"  {subject.lower()} "), fact("its other  name"), fact("Unrelated"), fact("Nobody 7")]
+    held = HeldOut.of(SPACE, [(SECRET.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
+    facts = [fact(SECRET), fact(f"  {SECRET.lower()} "), fact("its other  name"), fact("Unrelated"), fact("Nobody 7")]
     kept, removed = held.without(facts)
     assert [one.subject for one in kept] == ["Unrelated", "Nobody 7"]
     assert removed == 3
@@ -80,11 +80,9 @@ def test_held_out_subjects_go_under_all_their_names() -> None:
     "spelt", ["The Seven Seas", "SevenSeas", "Seven Seas (band)", "(The) Seven Seas", "seven-seas"]
 )
 def test_a_held_out_subject_is_known_however_it_is_spelt(spelt: str) -> None:
-    workspace = Workspace()
-    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
     for one, other in (("Seven Seas", spelt), (spelt, "Seven Seas")):
-        assert HeldOut.of(workspace, [(subject, one)]).names(other)
-    assert not HeldOut.of(workspace, [(subject, "Seven Seas")]).names("Seven")
+        assert HeldOut.of(SPACE, [(SECRET, one)]).names(other)
+    assert not HeldOut.of(SPACE, [(SECRET, "Seven Seas")]).names("Seven")
 
 
 def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
@@ -126,9 +124,7 @@ def test_a_split_parts_subjects_not_facts() -> None:
 def test_a_name_of_mere_punctuation_is_held_out_too() -> None:
     held = HeldOut(frozenset({"!!!"}), ())
     assert [one.subject for one in held.without([fact("!!!"), fact("???")])[0]] == ["???"]
-    workspace = Workspace()
-    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
-    assert HeldOut.of(workspace, [(subject, "!!!")]).names(" !!! ")
+    assert HeldOut.of(SPACE, [(SECRET, "!!!")]).names(" !!! ")
 
 
 def test_a_held_out_split_without_its_train_split_still_counts(tmp_path: Path) -> None:
@@ -154,11 +150,9 @@ def test_sentences_that_name_a_held_out_subject_are_left_out(tmp_path: Path) -> 
     sentences = ["In NEW-York it rains.", "A new city, York.", "It was Ada's.", "Adamant, it rained."]
     kept, removed = held.unmentioned(sentences)
     assert (kept, removed) == (["A new city, York.", "Adamant, it rained."], 2)
-    workspace = Workspace()
-    subject = workspace.queries(workspace.edition("mini"), "val")[0].subject
     text = tmp_path / "text.txt"
-    text.write_text(f"Nobody at all.\n\nWhy, {subject}!\n")
-    assert gather(workspace, [], ["mini"], text).sentences == ("Nobody at all.",)
-    text.write_text(f"Why, {subject}!\n")
+    text.write_text(f"Nobody at all.\n\nWhy, {SECRET}!\n")
+    assert gather(SPACE, [], ["mini"], text).sentences == ("Nobody at all.",)
+    text.write_text(f"Why, {SECRET}!\n")
     with pytest.raises(InputError, match="without a held-out subject"):
-        gather(workspace, [], ["mini"], text)
+        gather(SPACE, [], ["mini"], text)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from space import SPACE
 
 from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
@@ -20,7 +21,6 @@ from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability
 from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
-from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
 from tests.tune.test_tune_outcomes import SCORERS, edition, problems
@@ -173,7 +173,7 @@ def test_a_failed_query_s_objects_are_missed() -> None:
 
 
 def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
-    relations = Workspace().relations
+    relations = SPACE.relations
     examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
     sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
     known = tune(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
+from space import SPACE
 from writing import Writing
 
 from lmkbc.ask.context.passages import ContextSettings, Titles, as_context, chunks, gathered, lines, read_corpus
@@ -24,10 +25,9 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.notes import Passage
 from lmkbc.settings import checked
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
 NAME = "CountryBordersCountry"
-RELATIONS = {NAME: Workspace().relation(NAME)}
+RELATIONS = {NAME: SPACE.relation(NAME)}
 TEXTS = [
     Passage("Chile", "Chile lies along the Pacific and meets Peru, Bolivia and Argentina."),
     Passage("Fiji", "Fiji is an archipelago."),

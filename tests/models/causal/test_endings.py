@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from space import SPACE
 
 from lmkbc.answer.literal import Reader, read_literals
 from lmkbc.answer.parse import parse
 from lmkbc.models.causal.endings import LOOP, PERIOD, Repeats, list_end
 from lmkbc.relation import Relation
-from lmkbc.workspace import Workspace
 
-BORDERS: Relation = Workspace().relation("CountryBordersCountry")
+BORDERS: Relation = SPACE.relation("CountryBordersCountry")
 
 
 def goes_round(tokens: list[int]) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from loopback import Loopback, prompt_of
 from opened import generated
+from space import MINI, SPACE
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
@@ -28,7 +29,6 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query
-from lmkbc.workspace import Workspace
 
 WORDS = ("True", "False")
 HASTY = Limits(first_wait=0.001, attempts=2, patience=3, timeout=2.0)
@@ -222,10 +222,9 @@ def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
         'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nverify = { shots = 2 }\n'
         f'prompt = {{ form = "{form}" }}\n[select]\nrule = "verified"\ninner = {{ rule = "cutoff", threshold = 0.5 }}\n'
     )
-    space = Workspace()
     with Loopback(answer) as server:
         options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
-        run = Run(workspace=space, edition=space.edition("mini"), servers=Servers(**options))
-        (found,), notes = generated(run, read_recipe(space, str(recipe)), [Query("Utopia", "CountryBordersCountry")])
+        run = Run(workspace=SPACE, edition=MINI, servers=Servers(**options))
+        (found,), notes = generated(run, read_recipe(SPACE, str(recipe)), [Query("Utopia", "CountryBordersCountry")])
     assert {c.text: round(c.truth or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
     assert notes.usage["requests"] == 3
