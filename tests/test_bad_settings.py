@@ -10,6 +10,8 @@ import pytest
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
+from lmkbc.generate.masked.settings import ProbeSettings
+from lmkbc.models.server.limits import Limits
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
@@ -90,6 +92,30 @@ SHOTS: list[tuple[dict[str, Any], str]] = [
     ({"empty": 2.0}, "[0, 1]"),
     ({"n": 3}, "no setting"),
 ]
+LIMITS = [
+    ({name: value}, f"{name} is {value}: give a finite number above 0")
+    for name in ("timeout", "total_wait", "requests_per_minute")
+    for value in (math.nan, math.inf, 0.0, -1.0)
+]
+ASKED = {"cloze": "{subject} {mask}"}
+PROBES: list[tuple[dict[str, Any], str]] = [
+    ({"preconditions": {"Thing": [table]}}, said)
+    for table, said in (
+        (ASKED, "answers to compare, or a type"),
+        (ASKED | {"answers": ["a", "b"], "type": "Q5"}, "one of the two"),
+        (ASKED | {"answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
+        (ASKED | {"answers": ["a", "b"], "vetoes": ["c"]}, "some of the answers, not all"),
+        (ASKED | {"answers": ["a", "b"]}, "needs clozes, vetoes or required"),
+        (ASKED | {"answers": ["a", "b"], "required": True}, "give top_k or min_prob"),
+        (ASKED | {"answers": ["a", "b"], "min_prob": 1.0, "vetoes": ["a"]}, "below 1"),
+        ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
+        ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
+        (
+            ASKED | {"type": "Q5", "top_k": "ten", "required": True},
+            "'preconditions.Thing[0].top_k' is 'ten': give a whole number",
+        ),
+    )
+]
 POOLS: list[tuple[dict[str, Any], str]] = [
     ({"wieghts": {}}, "did you mean 'weights'"),
     ({"per": "vote"}, "setting 'per' is 'vote'"),
@@ -101,7 +127,14 @@ POOLS: list[tuple[dict[str, Any], str]] = [
     ("kind", "table", "said"),
     [
         (kind, *row)
-        for kind, rows in ((Rule, RULES), (PromptStyle, STYLES), (Shots, SHOTS), (Pooling, POOLS))
+        for kind, rows in (
+            (Rule, RULES),
+            (PromptStyle, STYLES),
+            (Shots, SHOTS),
+            (Pooling, POOLS),
+            (Limits, LIMITS),
+            (ProbeSettings, PROBES),
+        )
         for row in rows
     ],
 )

@@ -29,6 +29,10 @@ CHAT = {"component": "chat", "model": "m"}
 CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
 
+STEP = {"name": "account", "ask": "Tell of {subject}:"}
+CHAIN = {"ask": "It is told: {account} So, {subject} borders:", "steps": [STEP]}
+
+
 def written(folder: Path, **parts: Any) -> Path:
     """A recipe's file."""
     path = folder / "mine.toml"
@@ -86,6 +90,44 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
             generating({"probe": {"top_k": 0}}, "masked"),
             "generator 'masked': probe: top_k is 0: give a whole number",
         ),
+        (
+            generating({"relations": {"country-borders": {"shots": {"k": "five"}}}}),
+            "relations.country-borders.shots: setting 'k' is 'five'",
+        ),
+        (generating({"each": []}), "each is a list of tables"),
+        (generating({"each": ["a"]}), "each is a list of tables"),
+        (generating({"prompt": "short"}), "setting 'prompt' is 'short': give a table"),
+        (generating({"each": [{"shots": 5}]}), "source 'source 1': setting 'shots' is 5: give a table"),
+        (generating({"only": ["country-bordrs"]}), "did you mean 'country-borders'"),
+        (generating({"only": "country-borders"}), "setting 'only' is 'country-borders': give a list of strings"),
+        (
+            generating({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}),
+            "nothing reads what step 'slot' fills",
+        ),
+        (generating({"prompt": {"ask": "{slot}"}}), "ask has a slot {slot}"),
+        (generating({"prompt": {"ask": "{story}", "steps": [STEP]}}), "ask has a slot {story}"),
+        (generating({"prompt": {"follow_up": "{text}"}}), "follow_up has a slot {text}"),
+        (generating({"prompt": {"follow_up": "Sure?", "form": "completion"}}), "form 'completion'"),
+        (generating({"prompt": {"follow_up": "Sure?"}, "executor": "batch"}), "executor 'calls'"),
+        (generating({"prompt": CHAIN, "executor": "batch"}), "a batch is answered once: use executor 'calls'"),
+        (generating({"prompt": CHAIN, "ranking": {}}, "causal"), "a ranking has none"),
+        (generating({"verify": {"variants": []}}), "variant"),
+        (generating({"verify": {"variants": ["mirror"]}}), "setting 'verify.variants[0]' is 'mirror'"),
+        (generating({"verify": {"words": ["Yes", "yes"]}}), "words"),
+        (generating({"verify": {"shots": -1}}), "shots"),
+        (generating({"verify": {"samples": 0}}), "samples"),
+        (generating({"verify": {"temperature": -1.0}}), "temperature"),
+        (generating({"verify": {"only": ["country-bordrs"]}}), "did you mean 'country-borders'"),
+        (generating({"context": {"provider": "titles", "path": "x.jsonl"}}), "closed-book"),
+        (generating({"context": {"provider": "titles"}, "closed_book": False}), "lacks path"),
+        (generating({"context": {"provider": "passages", "path": "x.jsonl"}}), "closed-book"),
+        (generating({"context": {"provider": "web"}}), "context"),
+        (generating({"sampling": {"heat": 1}}), "no setting 'sampling.heat': known are: "),
+        (generating({"shot": {}}), "no setting 'shot'"),
+        (generating({"hidden_states": {"depth": 0}}, "embedded"), "depth is 0"),
+        (generating({"hidden_states": {"deep": 0.5}}, "embedded"), "hidden_states has no setting 'deep'"),
+        (generating({"hidden_states": {"shots": {"k": "no"}}}, "embedded"), "hidden_states: setting 'shots.k' is 'no'"),
+        (generating({"use_train_features": False}, "embedded"), "leaves nothing to learn from"),
         (generating({"modl": "m"}), "generator 'chat' has no setting 'modl': did you mean 'model'?"),
         (generating({"prompt": {"frm": "chat"}}), "generator 'chat' has no setting 'prompt.frm': did you mean 'form'"),
         (

@@ -188,19 +188,6 @@ def test_a_predictions_file_is_linked_and_a_link_explained(run: Path) -> None:
     assert re.search(r"Q183 +Germany", out)
 
 
-def test_queries_that_a_file_lacks_fail_the_run_and_are_no_empty_answers(run: Path) -> None:
-    rows = (ROOT / "eval" / "mini" / "val.jsonl").read_text().splitlines()
-    first = json.loads(rows[0])
-    answer = {"SubjectEntity": first["SubjectEntity"], "Relation": first["Relation"], "completions": ["['X']"]}
-    (run / "some.jsonl").write_text(json.dumps(answer))
-    arguments = ("predict", "-s", "val", "-e", "mini", "--from", "some.jsonl", "--out", "some")
-    _, told = lmkbc(*arguments, cwd=run, code=1)
-    assert "159 of 160 queries failed" in told
-    assert not (run / "some" / "predictions.jsonl").exists()
-    _, told = lmkbc(*arguments, "--failed-as-empty", cwd=run)
-    assert json.loads((run / "some" / "manifest.json").read_text())["counts"]["failed"] == 159
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

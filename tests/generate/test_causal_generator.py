@@ -19,7 +19,6 @@ from lmkbc.generate.verify import Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.notes import Passage
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
@@ -111,20 +110,6 @@ def test_candidates_are_scored_by_their_tokens_where_asked_for() -> None:
     assert [(one.text, round(one.score, 6)) for one in found.candidates] == [("Peru", round(math.exp(-1.5), 6))]
 
 
-def test_stored_draws_are_not_asked_for_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store.sqlite")
-    model, given = Scripted([Completion(' ["Peru"]'), Completion(" Boliv", finished=False)]), queries()[:4]
-    first = sorted(map(repr, generator(model, draws=2, store=store).generate(given)))
-    count = len(model.asked)
-    assert sorted(map(repr, generator(model, draws=2, store=store).generate(given))) == first
-    assert len(model.asked) == count == len(set(given))
-    list(generator(model, draws=2, store=store, identity="other weights").generate(given))
-    assert len(model.asked) == 2 * count
-    list(generator(model, {"form": "completion", "style": "triple"}, draws=2, store=store).generate(given))
-    assert len(model.asked) == 3 * count
-    store.close()
-
-
 def test_of_more_draws_only_those_that_are_not_stored_are_asked_for(tmp_path: Path) -> None:
     store, model = Store(tmp_path / "store.sqlite"), CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     given, drawn = queries()[:3], list[tuple[int, int]]()
@@ -151,45 +136,6 @@ def test_what_was_not_asked_is_not_stored(tmp_path: Path) -> None:
         assert found.failed
     assert len(model.asked) == 2
     store.close()
-
-
-class Forgetful:
-    def find(self, given: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
-        return [None if n else () for n, _ in enumerate(given)]
-
-
-def test_without_the_context_that_was_to_be_told_nothing_is_asked() -> None:
-    model = Scripted([Completion(" []")])
-    found = {one.query: one for one in generator(model, context=Forgetful()).generate(queries()[:2])}
-    assert [found[query].draws for query in queries()[:2]] == [(State.ABSTAINED,), (State.MISSING,)]
-    assert len(model.asked) == 1
-
-
-class Found:
-    def find(self, given: Sequence[Query]) -> list[tuple[Passage, ...]]:
-        return [(Passage(query.subject, "A {place} with neighbours."),) if n else () for n, query in enumerate(given)]
-
-
-def test_context_is_told_and_kept() -> None:
-    model = Scripted([Completion(" []")])
-    asked = generator(model, context=Found())
-    given = queries()[:3]
-    list(asked.generate(given))
-    assert [bool(asked.notes.passages[query]) for query in given] == [False, True, True]
-    assert ["A {place} with neighbours." in text for text in model.asked] == [False, True, True]
-
-
-def test_a_chat_needs_a_template_and_follows_it() -> None:
-    model = Scripted([Completion(" []")])
-    with pytest.raises(InputError, match="no chat template"):
-        list(generator(model, {"form": "chat"}).generate(queries()[:1]))
-    model.tokenizer.chat_template = (
-        "{% for turn in messages %}<{{ turn.role }}>{{ turn.content }}{% endfor %}"
-        "{% if add_generation_prompt %}<assistant>{% endif %}"
-    )
-    list(generator(model, {"form": "chat"}).generate(queries()[:1]))
-    assert model.asked[0].count("<user>") == 3
-    assert model.asked[0].endswith("<assistant>")
 
 
 @pytest.mark.parametrize(
@@ -242,23 +188,6 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
     assert isinstance(asked, AnswerGenerator)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"context": {"provider": "titles", "path": "x.jsonl"}}, "closed-book"),
-        ({"context": {"provider": "passages", "path": "x.jsonl"}}, "closed-book"),
-        ({"context": {"provider": "titles"}, "closed_book": False}, "lacks path"),
-        ({"context": {"provider": "titles", "path": "nowhere.jsonl"}, "closed_book": False}, "nowhere.jsonl does not"),
-        ({"context": {"provider": "web"}}, "context"),
-        ({"sampling": {"heat": 1}}, "no setting 'sampling.heat': known are: "),
-        ({"shot": {}}, "no setting 'shot'"),
-    ],
-)
-def test_senseless_recipes_are_refused(tiny: Path, settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        list(generators(run(), recipe(tiny, **settings)))
-
-
 def test_a_recipe_may_verify(tiny: Path) -> None:
     system = recipe(tiny, verify={"variants": ["statement"]}, sampling={"max_tokens": 12})
     ((_, verified),) = generators(run(), system)
@@ -284,42 +213,6 @@ def test_sources_of_one_model_load_it_once(tiny: Path) -> None:
     assert one._model.model is other._model.model
     (found,) = other.generate(queries()[:1])
     assert {source for c in found.candidates for source in c.sources} <= {*sources("b#0")}
-
-
-def test_slots_are_parts_of_one_answer() -> None:
-    model = Scripted([Completion(' ["Peru"]'), Completion(" []")])
-    asked = generator(
-        model,
-        {"form": "completion", "ask": "In the {slot}: {question}", "steps": [{"name": "slot", "items": ["a", "b"]}]},
-        draws=2,
-    )
-    query = next(one for one in queries() if RELATIONS[one.relation].kind == "entity")
-    (found,) = asked.generate([query])
-    assert [text.rpartition("In the ")[2][0] for text in model.asked] == ["a", "b"]
-    assert found.draws == (State.ANSWERED, State.ABSTAINED)
-    assert len(found.candidates) <= 2
-
-
-def test_a_second_turn_tells_what_was_found(tmp_path: Path) -> None:
-    class Telling:
-        def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
-            return [(Passage("", "It borders Peru."),) if "known" in query.subject else () for query in queries]
-
-    model = Scripted([Completion('["Chad"]'), Completion("")])
-    model.tokenizer.chat_template = (
-        "{% for turn in messages %}<{{ turn['role'] }}>{{ turn['content'] }}{% endfor %}<assistant>"
-    )
-    style = {"form": "chat", "follow_up": "It is said: {context} Answer again."}
-    asked = generator(model, style, draws=2, context=Telling(), store=Store(tmp_path / "s.sqlite"))
-    pair = [Query("known", "CountryBordersCountry"), Query("strange", "CountryBordersCountry")]
-    found = {one.query.subject: one for one in asked.generate(pair)}
-    assert len(model.asked) == 3
-    assert model.asked[-1].endswith('<assistant>["Chad"]<user>It is said: It borders Peru. Answer again.<assistant>')
-    assert "It borders" not in "".join(model.asked[:2])
-    assert [one.draws for one in found.values()] == [(State.ANSWERED, State.UNPARSED)] * 2
-    again = list(generator(model, style, draws=2, context=Telling(), store=Store(tmp_path / "s.sqlite")).generate(pair))
-    assert [one.draws for one in again] == [(State.ANSWERED, State.ANSWERED)] * 2
-    assert len(model.asked) == 6  # what says nothing is not kept: both are asked again, and one of them told more
 
 
 def test_a_model_tells_what_it_recalls_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

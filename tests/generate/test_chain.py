@@ -17,7 +17,6 @@ from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import Asking
-from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -290,19 +289,6 @@ def test_what_is_fed_on_is_never_interpreted(ask: Ask) -> None:
         lambda text, _: "{subject} {question}" if text.startswith("Tell") else "[]", TWO, {"temperature": 0.0}
     )
     assert asked[-1] == "It is told: {subject} {question} So, Utopia borders:"
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({"component": "chat", "executor": "batch"}, "a batch is answered once: use executor 'calls'"),
-        ({"component": "causal", "ranking": {}}, "a ranking has none"),
-        ({"component": "chat", "prompt": {**TWO, "ask": "{story}"}}, "ask has a slot {story}"),
-    ],
-)
-def test_where_nothing_is_written_nothing_is_chained(table: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        recipe_of({"model": "m", "prompt": TWO, **table})
 
 
 RECIPE = """

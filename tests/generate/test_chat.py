@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -123,12 +122,6 @@ def test_a_server_that_goes_away_is_waited_for(chat: Chat) -> None:
     assert all(one.failed for one in run(first, asked[3:]).values())
 
 
-def test_a_model_by_another_name_is_taken_where_the_recipe_says_so(chat: Chat) -> None:
-    with Loopback(faults=["wrong-model"]) as server:
-        assert not run(chat(server, any_model=True), queries(1))["land 0"].failed
-    assert server.served == 1
-
-
 @pytest.mark.parametrize("executor", ["calls", "batch"])
 def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, executor: str) -> None:
     class Renaming(Loopback):
@@ -179,7 +172,7 @@ def test_what_no_request_can_mend_ends_the_run_at_once(
     with Refusing(status, f"no, {CANARY}!", **fields) as server, pytest.raises(ServerError, match=said) as error:
         run(chat(server, limits=Limits(concurrency=1)), queries(5))
     assert server.served == 1
-    assert CANARY not in str(error.value)
+    assert CANARY not in str(error.getrepr(showlocals=True))
     assert "[key]" in str(error.value)
 
 
@@ -277,23 +270,10 @@ def test_log_probabilities_score_candidates(chat: Chat, form: str) -> None:
     assert server.requests[0]["logprobs"] == (True if form == "chat" else 1)
 
 
-def test_completion_prompts_go_to_the_completion_endpoint(chat: Chat) -> None:
-    with Loopback() as server:
-        run(chat(server, prompt={"form": "completion", "style": "triple"}), queries(1))
-    assert server.requests[0]["prompt"].endswith("land 0, borders:")
-    assert server.requests[0]["stop"] == ["\n"]
-
-
 def test_ids_are_taken_as_ids(chat: Chat) -> None:
     with Loopback(lambda _: '["Q29", "Q142", "Q29"]') as server:
         found = run(chat(server, prompt={"objects": "ids"}), queries(1))["land 0"]
     assert [(c.text, c.id) for c in found.candidates] == [("Q29", "Q29"), ("Q142", "Q142")]
-
-
-def test_concurrency_is_bounded(chat: Chat) -> None:
-    with Loopback(delay=0.02) as server:
-        run(chat(server, limits=Limits(concurrency=3)), queries(30))
-    assert 1 < server.most_at_once <= 3
 
 
 @pytest.mark.parametrize("limit", [{"requests_per_minute": 300.0}, {"tokens_per_minute": 120_000.0}])
@@ -324,11 +304,6 @@ def test_a_budget_stops_cleanly_and_a_second_run_goes_on(chat: Chat, budget: Bud
     assert second.notes.usage["from_store"] == answered
     assert second.notes.usage["prompt_tokens"] == 1200
     assert second.notes.usage["spent_prompt_tokens"] == 100 * (12 - answered)
-
-
-def test_a_cost_limit_needs_prices() -> None:
-    with pytest.raises(InputError, match="--prices"):
-        Budget(max_cost=1.0)
 
 
 def test_offline_answers_from_the_store_alone_and_names_what_is_missing(chat: Chat) -> None:
@@ -436,19 +411,6 @@ def test_a_key_is_needed_but_for_loopback(monkeypatch: pytest.MonkeyPatch) -> No
         Server.of("https://example.org/v1", "m")
     with pytest.raises(InputError, match="--model"):
         Server.of("http://127.0.0.1:8080/v1", None)
-
-
-def test_the_key_is_written_nowhere(chat: Chat, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    with Loopback(lambda _: f'["Spain", "{CANARY}"]', faults=["500", "reset", "broken-json"]) as server:
-        generator = chat(server, budget=Budget(prices=(1.0, 1.0)))
-        found = run(generator, queries(3))
-        assert any(CANARY in head for head in server.headers)
-    with Refusing(401, f"wrong key {CANARY}") as refusing, pytest.raises(ServerError) as error:
-        run(chat(refusing), queries(9))
-    shown = [repr(found), repr(generator.notes.remarks), repr(generator._model), str(error.getrepr(showlocals=True))]
-    assert not any(CANARY in text for text in [*shown, caplog.text])
-    assert not any(CANARY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_a_run_that_is_not_read_to_its_end_leaves_nothing_behind(chat: Chat) -> None:

@@ -11,22 +11,17 @@ from typing import Any
 import pytest
 from command import Command
 from loopback import Loopback, prompt_of
-from opened import generated, generators, recipe_of
+from opened import generated, generators
 from space import SPACE
 
-from lmkbc.errors import InputError
-from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link.evidence import Hit
-from lmkbc.models.base import Sampling
-from lmkbc.notes import Notes
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
-from lmkbc.settings import checked
 from lmkbc.types import Query, State
 from lmkbc.workspace import SYSTEMS
 
@@ -178,21 +173,6 @@ def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        ({"country-bordrs": {}}, "no relation: did you mean 'country-borders'"),
-        ({"country-borders": {"promt": {}}}, "no setting 'relations.country-borders.promt': did you mean 'prompt'"),
-        ({"country-borders": {"shots": {"k": "five"}}}, "setting 'k' is 'five'"),
-    ],
-)
-def test_wrong_overrides_are_named(overrides: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        recipe_of({"component": "chat", "model": "m", "relations": overrides})
-    with pytest.raises(InputError, match="samples is 0"):
-        checked(Sampling, {"samples": 0}, "sampling")
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("timing.json", "report.html")
@@ -313,13 +293,3 @@ def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
         ]
     assert [sum(not one.failed for one in found) for found in sources] == [10, 0]  # of 110 tokens each
     assert server.served == 10
-
-
-def test_a_completer_s_settings_are_checked(tmp_path: Path) -> None:
-    for table, said in (
-        ({"component": "chatt"}, "link.ask: setting 'component' is 'chatt': did you mean 'chat'"),
-        ({"component": "chat", "modell": "m"}, "link.ask has no setting 'modell': did you mean 'model'"),
-        ({"component": "causal"}, "no model is named"),
-    ):
-        with pytest.raises(InputError, match=said):
-            step_model(table, "link.ask").open(context("http://127.0.0.1:9/v1", tmp_path), Notes())

@@ -26,7 +26,6 @@ from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RA
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
-from tests.opened import recipe_of
 
 pytestmark = pytest.mark.floats
 
@@ -210,12 +209,6 @@ def test_features_tell_nothing_about_the_held_out_answers() -> None:
         np.testing.assert_array_equal(pairs.features, before[1].features)
 
 
-def test_same_inputs_same_candidates_cold_and_warm(tmp_path: Path) -> None:
-    queries = [Query("Xanton", "speaks"), Query("Pelville", "borders")]
-    runs = [list(generator(tmp_path / name, encoder=Letters()).generate(queries)) for name in ("a", "b", "a")]
-    assert runs[0] == runs[1] == runs[2]
-
-
 def test_a_warm_run_encodes_nothing(tmp_path: Path) -> None:
     list(generator(tmp_path, encoder=Letters()).generate([Query("Xanton", "speaks")]))
     encoder = Letters()
@@ -358,11 +351,6 @@ def test_names_are_looked_at_only_where_a_stack_has_signals_of_its_own(tmp_path:
         return [[(one.text, one.score) for one in found[row.query].candidates] for row in train]
 
     assert (scored("") == scored("Market-")) is not own
-
-
-def test_a_stack_of_nothing_is_told_before_anything_is_asked() -> None:
-    with pytest.raises(InputError, match="use_train_features = false leaves nothing to learn from"):
-        recipe_of({"component": "embedded", "use_train_features": False})
 
 
 def test_what_a_source_fails_to_answer_has_failed(tmp_path: Path) -> None:

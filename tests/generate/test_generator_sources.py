@@ -13,7 +13,6 @@ from opened import generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.answer.reply import united
-from lmkbc.errors import InputError
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
@@ -150,41 +149,3 @@ def test_a_second_turn_tells_what_was_found_and_its_answer_counts(run: Opens, tm
     assert "encyclopedia" not in second[0][0]["content"]
     assert {c.text for c in found[BORDERS].candidates} >= {"Peru"}
     assert {c.text for c in found[nowhere].candidates} == {"Chad"}  # nothing was found, so the first answer stands
-
-
-def test_a_lost_second_turn_is_a_lost_answer(run: Opens, tmp_path: Path) -> None:
-    (tmp_path / "texts.jsonl").write_text(json.dumps({"title": "Utopia", "text": "It borders Peru."}))
-    recipe = system(
-        prompt={"follow_up": AGAIN},
-        closed_book=False,
-        context={"provider": "titles", "path": "from"},
-        limits={"attempts": 1, "first_wait": 0.01},
-    )
-    with Loopback(lambda _: '["Spain"]', faults=[None, "500"]) as server:
-        ((_, asked),) = generators(run(server.url, files=(tmp_path / "texts.jsonl",)), recipe)
-        (found,) = asked.generate([BORDERS])
-    assert found == candidate_set(BORDERS, (), (M,))
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        ({"each": []}, "each is a list of tables"),
-        ({"each": ["a"]}, "each is a list of tables"),
-        ({"prompt": "short"}, "setting 'prompt' is 'short': give a table"),
-        ({"each": [{"shots": 5}]}, "source 'source 1': setting 'shots' is 5: give a table"),
-        ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
-        ({"only": "country-borders"}, "setting 'only' is 'country-borders': give a list of strings"),
-        ({"prompt": {"steps": [{"name": "slot", "items": ["a"]}]}}, "nothing reads what step 'slot' fills"),
-        ({"prompt": {"ask": "{slot}"}}, "ask has a slot {slot}"),
-        ({"prompt": {"task": "{slot}"}}, "task has a slot {slot}"),
-        ({"prompt": {"follow_up": "{text}"}}, "follow_up has a slot {text}"),
-        ({"prompt": {"follow_up": "Sure?", "form": "completion"}}, "form 'completion'"),
-        ({"prompt": {"follow_up": "Sure?"}, "executor": "batch"}, "executor 'calls'"),
-        ({"component": "causal", "quantise": "2bit"}, "setting 'quantise' is '2bit': did you mean '4bit'"),
-        ({"run": 1}, "no setting 'run'"),
-    ],
-)
-def test_senseless_tables_are_refused(run: Opens, table: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        list(generators(run(), system(**table)))

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from space import MINI, SPACE
 
-from lmkbc.errors import InputError
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.generate import states
-from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.states import States
 from lmkbc.notes import Notes
 from lmkbc.run.base import Run
@@ -39,16 +37,3 @@ def test_states_are_kept_by_model_depth_and_prompt(tiny: Path, tmp_path: Path, m
     assert read(6)[1] == 0, "whole portions are read back"
     assert read(7, depth=0.5)[1] == 7
     assert read(7, prompt={"form": "completion", "style": "triple"})[1] == 7
-
-
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
-        ({"depth": 0}, r"states: .*depth is 0"),
-        ({"deep": 0.5}, r"states has no setting 'deep'"),
-        ({"shots": {"k": "no"}}, r"states: setting 'shots.k'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_with_its_place(table: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        checked(Embedded, {"component": "embedded", "states": table}, "generator 'embedded'").check({})

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 import tiny_causal
-from opened import recipe_of
 from space import SPACE
 
 from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.causal.language_model import LocalModel
@@ -213,19 +211,6 @@ def test_nothing_to_verify_asks_nobody() -> None:
 
 
 @pytest.mark.parametrize("by", ["probability", "text"])
-def test_over_a_local_model(by: str) -> None:
-    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
-    scorer = LocalModel(model)
-    sets = [one("France", "Spain", "Peru"), one("Chile", "Peru")]
-    found = list(check(scorer, by=by, variants=["statement", "reverse"], draws=2, temperature=0.5).verify(sets))
-    assert [one.query for one in found] == [one.query for one in sets]
-    again = list(check(scorer, by=by, variants=["statement", "reverse"], draws=2, temperature=0.5).verify(sets[:1]))
-    assert again == found[:1]
-    if by == "probability":
-        assert len({truth for each in found for text, truth in truths(each).items() if text}) > 1
-
-
-@pytest.mark.parametrize("by", ["probability", "text"])
 def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
     sets = [one("France", "Spain", "Peru"), one("x" * 2000, "Peru")]
@@ -261,24 +246,6 @@ def test_a_verified_generator_hands_on_what_the_generator_says() -> None:
     assert notes.passages == {}
     sure = Verifying(Proposing(), check(Knowing()))
     assert [truths(found)["Peru"] for found in sure.generate([Query("France", NAME)])] == [0.1]
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ({"variants": []}, "variant"),
-        ({"variants": ["mirror"]}, "variants"),
-        ({"words": ["Yes", "yes"]}, "words"),
-        ({"shots": -1}, "shots"),
-        ({"juror": 1}, "juror"),
-        ({"samples": 0}, "samples"),
-        ({"temperature": -1.0}, "temperature"),
-        ({"only": ["country-bordrs"]}, "did you mean 'country-borders'"),
-    ],
-)
-def test_senseless_checks_are_refused(table: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        recipe_of({"component": "chat", "model": "m", "verify": table})
 
 
 def test_several_draws_are_sampled_and_one_is_not() -> None:

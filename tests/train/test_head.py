@@ -14,7 +14,7 @@ from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble
 from lmkbc.models.masked.tensors import masked
 from lmkbc.relation import Relation
-from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
+from lmkbc.train.controls import randomised
 from lmkbc.train.directory import write
 from lmkbc.train.settings import TrainingPlan
 from lmkbc.train.teach import prepare, train_top
@@ -115,16 +115,6 @@ def test_a_random_control_keeps_its_weights_on_disk(
     changed = {name for name in old if old[name].ndim > 1 and not torch.equal(old[name], new[name])}
     words = {name for name in old if "word_embeddings" in name or name.endswith("decoder.weight")}
     assert changed == (words if what == "embeddings" else {name for name in old if old[name].ndim > 1} - set())
-
-
-def test_naive_bayes_and_majority_answer_what_names_give_away() -> None:
-    facts = [("Jan Novak", "born", "Prague"), ("Petr Novak", "born", "Prague"), ("Li Wei", "born", "Beijing")]
-    facts += [("Wang Wei", "born", "Beijing"), ("John Smith", "born", "London"), ("x", "born", "Prague")]
-    bayes, majority = NaiveBayesControl(facts), Majority(facts)
-    assert bayes.answer("Eva Novak", "born") == "Prague"
-    assert bayes.answer("Chen Wei", "born") == "Beijing"
-    assert majority.answer("anyone", "born") == "Prague"
-    assert bayes.answer("anyone", "died") == majority.answer("anyone", "died") == ""
 
 
 def test_more_layers_than_there_are_cannot_learn(backbone: Backbone, facts: list[Fact]) -> None:

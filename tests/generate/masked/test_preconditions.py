@@ -9,15 +9,12 @@ import pytest
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
-from lmkbc.errors import InputError
 from lmkbc.generate.masked.lexicon import names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
-from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 
 COUNTRIES = ["France", "Papua New Guinea", "Italy", "Peru"]
@@ -105,29 +102,6 @@ def test_names_of_a_type_are_subjects_and_objects() -> None:
         Example(Query("France", "borders"), (GoldObject(("Germany",)), GoldObject(("Spain",)))),
     ]
     assert names_of_type(rows, relations, "Q6256") == ["Federal Republic of Germany", "Germany", "France", "Spain"]
-
-
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        ({"cloze": "{subject} {mask}"}, "answers to compare, or a type"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "type": "Q5"}, "one of the two"),
-        ({"cloze": "{subject} {mask}", "answers": ["a"], "vetoes": ["a"]}, "fewer than two words"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "vetoes": ["c"]}, "some of the answers, not all"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"]}, "needs clozes, vetoes or required"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "required": True}, "give top_k or min_prob"),
-        ({"cloze": "{subject} {mask}", "answers": ["a", "b"], "min_prob": 1.0, "vetoes": ["a"]}, "below 1"),
-        ({"cloze": "{subject}", "type": "Q5", "clozes": ["{subject} {mask}"]}, "each exactly once"),
-        ({"answers": ["a", "b"], "vetoes": ["a"]}, "cloze"),
-        (
-            {"cloze": "{subject} {mask}", "type": "Q5", "top_k": "ten", "required": True},
-            r"'preconditions.Thing\[0\].top_k' is 'ten': give a whole number",
-        ),
-    ],
-)
-def test_a_recipes_precondition_that_makes_no_sense_is_refused(table: dict[str, Any], reason: str) -> None:
-    with pytest.raises(InputError, match=reason):
-        checked(ProbeSettings, {"preconditions": {"Thing": [table]}}, "probe")
 
 
 def test_an_answer_may_count_more_than_once(backbone: Backbone) -> None:

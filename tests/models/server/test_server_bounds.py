@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback
@@ -28,7 +27,6 @@ from lmkbc.models.server.client import MOST_BYTES, ServerError
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
-from lmkbc.settings import checked
 from lmkbc.types import Query
 
 BORDERS = "CountryBordersCountry"
@@ -195,18 +193,6 @@ def test_budgets_of_a_run_are_held_together_at_what_their_own_servers_report() -
     assert dear.exhausted_by(10, 10) is None
 
 
-@pytest.mark.parametrize("prices", ["nan,nan", "-1,-1", "inf,1", "1,-inf", "1", "1,2,3", "a,b", ""])
-def test_prices_that_are_none_are_refused(command: Command, prices: str) -> None:
-    assert f"--prices is {prices!r}: give two numbers" in command.fails(
-        "predict", "--prices", prices, "--max-cost", "1"
-    )
-
-
-@pytest.mark.parametrize("cost", ["nan", "inf", "-1"])
-def test_a_cost_limit_that_is_none_is_refused(command: Command, cost: str) -> None:
-    assert "cost" in command.fails("predict", "--prices", "1,1", "--max-cost", cost)
-
-
 @pytest.mark.parametrize(
     "prices", [[float("nan"), 1.0], [-1.0, 1.0], [float("inf"), 1], [1.0], [1, 2, 3], ["1", "2"], "1,2", 2.5, []]
 )
@@ -215,10 +201,3 @@ def test_prices_of_a_recipe_are_refused_likewise(prices: Any, tmp_path: Path) ->
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s"))
     with pytest.raises(InputError, match=r"prices.* is .*: give (two|a list of 2|a) number"):
         list(generators(run, recipe_of(table)))
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0, -1.0])
-@pytest.mark.parametrize("name", ["timeout", "total_wait", "requests_per_minute"])
-def test_limits_are_finite_and_above_zero(name: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"limits: {name} is .*: give a finite number above 0"):
-        checked(Limits, {name: value}, "limits")

@@ -17,9 +17,7 @@ from lmkbc.answer.parse import parse
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
-from lmkbc.models.server.address import Server
-from lmkbc.models.server.language_model import ServerModel
-from lmkbc.types import CandidateSet, Query, State
+from lmkbc.types import Query, State
 
 QUERY = Query("land", BORDERS)
 BLANKS = (
@@ -170,19 +168,3 @@ def test_what_is_kept_and_of_no_use_names_the_way_out(chat: Make, text: str, fin
         assert any("lmkbc store prune" in told for told in generator.notes.remarks)
         assert one(chat(server)).failed
         assert server.served == 1
-
-
-def test_an_answer_whose_objects_are_all_dropped_is_no_abstention(chat: Make) -> None:  # noqa: F811
-    with Loopback(lambda _: '["land", "##ing"]') as server:
-        found: CandidateSet = one(chat(server))
-    assert (found.draws, found.candidates, found.failed) == ((State.DROPPED,), (), False)
-    assert [rule for _, rule in found.dropped] == ["placeholder", "no name"]
-
-
-def test_verification_takes_nothing_for_no_answer(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s.sqlite")
-    with Loopback(lambda _: {"content": None}) as server:
-        scorer = ServerModel(Server.of(server.url, "stand-in"), store, HASTY)
-        assert scorer.paragraphs(["What?"]) == [None]
-        assert scorer.texts(["What?"], 8) == [[]]
-    assert store.stats() == []

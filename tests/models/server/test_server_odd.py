@@ -194,24 +194,6 @@ def test_a_broken_answer_is_asked_for_as_a_list_once(chat: Make) -> None:
     assert [[c.text for c in answered.candidates] for answered in found] == [["Spain"]] * 2
 
 
-@pytest.mark.parametrize("said", [MURKY, "", "[]", "None", {"content": '["Spain"]', "finish_reason": "content_filter"}])
-def test_a_repair_that_names_nothing_is_a_failed_parse_and_nothing_empty(chat: Make, said: Any) -> None:
-    with Loopback(mending(said)) as server:
-        found = one(chat(server, prompt=REPAIR))
-    assert (found.draws, found.candidates) == ((State.UNPARSED,), ())
-    assert server.served == 2
-
-
-@pytest.mark.parametrize(
-    "said",
-    ['["Spain"]', "[]", "", {"content": MURKY, "finish_reason": "content_filter"}, {"content": "I'm", "refusal": "no"}],
-)
-def test_what_is_whole_or_withheld_or_empty_is_not_repaired(chat: Make, said: Any) -> None:
-    with Loopback(lambda _: said) as server:
-        one(chat(server, prompt=REPAIR))
-    assert server.served == 1
-
-
 def test_a_repair_that_was_not_heard_is_asked_for_again_by_the_next_run(chat: Make) -> None:
     with Loopback(mending('["Spain"]'), faults=[None, "500", "500", "500"]) as server:
         assert one(chat(server, prompt=REPAIR)).failed

@@ -22,7 +22,6 @@ from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
-from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.recipe import read_recipe
@@ -199,14 +198,6 @@ def test_the_key_is_written_nowhere(
     for path in kept:
         raw = path.read_bytes()
         assert CANARY.encode() not in (gzip.decompress(raw) if path.suffix == ".gz" else raw), path
-
-
-def test_a_model_that_is_not_there_ends_the_run_wherever_it_is_asked(scorer: Make, tmp_path: Path) -> None:
-    with Loopback() as server:
-        absent, store = Server.of(server.url, "absent"), Store(tmp_path / "absent.sqlite")
-        asked = ServerModel(absent, store, HASTY)
-        with pytest.raises(ServerError, match="has no model 'absent'"):
-            asked.log_probabilities([str(n) for n in range(30)], WORDS)
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])

@@ -19,7 +19,6 @@ from transformers import T5Config, T5ForConditionalGeneration
 from lmkbc.errors import InputError
 from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.kind import model_kind
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.answers import texts
 from lmkbc.probe.benchmark import Means
@@ -233,9 +232,3 @@ def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -
         told = run.fails("run", *arguments, "--out", out)
         assert (message in told, told.count("\n")) == (True, 1)
     assert not out.exists()
-
-
-def test_kinds(tmp_path: Path) -> None:
-    tiny_causal.model("gpt2").save_pretrained(tmp_path / "gpt2")
-    assert model_kind(str(tmp_path / "gpt2")) == "causal"
-    assert model_kind(str(tiny_masked.save(tmp_path / "bert"))) == "masked"
