@@ -27,12 +27,8 @@ def run(tmp_path: Path, command: Command) -> Command:
     for split, name in (("train", "isle"), ("test", "land")):
         facts = [{"sub_label": f"{name} {row}", "obj_label": [f"town {row}"]} for row in range(ROWS)]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
-
-    def run(url: str, *more: object) -> tuple[int, str, str]:
-        asked = ("--base-url", url, "--model", "m", "--json", "--store", tmp_path / "s.sqlite")
-        return command("probe", "kamel", tmp_path / "KAMEL", *asked, *more)
-
-    return run
+    asked = ("--model", "m", "--json", "--store", tmp_path / "s.sqlite", "--base-url")
+    return command.under("probe", "kamel", tmp_path / "KAMEL", *asked)
 
 
 def f1(printed: str) -> Any:
@@ -47,11 +43,11 @@ def test_a_chat_is_asked_once_and_then_answered_from_the_store(run: Command) -> 
         body = server.requests[0]
         assert [turn["role"] for turn in body["messages"]] == ["system", *["user", "assistant"] * 2, "user"]
         assert (body["temperature"], body["max_tokens"], "stop" in body) == (0, 100, False)
-        again = run(server.url, "--shots", 2)
-        assert (again[:2], len(server.requests)) == ((0, first), ROWS)
-        url = server.url
-    assert run(url, "--shots", 2, "--offline")[:2] == (0, first)
-    assert f"{ROWS} of {ROWS} prompts have no answer (offline)" in run.fails(url, "--shots", 1, "--offline", status=1)
+        assert (run.done(server.url, "--shots", 2)[0], len(server.requests)) == (first, ROWS)
+    assert run.done(server.url, "--shots", 2, "--offline")[0] == first
+    assert f"{ROWS} of {ROWS} prompts have no answer (offline)" in run.fails(
+        server.url, "--shots", 1, "--offline", status=1
+    )
 
 
 def test_a_completion_server_gets_the_papers_text(run: Command) -> None:
@@ -100,5 +96,4 @@ def test_bad_input_is_one_sentence(run: Command, more: tuple[str, ...], message:
 
 def test_an_absent_model_is_one_sentence(run: Command) -> None:
     with Loopback(town) as server:
-        status, _, told = run(server.url, "--model", "absent")
-    assert (status, "has no model 'absent'" in told) == (1, True)
+        assert "has no model 'absent'" in run.fails(server.url, "--model", "absent", status=1)
