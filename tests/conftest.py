@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,14 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Any:
+    """Opens generators over a server, which keep its answers in the test's own folder."""
+    from opened import chat
+
+    return partial(chat, tmp_path)
 
 
 @pytest.fixture

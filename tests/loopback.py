@@ -190,6 +190,7 @@ class Loopback(Server):
 
     In the dictionary, "first" tells what the first token could have been: token -> log-probability.
     fault: what becomes of every good answer. edit: what becomes of the lines of a batch's output.
+    change: changes a good answer in its place, or returns a status and an error's message or fields to send instead.
     ignores: what the server does not know ("n", "response_format", "logprobs"); rejects: what it answers with 400.
     """
 
@@ -200,6 +201,7 @@ class Loopback(Server):
         ignores: tuple[str, ...] = (),
         rejects: tuple[str, ...] = (),
         fault: Fault | None = None,
+        change: Callable[[Body, Body], tuple[int, str | Body] | None] = lambda asked, answer: None,
         **how: Any,
     ) -> None:
         super().__init__(**how)
@@ -211,6 +213,7 @@ class Loopback(Server):
         self.fault = fault
         self.edit: Callable[[list[Any]], list[Any]] | None = None
         self._answer, self._faults, self._ignores, self._rejects = answer, iter(faults), ignores, rejects
+        self._change = change
 
     @property
     def url(self) -> str:
@@ -259,7 +262,10 @@ class Loopback(Server):
                 choice["logprobs"] = tell(given.get("content") or "", given.get("first") or {})
             choices.append(choice)
         usage = {"prompt_tokens": 100, "completion_tokens": 10 * len(choices), "total_tokens": 0}
-        return 200, {"id": "x", "object": "o", "created": 0, "model": body["model"], "choices": choices, "usage": usage}
+        made = {"id": "x", "object": "o", "created": 0, "model": body["model"], "choices": choices, "usage": usage}
+        if refused := self._change(body, made):
+            return refused[0], {"error": {"message": refused[1]} if isinstance(refused[1], str) else refused[1]}
+        return 200, made
 
     def batch(self, request: Request) -> Sent:
         """Files and batches, as far as a client needs them; a batch is done at the second look."""

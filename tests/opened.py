@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from space import SPACE
+import tomli_w
+from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.context.passages import Provider
 from lmkbc.ask.plan import Asking, Asks
@@ -14,6 +16,7 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
+from lmkbc.models.server.limits import Limits
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation
@@ -28,6 +31,12 @@ def recipe_of(*tables: Mapping[str, Any], name: str = "x", select: Mapping[str, 
     """A recipe of these generators' tables."""
     file = RecipeFile(description="", generate=tables, select=select)
     return make_recipe(name, file, SPACE.relations)
+
+
+def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any] = CUTOFF, **parts: Any) -> Path:
+    """Write a recipe of these generators' tables."""
+    path.write_text(tomli_w.dumps({"description": "x", "generate": tables, "select": select, **parts}))
+    return path
 
 
 def asks(tables: Mapping[str, Any]) -> Asks:
@@ -56,6 +65,29 @@ def over_server(
     model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
     talk = Conversation(asking, relations, server.name, None, notes, schema=schema)
     return AnswerGenerator(model, talk, relations, server.name, notes)
+
+
+HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
+"""Tries again at once, but gives an answer more time than a busy machine can take from it."""
+
+
+def chat(
+    folder: Path,
+    server: Any,
+    model: str = "stand-in",
+    *,
+    any_model: bool = False,
+    store: str = "store.sqlite",
+    **how: Any,
+) -> AnswerGenerator:
+    """A generator over a server, or an address, that asks about the relations of the bundled edition.
+
+    how: tables of a generator, which say what is asked; and what the model takes beside them.
+    """
+    tables = {name: how.pop(name) for name in ("prompt", "shots", "sampling", "relations") if name in how}
+    where = Server.of(getattr(server, "url", server), model, any_model=any_model)
+    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
+    return over_server(asking, RELATIONS, where, Store(folder / store), **{"limits": HASTY, **how})
 
 
 def over_local(

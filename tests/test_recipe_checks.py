@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 from command import Command
+from opened import CUTOFF, recipe_file
 from space import SPACE
 
 from lmkbc import renamed
@@ -26,7 +26,6 @@ from lmkbc.settings import changed, checked
 from lmkbc.workspace import SYSTEMS
 
 CHAT = {"component": "chat", "model": "m"}
-CUTOFF = {"rule": "cutoff", "threshold": 0.5}
 
 
 STEP = {"name": "account", "ask": "Tell of {subject}:"}
@@ -35,9 +34,7 @@ CHAIN = {"ask": "It is told: {account} So, {subject} borders:", "steps": [STEP]}
 
 def written(folder: Path, **parts: Any) -> Path:
     """A recipe's file."""
-    path = folder / "mine.toml"
-    path.write_text(tomli_w.dumps({"description": "x", "generate": [CHAT], "select": CUTOFF, **parts}))
-    return path
+    return recipe_file(folder / "mine.toml", **{"generate": [CHAT], **parts})
 
 
 def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]:
@@ -296,19 +293,16 @@ def test_the_bundled_recipes_make_sense(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("table", "told"),
     [
-        ("sampling = { draws = 1000000000 }", r"field generate\[0\]\.sampling\.draws: 1000000000 .* at most 10,000"),
-        ("shots = { k = 1000000000 }", r"field generate\[0\]\.shots\.k: 1000000000 .* at most 1,000,000"),
-        ("limits = { concurrency = 100000000 }", "at most 10,000"),
+        ({"sampling": {"draws": 10**9}}, r"field generate\[0\]\.sampling\.draws: 1000000000 .* at most 10,000"),
+        ({"shots": {"k": 10**9}}, r"field generate\[0\]\.shots\.k: 1000000000 .* at most 1,000,000"),
+        ({"limits": {"concurrency": 10**8}}, "at most 10,000"),
     ],
 )
-def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, line: str, told: str) -> None:
-    path = tmp_path / "r.toml"
-    table = f'[[generate]]\ncomponent = "chat"\nmodel = "m"\n{line}\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    path.write_text(f'description = "r"\n{table}')
+def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, table: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        read_file(path)
+        read_file(recipe_file(tmp_path / "r.toml", CHAT | table))
 
 
 OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [

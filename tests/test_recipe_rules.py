@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
+from opened import recipe_file
 
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import decide, propose
@@ -26,9 +26,7 @@ FOUND = (Candidate("x", 0.6), Candidate("y", 0.4))
 
 
 def recipe(folder: Path, **parts: Any) -> Recipe:
-    path = folder / "mine.toml"
-    table = {"description": "x", "generate": [{"component": "recorded"}], "select": {**TOP, "k": 2}, **parts}
-    path.write_text(tomli_w.dumps(table))
+    path = recipe_file(folder / "mine.toml", {"component": "recorded"}, **{"select": {**TOP, "k": 2}, **parts})
     return read_recipe(Workspace(), str(path))
 
 

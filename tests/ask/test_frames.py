@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import recipe_file
 from space import SPACE
 
 from lmkbc.answer.reply import candidates
@@ -101,13 +102,10 @@ def test_capturing_is_linear() -> None:
 
 def recipe(folder: Path, frames: str, **table: Any) -> Path:
     (folder / "frames.toml").write_text(frames)
-    path = folder / "mine.toml"
-    only = f"only = {table['only']!r}\n" if "only" in table else ""
-    path.write_text(
-        f'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots = {{ k = 0 }}\n{only}'
-        f'frames = "{folder}/frames.toml{table.get("part", "")}"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    frames_of = {"frames": f"{folder}/frames.toml{table.pop('part', '')}"}
+    return recipe_file(
+        folder / "mine.toml", {"component": "chat", "model": "m", "shots": {"k": 0}, **frames_of, **table}
     )
-    return path
 
 
 def asking(path: Path) -> Asking:

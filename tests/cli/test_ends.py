@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from command import Command
 from loopback import Loopback
+from opened import recipe_file
 
 from lmkbc import cli
 from lmkbc.tune.search import Joint
@@ -67,8 +68,7 @@ def test_a_terminated_run_says_the_same(command: Command, tmp_path: Path, monkey
 
 
 def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> None:
-    recipe = 'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\n[select]\nrule = "expected-f1"\n'
-    (tmp_path / "chat.toml").write_text(recipe)
+    recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
     with Loopback(delay=120) as server:
         words = ("predict", "-e", "mini", "--system", "chat.toml", "--base-url", server.url)
         command = [sys.executable, "-m", "lmkbc", *words]
@@ -176,8 +176,7 @@ def test_where_nothing_can_be_written_or_read_is_told_before_any_work(
     (tmp_path / "folder").mkdir()
     (tmp_path / "taken").write_text("kept")
     (tmp_path / "rows.jsonl").write_text("{}")
-    recipe = 'description = "x"\n[[generate]]\ncomponent = "prior"\n[select]\nrule = "topk"\n'
-    (tmp_path / "rule.toml").write_text(recipe)
+    recipe_file(tmp_path / "rule.toml", {"component": "prior"}, select={"rule": "topk"})
     (tmp_path / "kinds.toml").write_text('description = "x"\ngenerate = "x"\nselect = 1\n')
     before = sorted(path.name for path in tmp_path.iterdir())
     status, printed, error = command(*arguments)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from command import Command
+from opened import recipe_file
 from space import SPACE
 
 Run = Callable[..., tuple[int, str]]
@@ -162,8 +163,7 @@ def test_a_run_without_any_answer_has_no_candidates(run: Run, tmp_path: Path) ->
 
 def test_every_score_of_a_run_comes_back(run: Run, tmp_path: Path) -> None:
     for system in ("prior", "naive-bayes"):
-        recipe = tmp_path / f"{system}.toml"
-        recipe.write_text(f'description = "x"\n[[generate]]\ncomponent = "{system}"\n[select]\nrule = "expected-f1"\n')
+        recipe = recipe_file(tmp_path / f"{system}.toml", {"component": system}, select={"rule": "expected-f1"})
         assert run(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == 0
         kept = tmp_path / system / "candidates.jsonl.gz"
         assert run(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == 0

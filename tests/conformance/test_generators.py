@@ -50,11 +50,9 @@ Open = Callable[[], tuple[Run, Mapping[str, Any]]]
 """A fresh run and the table of the only generator."""
 
 
-class Served(Loopback):
-    """Has no answer to what it is asked about nowhere."""
-
-    def reply(self, body: Body) -> tuple[int, Body]:
-        return (500, {"error": {"message": "no"}}) if LOST["chat"].subject in prompt_of(body) else super().reply(body)
+def refused(body: Body, _: Body) -> tuple[int, str] | None:
+    """Have no answer to what is asked about nowhere."""
+    return (500, "no") if LOST["chat"].subject in prompt_of(body) else None
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +106,7 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
     short = {"prompt": {"form": "completion", "style": "triple"}, "shots": {"k": 1}, "sampling": sampling}
     if request.param == "chat":
         limits = {"first_wait": 0.001, "attempts": 2}
-        with Served() as server:
+        with Loopback(change=refused) as server:
             yield lambda: (run(server.url), {"model": "m", "limits": limits, **short})
         return
     closed = short | {"ranking": {"objects": 8, "subjects": 2}}

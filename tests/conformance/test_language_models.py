@@ -33,13 +33,10 @@ def said(body: Body) -> Body:
     return {"content": f" {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
 
 
-class Served(Loopback):
-    """Refuses what is too long, as servers do."""
-
-    def reply(self, body: Body) -> tuple[int, Body]:
-        if len(prompt_of(body)) >= len(TOO_LONG):
-            return 400, {"error": {"message": "maximum context length is 512", "code": "context_length_exceeded"}}
-        return super().reply(body)
+def refused(body: Body, _: Body) -> tuple[int, Body] | None:
+    """Refuse what is too long, as servers do."""
+    error = {"message": "maximum context length is 512", "code": "context_length_exceeded"}
+    return (400, error) if len(prompt_of(body)) >= len(TOO_LONG) else None
 
 
 @pytest.fixture(params=["server", "local"])
@@ -59,7 +56,7 @@ def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_threa
         return opening
 
     if request.param == "server":
-        with Served(said) as server:
+        with Loopback(said, change=refused) as server:
             yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
     else:
         yield opener({}, model=str(tiny))

@@ -70,10 +70,11 @@ def served(folder: Path) -> Ask:
     ports = [0]
 
     def ask(answer: Answer, prompt: dict[str, Any], sampling: dict[str, Any]) -> tuple[list[str], CandidateSet]:
-        class Failing(Loopback):
-            def reply(self, body: Body) -> tuple[int, Body]:
-                lost = answer(prompt_of(body), body.get("seed", 0)) is None
-                return (500, {"error": {"message": "no"}}) if lost else super().reply(body)
+        def said(body: Body) -> str | None:
+            return answer(prompt_of(body), body.get("seed", 0))
+
+        def lost(body: Body, _: Body) -> tuple[int, str] | None:
+            return (500, "no") if said(body) is None else None
 
         table = {
             "component": "chat",
@@ -83,7 +84,7 @@ def served(folder: Path) -> Ask:
             "shots": {"k": 0},
             "limits": {"attempts": 1, "first_wait": 0.001},
         }
-        with Failing(lambda body: answer(prompt_of(body), body["seed"]) or "", port=ports[-1]) as server:
+        with Loopback(lambda body: said(body) or "", change=lost, port=ports[-1]) as server:
             ports.append(server.port)  # the store tells servers apart
             run = Run(
                 workspace=SPACE,

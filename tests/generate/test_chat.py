@@ -3,18 +3,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import FAULTS, Loopback, prompt_of
-from opened import asks, over_server
-from space import MINI, RELATIONS, TRAIN
+from loopback import FAULTS, Body, Loopback, prompt_of
+from opened import HASTY
 
-from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
@@ -24,8 +20,6 @@ from tests.candidates import sources
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
-HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
-"""Tries again at once, but gives an answer more time than a busy machine can take from it."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,21 +29,6 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def queries(count: int, relation: str = BORDERS) -> list[Query]:
     return [Query(f"land {place}", relation) for place in range(count)]
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
-    def make(
-        server: Loopback | str, model: str = "stand-in", any_model: bool = False, **settings: Any
-    ) -> AnswerGenerator:
-        tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables))
-        url = server if isinstance(server, str) else server.url
-        store = Store(tmp_path / settings.pop("store", "store.sqlite"))
-        settings.setdefault("limits", HASTY)
-        return over_server(asking, RELATIONS, Server.of(url, model, any_model=any_model), store, **settings)
-
-    return make
 
 
 Chat = Callable[..., AnswerGenerator]
@@ -124,12 +103,10 @@ def test_a_server_that_goes_away_is_waited_for(chat: Chat) -> None:
 
 @pytest.mark.parametrize("executor", ["calls", "batch"])
 def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, executor: str) -> None:
-    class Renaming(Loopback):
-        def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-            status, answer = super().reply(body)
-            return status, answer | {"model": "/home/someone/models/Tiny-1B.Q4_1.gguf"}
+    def renamed(_: Body, answer: Body) -> None:
+        answer["model"] = "/home/someone/models/Tiny-1B.Q4_1.gguf"
 
-    with Renaming() as server:
+    with Loopback(change=renamed) as server:
         with pytest.raises(ServerError) as error:
             run(chat(server, executor=executor, limits=replace(HASTY, concurrency=1)), queries(5))
         assert str(error.value) == (
@@ -145,17 +122,6 @@ def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, exe
             assert not any(one.failed for one in run(chat(server, "Tiny-1B.Q4_1.gguf"), queries(5)).values())
 
 
-class Refusing(Loopback):
-    """Answers every request with one status; a 401 echoes the key, as careless servers do."""
-
-    def __init__(self, status: int, message: str, **fields: str) -> None:
-        super().__init__()
-        self._given = status, {"error": {"message": message, **fields}}
-
-    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return self._given
-
-
 @pytest.mark.parametrize(
     ("status", "fields", "said"),
     [
@@ -169,7 +135,10 @@ class Refusing(Loopback):
 def test_what_no_request_can_mend_ends_the_run_at_once(
     chat: Chat, status: int, fields: dict[str, str], said: str
 ) -> None:
-    with Refusing(status, f"no, {CANARY}!", **fields) as server, pytest.raises(ServerError, match=said) as error:
+    with (
+        Loopback(change=lambda *_: (status, {"message": f"no, {CANARY}!", **fields})) as server,
+        pytest.raises(ServerError, match=said) as error,
+    ):
         run(chat(server, limits=Limits(concurrency=1)), queries(5))
     assert server.served == 1
     assert CANARY not in str(error.getrepr(showlocals=True))
@@ -177,7 +146,7 @@ def test_what_no_request_can_mend_ends_the_run_at_once(
 
 
 def test_a_bad_request_is_not_retried(chat: Chat) -> None:
-    with Refusing(400, "context too long") as server:
+    with Loopback(change=lambda *_: (400, "context too long")) as server:
         found = run(chat(server), queries(3))
     assert server.served == 3
     assert all(one.draws == (State.MISSING,) for one in found.values())

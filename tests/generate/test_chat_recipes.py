@@ -5,19 +5,21 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import Command
 from loopback import Loopback, prompt_of
-from opened import generated, generators
+from opened import generated, generators, recipe_of
 from space import SPACE
 
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link.evidence import Hit
+from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
@@ -111,35 +113,29 @@ def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
     assert server.most_at_once == 2
 
 
+RECALL = {"component": "chat", "model": "m", "context": {"provider": "recall"}}
+
+
 def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
         return "Utopia lies on the moon." if "encyclopedia" in prompt_of(body) else '["Spain"]'
 
-    recipe = tmp_path / "recall.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\ncontext = { provider = "recall" }\n'
-        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    )
     with Loopback(answer) as server:
         query = Query("Utopia", "CountryBordersCountry")
-        _, notes = generated(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)), [query])
+        _, notes = generated(context(server.url, tmp_path), recipe_of(RECALL), [query])
     assert len(server.requests) == 2
     assert server.requests[1]["messages"][-1]["content"].startswith("Context: Utopia lies on the moon.\n\n")
     assert notes.passages[query][0].text == "Utopia lies on the moon."
 
 
 def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: Path) -> None:
-    recipe = tmp_path / "recall.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\ncontext = { provider = "recall" }\n'
-        'limits = { attempts = 1, first_wait = 0.01 }\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    )
     query = Query("Utopia", "CountryBordersCountry")
+    recipe = recipe_of(RECALL | {"limits": {"attempts": 1, "first_wait": 0.01}})
     with Loopback(lambda _: '["Spain"]', faults=["500"]) as server:
-        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)))
+        ((_, generator),) = generators(context(server.url, tmp_path), recipe)
         assert [one.draws for one in generator.generate([query])] == [(State.MISSING,)]
         assert "its context is missing" in bare(generator).notes.remarks[-1]
-        ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)))
+        ((_, generator),) = generators(context(server.url, tmp_path), recipe)
         assert [one.draws for one in generator.generate([query])] == [(State.ANSWERED,)]
 
 
@@ -243,53 +239,37 @@ class Inns:
         return {}
 
 
-LINKED = """description = "x"
-[[generate]]
-component = "chat"
-model = "m"
-[link]
-strategies = { country-borders = ["model"] }
-ask = { component = "chat", model = "m" }
-[select]
-rule = "cutoff"
-threshold = 0.5
-"""
-
-
 def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(body: dict[str, Any]) -> str:
         return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
 
     monkeypatch.setenv("LMKBC_CONTACT", "a test")
     monkeypatch.setattr("lmkbc.link.recipe.open_search", lambda *_, **__: Inns())
-    recipe = tmp_path / "linked.toml"
-    recipe.write_text(LINKED)
+    link = Linking(strategies={"country-borders": ("model",)}, ask={"component": "chat", "model": "m"})
+    recipe = replace(recipe_of({"component": "chat", "model": "m"}), link=link)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]
     with Loopback(answer) as server:
         for requests in (3 + 6, 0):
             before = server.served
-            proposals = propose(context(server.url, tmp_path), read_recipe(SPACE, str(recipe)), asked)
+            proposals = propose(context(server.url, tmp_path), recipe, asked)
             assert server.served - before == requests
             assert [[(c.text, c.id) for c in one.candidates] for one in proposals.sets] == [
                 [("Ruritania", "Q2")]  # both names mean Q2 now, and pool as one
             ] * 3
             assert proposals.usage["link"]["requests"] == (6 if requests else 0)
         offline = context("http://127.0.0.1:9/v1", tmp_path, offline=True)
-        unheard = propose(offline, read_recipe(SPACE, str(recipe)), asked)
+        unheard = propose(offline, recipe, asked)
     assert all(one.failed for one in unheard.sets)  # another server's answers: nothing is asked, nothing made up
 
 
 def test_limits_hold_for_all_that_ask_in_a_run(tmp_path: Path) -> None:
-    recipe = tmp_path / "sources.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots.k = 0\nsampling.max_tokens = 10\n'
-        'each = [{ name = "a" }, { name = "b", prompt.task = "Say." }]\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    each = [{"name": "a"}, {"name": "b", "prompt": {"task": "Say."}}]
+    recipe = recipe_of(
+        {"component": "chat", "model": "m", "shots": {"k": 0}, "sampling": {"max_tokens": 10}, "each": each}
     )
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(10)]
     with Loopback() as server:
         space = context(server.url, tmp_path, options={"max_tokens": 1100})
-        sources = [
-            list(generator.generate(asked)) for _, generator in generators(space, read_recipe(SPACE, str(recipe)))
-        ]
+        sources = [list(generator.generate(asked)) for _, generator in generators(space, recipe)]
     assert [sum(not one.failed for one in found) for found in sources] == [10, 0]  # of 110 tokens each
     assert server.served == 10

@@ -14,6 +14,7 @@ import pytest
 import tiny_causal
 import tiny_gguf
 from command import Command
+from opened import recipe_file
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import packaged
@@ -124,11 +125,7 @@ def test_pins_and_declarations_agree() -> None:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("named", ["FILE", "tiny-1b"])
 def test_a_run_answers_with_it_and_tells_no_path(command: Command, named: str, package: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "own.toml"
-    recipe.write_text(
-        'description = "d"\n[[generate]]\ncomponent = "causal"\nsampling = {max_tokens = 4}\n'
-        '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    )
+    recipe = recipe_file(tmp_path / "own.toml", {"component": "causal", "sampling": {"max_tokens": 4}})
     name = str(package / "tiny.gguf") if named == "FILE" else named
     asked = ["predict", "--edition", "mini", "--split", "val", "--limit", "2", "--offline", "--model", name]
     out = tmp_path / "run"

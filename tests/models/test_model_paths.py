@@ -15,7 +15,8 @@ import pytest
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Loopback
+from loopback import Body, Loopback
+from opened import recipe_file
 
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
@@ -74,28 +75,18 @@ def test_tables_of_a_recipe_lose_their_paths_and_nothing_else() -> None:
     assert portable(table("/home/me/tiny", "~/texts.jsonl")) == table("tiny", "texts.jsonl")
 
 
-class ByPath(Loopback):
-    """Calls its model by its path, and is asked for it by that."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self.path = path
-
-    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        assert body["model"] == self.path
-        status, answer = super().reply(body)
-        return status, answer | {"model": self.path}
-
-
 def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_path: Path) -> None:
     model = tmp_path / "someones-home" / "tiny.gguf"
     model.parent.mkdir()
     model.write_bytes(b"weights")
     out, store = tmp_path / "out", tmp_path / "store.sqlite"
-    recipe = tmp_path / "mine.toml"
-    table = f'description = "d"\n[[generate]]\ncomponent = "chat"\nmodel = {json.dumps(str(model))}\n'
-    recipe.write_text(table + '[select]\nrule = "cutoff"\nthreshold = 0.5\n')
-    with ByPath(str(model)) as server:
+    recipe = recipe_file(tmp_path / "mine.toml", {"component": "chat", "model": str(model)})
+
+    def by_path(body: Body, answer: Body) -> None:
+        assert body["model"] == str(model)
+        answer["model"] = str(model)
+
+    with Loopback(change=by_path) as server:
         asked = ["predict", "--edition", "mini", "--split", "val", "--base-url", server.url, "--store", store]
         asked += ["--failed-as-empty"]  # numbers that are none
         for named in (["--system", recipe], ["--system", "bl24", "--model", model]):

@@ -66,7 +66,7 @@ def test_every_phrase_makes_a_cloze() -> None:
 
 
 def test_held_out_subjects_go_under_all_their_names() -> None:
-    held = HeldOut.of(SPACE, [(SECRET.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
+    held = HeldOut.of(Workspace(), [(SECRET.upper(), "Its Other Name"), ("Unrelated", "Also Unrelated")])
     facts = [fact(SECRET), fact(f"  {SECRET.lower()} "), fact("its other  name"), fact("Unrelated"), fact("Nobody 7")]
     kept, removed = held.without(facts)
     assert [one.subject for one in kept] == ["Unrelated", "Nobody 7"]
@@ -81,8 +81,8 @@ def test_held_out_subjects_go_under_all_their_names() -> None:
 )
 def test_a_held_out_subject_is_known_however_it_is_spelt(spelt: str) -> None:
     for one, other in (("Seven Seas", spelt), (spelt, "Seven Seas")):
-        assert HeldOut.of(SPACE, [(SECRET, one)]).names(other)
-    assert not HeldOut.of(SPACE, [(SECRET, "Seven Seas")]).names("Seven")
+        assert HeldOut.of(Workspace(), [(SECRET, one)]).names(other)
+    assert not HeldOut.of(Workspace(), [(SECRET, "Seven Seas")]).names("Seven")
 
 
 def test_gathering_proves_that_nothing_held_out_is_left(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_split_parts_subjects_not_facts() -> None:
 def test_a_name_of_mere_punctuation_is_held_out_too() -> None:
     held = HeldOut(frozenset({"!!!"}), ())
     assert [one.subject for one in held.without([fact("!!!"), fact("???")])[0]] == ["???"]
-    assert HeldOut.of(SPACE, [(SECRET, "!!!")]).names(" !!! ")
+    assert HeldOut.of(Workspace(), [(SECRET, "!!!")]).names(" !!! ")
 
 
 def test_a_held_out_split_without_its_train_split_still_counts(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_sentences_that_name_a_held_out_subject_are_left_out(tmp_path: Path) -> 
     assert (kept, removed) == (["A new city, York.", "Adamant, it rained."], 2)
     text = tmp_path / "text.txt"
     text.write_text(f"Nobody at all.\n\nWhy, {SECRET}!\n")
-    assert gather(SPACE, [], ["mini"], text).sentences == ("Nobody at all.",)
+    assert gather(Workspace(), [], ["mini"], text).sentences == ("Nobody at all.",)
     text.write_text(f"Why, {SECRET}!\n")
     with pytest.raises(InputError, match="without a held-out subject"):
-        gather(SPACE, [], ["mini"], text)
+        gather(Workspace(), [], ["mini"], text)

@@ -12,7 +12,7 @@ import pytest
 import tiny_causal
 import torch
 from command import Command
-from opened import asks, recipe_of
+from opened import asks, recipe_file, recipe_of
 from space import MINI, SPACE, TRAIN
 
 from lmkbc.errors import InputError, LmkbcError
@@ -101,11 +101,8 @@ def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_pat
 
 def test_the_command_teaches_facts_and_tells_the_proof(command: Command, tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
-    source = "component = 'causal'\nshots = { k = 1 }\nonly = ['PersonPlaysInstrument']"
-    select = "rule = 'cutoff'\nthreshold = 0.5"
-    (tmp_path / "tiny.toml").write_text(
-        f"description = 'd'\n[[generate]]\n{source}\nprompt = {{ form = 'completion' }}\n[select]\n{select}\n"
-    )
+    only = {"only": ["PersonPlaysInstrument"], "prompt": {"form": "completion"}, "shots": {"k": 1}}
+    recipe_file(tmp_path / "tiny.toml", {"component": "causal", **only})
     out = tmp_path / "adapter"
     arguments = ["train", "lora", "--out", out, "--edition", "mini", "--system", "tiny.toml"]
     arguments += ["--model", tiny, "--facts", "1", "--epochs", "1", "--batch", "8", "--json"]

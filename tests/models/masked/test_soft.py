@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from command import Command
+from opened import recipe_file
 from tiny_masked import save
 
 from lmkbc.errors import InputError
@@ -36,6 +37,7 @@ EDITION = Edition(
     column="ObjectEntities", target="string", metric=Metric(AliasScorer(), average="relation"),
 )
 """
+TOP = {"rule": "top-k", "k": 1}
 NAMES = [f"{first}{second}" for first in "abcdefgh" for second in "klmn"]
 
 
@@ -136,14 +138,12 @@ def test_what_only_the_prompt_holds_is_predicted(command: Command, toy: Path) ->
     arguments = ["train", "soft-prompt", "--backbone", toy / "tiny", "--out", trained, "--edition", "toy"]
     arguments += ["--workspace", toy, "--offline", "--epochs", "12", "--rate", "0.1"]
     command.done(*arguments)
-    recipe = toy / "asked.toml"
-    recipe.write_text(
-        'description = "d"\n[[generate]]\ncomponent = "masked"\n[generate.probe]\nsoft_prompts = true\n'
-        'vocabulary = ["Oslo", "Rome", "Lima", "Paris"]\n[select]\nrule = "top-k"\nk = 1\n'
+    probe = {"vocabulary": ["Oslo", "Rome", "Lima", "Paris"]}
+    recipe, without = (
+        recipe_file(toy / f"{soft}.toml", {"component": "masked", "probe": probe | {"soft_prompts": soft}}, select=TOP)
+        for soft in (True, False)
     )
     assert best(command, toy, str(recipe), trained) == ["Oslo"] * 3
-    without = toy / "without.toml"
-    without.write_text(recipe.read_text().replace("soft_prompts = true", "soft_prompts = false"))
     assert best(command, toy, str(without), trained) != ["Oslo"] * 3
     assert best(command, toy, "gesis23", trained) == ["Oslo"] * 3
     shutil.rmtree(toy / "run")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from loopback import Loopback
+from opened import recipe_file, recipe_of
 from space import SPACE
 
 import lmkbc
@@ -17,7 +18,6 @@ from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.store_place import Database
-from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 
@@ -82,12 +82,8 @@ def test_a_recipe_alone_gets_no_key(
 
 
 def test_the_environment_comes_before_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = tmp_path / "theirs.toml"
     with Loopback() as mine, Loopback() as theirs:
-        recipe.write_text(
-            f'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nbase_url = "{theirs.url}"\n'
-            '[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-        )
+        recipe = recipe_file(tmp_path / "theirs.toml", {"component": "chat", "model": "m", "base_url": theirs.url})
         monkeypatch.setenv("OPENAI_BASE_URL", mine.url)
         given: dict[str, Any] = {"edition": "mini", "system": str(recipe), "limit": 2, "store": tmp_path / "s.sqlite"}
         lmkbc.predict("val", out=tmp_path / "mine", **given)
@@ -134,13 +130,8 @@ def test_the_store_says_whether_others_share_it(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     "name", ["model", "Model", "n", "messages", "prompt", "max_tokens", "seed", "stream", "best_of"]
 )
-def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(name: str, tmp_path: Path) -> None:
-    recipe = tmp_path / "r.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\n'
-        f'sampling = {{ extra = {{ {name} = 100 }} }}\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
-    )
+def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(name: str) -> None:
     with pytest.raises(InputError, match=rf"sampling: extra\.{name} is a field of requests that is set otherwise"):
-        read_recipe(SPACE, str(recipe))
+        recipe_of({"component": "chat", "model": "m", "sampling": {"extra": {name: 100}}})
     with pytest.raises(InputError, match=rf"extra\.{name} is a field"):
         step_model({"component": "chat", "model": "m", "extra": {name: 1}}, "ask")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,10 @@ from typing import Any
 import llama_server
 import numpy as np
 import pytest
+import tiny_causal
+import tiny_gguf
 from opened import asks, over_server
+from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import Asking
@@ -33,79 +35,13 @@ from lmkbc.types import CandidateSet, Query, State
 pytestmark = pytest.mark.server
 BORDERS = "CountryBordersCountry"
 QUERIES = [Query(f"Utopia {place} {{x}}", BORDERS) for place in range(6)]
-TEMPLATE = "{% for turn in messages %}{{ turn['role'] }}: {{ turn['content'] }}\n{% endfor %}assistant:"
-DIM, HEADS, INNER, SPECIAL = 32, 4, 64, 3
 
 
-def write_gguf(path: Path) -> None:
-    """A Llama of one layer with random weights, whose tokens are bytes."""
-    gguf = pytest.importorskip("gguf", reason="the llama.cpp test writes its model with the package gguf")
-    random = np.random.default_rng(0)
-    tokens = [b"<unk>", b"<s>", b"</s>", *(f"<0x{byte:02X}>".encode() for byte in range(256)), "\u2581".encode()]
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
-    writer.add_context_length(8192)
-    writer.add_embedding_length(DIM)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(INNER)
-    writer.add_head_count(HEADS)
-    writer.add_head_count_kv(HEADS)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(DIM // HEADS)
-    writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("llama")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list(tokens)
-    writer.add_token_scores([0.0] * len(tokens))
-    writer.add_token_types([2, 3, 3, *[6] * 256, 1])
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_unk_token_id(0)
-    writer.add_chat_template(TEMPLATE)
-    shapes = {"token_embd": (len(tokens), DIM), "output": (len(tokens), DIM), "output_norm": (DIM,)}
-    shapes |= {f"blk.0.attn_{name}": (DIM, DIM) for name in ("q", "k", "v", "output")}
-    shapes |= {"blk.0.attn_norm": (DIM,), "blk.0.ffn_norm": (DIM,), "blk.0.ffn_down": (DIM, INNER)}
-    shapes |= {"blk.0.ffn_gate": (INNER, DIM), "blk.0.ffn_up": (INNER, DIM)}
-    for name, shape in shapes.items():
-        values = random.normal(0, 0.3, shape) if len(shape) > 1 else np.ones(shape)
-        writer.add_tensor(f"{name}.weight", values.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def write_transformers(folder: Path) -> None:
-    """The like for transformers."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {token: place for place, token in enumerate(["<unk>", "<s>", "</s>", *alphabet])}
-    tokenizer = Tokenizer(models.BPE(words, [], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-    )
-    fast.chat_template = TEMPLATE
-    fast.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=DIM,
-        intermediate_size=INNER,
-        num_hidden_layers=1,
-        num_attention_heads=HEADS,
-        max_position_embeddings=8192,
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=2,
-    )
-    model = LlamaForCausalLM(config)
-    model.generation_config.do_sample = True  # the server samples only where the model's own settings say so
-    model.save_pretrained(folder)
+def model() -> Any:
+    """A tiny model, whose tokens are bytes, of a context that takes many examples."""
+    made = tiny_causal.model("llama", seed=1)
+    made.config.max_position_embeddings = 8192
+    return made
 
 
 @contextmanager
@@ -126,7 +62,7 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 def llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: install lmkbc[llamacpp]")
     folder = tmp_path_factory.mktemp("llama.cpp")
-    write_gguf(folder / "tiny.gguf")
+    tiny_gguf.write(folder / "tiny.gguf", model())
     with llama_server.serving(folder / "log.txt", folder / "tiny.gguf") as url:
         yield Server(url, "tiny")
 
@@ -136,10 +72,12 @@ def transformers_serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     for name in ("fastapi", "uvicorn"):
         pytest.importorskip(name, reason="the transformers server needs transformers[serving]")
     folder = tmp_path_factory.mktemp("transformers")
-    write_transformers(folder / "tiny")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    sampled, tokenizer = model(), tiny_causal.tokenizer()
+    sampled.generation_config.do_sample = True  # the server samples only where the model's own settings say so
+    tokenizer.chat_template = tiny_gguf.TEMPLATE
+    for part in (sampled, tokenizer):
+        part.save_pretrained(folder / "tiny")
+    port = free_port()
     command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
     with process(command, folder / "log.txt", HF_HUB_OFFLINE="1", HF_HOME=str(folder)) as server:

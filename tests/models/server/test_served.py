@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import Body, Loopback
+from opened import recipe_file
+from postgres import free_port
 
 import lmkbc
 from lmkbc.api.predicting import estimate
@@ -23,17 +24,6 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.served import as_served
 from lmkbc.models.server.session import Session
-
-RECIPE = """description = "asks for a model that is not there"
-[[generate]]
-component = "chat"
-model = "gpt-4"
-shots = { k = 0 }
-limits = { first_wait = 0.001, attempts = 2, patience = 2, concurrency = 1 }
-[select]
-rule = "cutoff"
-threshold = 0.5
-"""
 
 
 class Named(Loopback):
@@ -52,21 +42,17 @@ class Named(Loopback):
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        number: int = one.getsockname()[1]
-        return number
+    return free_port()
 
 
 @pytest.fixture
 def given(tmp_path: Path, port: int) -> dict[str, Any]:
-    recipe = tmp_path / "asks.toml"
-    recipe.write_text(RECIPE)
-    system, store = str(recipe), tmp_path / "store.sqlite"
+    limits = {"first_wait": 0.001, "attempts": 2, "patience": 2, "concurrency": 1}
+    asks = {"component": "chat", "model": "gpt-4", "shots": {"k": 0}, "limits": limits}
     return {
         "edition": "mini",
-        "system": system,
-        "store": store,
+        "system": str(recipe_file(tmp_path / "asks.toml", asks)),
+        "store": tmp_path / "store.sqlite",
         "any_model": True,
         "base_url": f"http://127.0.0.1:{port}/v1",
         "limit": 3,

@@ -12,17 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Loopback
-from opened import asks, generators, over_server, recipe_of
+from loopback import Body, Loopback
+from opened import generators, recipe_of
 from responses import OK, Fault, Sent, response, unbounded
-from space import MINI, RELATIONS, SPACE, TRAIN
+from space import MINI, SPACE
 
-from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import MOST_BYTES, ServerError
 from lmkbc.models.server.limits import Limits, estimate
 from lmkbc.run.base import Run
@@ -30,22 +27,11 @@ from lmkbc.run.options import Servers
 from lmkbc.types import Query
 
 BORDERS = "CountryBordersCountry"
-HASTY = Limits(first_wait=0.01, attempts=2, timeout=60.0, concurrency=2, poll=0.01)
+SHORT = {"sampling": {"max_tokens": 100}}
 
 
 def queries(count: int) -> list[Query]:
     return [Query(f"land {place}", BORDERS) for place in range(count)]
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
-    def make(server: Loopback, **settings: Any) -> AnswerGenerator:
-        asking = Asking(MINI, RELATIONS, TRAIN, asks({"sampling": {"max_tokens": 100}}))
-        settings.setdefault("limits", HASTY)
-        store = Store(tmp_path / "store.sqlite")
-        return over_server(asking, RELATIONS, Server.of(server.url, "stand-in"), store, **settings)
-
-    return make
 
 
 Chat = Callable[..., AnswerGenerator]
@@ -114,18 +100,14 @@ def test_a_redirect_is_not_followed(chat: Chat, status: int, there: str) -> None
         assert (server.served, other.served) == (1, 0)
 
 
-class Dear(Loopback):
+def dear(times: int) -> Callable[[Body, Body], None]:
     """Reports so many times what one would estimate."""
 
-    def __init__(self, times: int) -> None:
-        super().__init__(delay=0.01)
-        self.times = times
-
-    def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        status, answer = super().reply(body)
+    def change(body: Body, answer: Body) -> None:
         prompt, completion = estimate(body)
-        answer["usage"] = {"prompt_tokens": self.times * prompt, "completion_tokens": self.times * completion}
-        return status, answer
+        answer["usage"] = {"prompt_tokens": times * prompt, "completion_tokens": times * completion}
+
+    return change
 
 
 @pytest.mark.parametrize("limit", ["max_cost", "max_tokens"])
@@ -134,13 +116,13 @@ def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_r
     chat: Chat, limit: str, times: int
 ) -> None:
     concurrency = 8
-    with Dear(times) as server:
-        probe = chat(server, budget=(seen := Budget(prices=(1e6, 1e6))))
+    with Loopback(change=dear(times), delay=0.01) as server:
+        probe = chat(server, **SHORT, budget=(seen := Budget(prices=(1e6, 1e6))))
         list(probe.generate([Query("probe", BORDERS)]))
         dearest = (seen.prompt_tokens + seen.completion_tokens) * 1.1  # other subjects are as long but for digits
         most = int(25 * dearest / times)
         budget = Budget(**{limit: most}, prices=(1e6, 1e6))
-        list(chat(server, limits=Limits(concurrency=concurrency), budget=budget).generate(queries(200)))
+        list(chat(server, **SHORT, limits=Limits(concurrency=concurrency), budget=budget).generate(queries(200)))
     spent = budget.prompt_tokens + budget.completion_tokens
     assert budget.requests < 200
     assert spent <= max(most, dearest)
@@ -148,16 +130,13 @@ def test_a_server_that_reports_more_than_was_estimated_overspends_by_the_first_r
 
 
 def test_a_server_that_takes_much_more_after_its_first_answer_does_not_overspend_by_all_in_flight(chat: Chat) -> None:
-    class Later(Dear):
-        def reply(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-            status, answer = super().reply(body)
-            if len(self.requests) > 1:
-                answer["usage"] = {"prompt_tokens": 500, "completion_tokens": 5000}
-            return status, answer
+    def later(body: Body, answer: Body) -> None:
+        if len(server.requests) > 1:
+            answer["usage"] = {"prompt_tokens": 500, "completion_tokens": 5000}
 
     budget = Budget(max_tokens=20_000)
-    with Later(1) as server:
-        list(chat(server, limits=Limits(concurrency=8), budget=budget).generate(queries(40)))
+    with Loopback(change=later, delay=0.01) as server:
+        list(chat(server, **SHORT, limits=Limits(concurrency=8), budget=budget).generate(queries(40)))
     assert 10_000 < budget.prompt_tokens + budget.completion_tokens <= 20_000
     assert server.most_at_once <= 2
 

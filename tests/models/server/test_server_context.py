@@ -19,7 +19,6 @@ from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TooLong, too_long
-from lmkbc.models.server.limits import Limits
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
@@ -82,13 +81,11 @@ SHORT = [Query(f"land {place}", BORDERS) for place in range(40)]
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Callable[..., AnswerGenerator]:
-    def make(server: Loopback, fit: bool = False, task: str = "", **settings: Any) -> AnswerGenerator:
-        tables: dict[str, Any] = {"shots": {"k": 4, "fit": fit}, "sampling": {"max_tokens": ANSWER}}
-        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"prompt": {"task": task}}))
-        settings.setdefault("limits", Limits(first_wait=0.01, concurrency=2))
-        where = Server.of(server.url, "stand-in")
-        return over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"), **settings)
+def chat(chat: Callable[..., AnswerGenerator]) -> Callable[..., AnswerGenerator]:
+    """Opens generators that show four examples, or as many as fit."""
+
+    def make(server: Loopback, fit: bool = False, **how: Any) -> AnswerGenerator:
+        return chat(server, shots={"k": 4, "fit": fit}, sampling={"max_tokens": ANSWER}, **how)
 
     return make
 

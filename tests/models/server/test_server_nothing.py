@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 from loopback import Loopback, prompt_of
-from test_server_odd import BORDERS, HASTY, RELATIONS, Body, Edited, Make, chat, one, spain  # noqa: F401  (a fixture)
+from space import RELATIONS
+from test_server_odd import BORDERS, Body, Make, one, spain
 
 from lmkbc.answer.parse import parse
 from lmkbc.models.answers import Store
@@ -88,19 +89,19 @@ NOTHING: dict[str, Callable[[Body, Body], None]] = {
 
 
 @pytest.mark.parametrize("executor", ["calls", "batch"])
-def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path, executor: str) -> None:  # noqa: F811
+def test_nothing_is_no_answer_and_asked_again(chat: Make, tmp_path: Path, executor: str) -> None:
     edits = {f"land {place}.": edit for place, edit in enumerate(NOTHING.values())}
     asked = [Query(name, BORDERS) for name in edits]
 
     def edit(body: Body, answer: Body) -> None:
         next(edit for name, edit in edits.items() if name in prompt_of(body).splitlines()[-1])(body, answer)
 
-    with Edited(edit) as server:
+    with Loopback(change=edit) as server:
         generator = chat(server, executor=executor)
         found = {one.query.subject: one for one in generator.generate(asked)}
     wrong = [name for name, subject in zip(NOTHING, edits, strict=True) if not found[subject].failed]
     assert (wrong, [one for one in found.values() if one.candidates]) == ([], [])
-    assert Store(tmp_path / "s.sqlite").stats() == []
+    assert Store(tmp_path / "store.sqlite").stats() == []
     told = "lack answers" if executor == "batch" else "say nothing"
     assert any(told in remark for remark in generator.notes.remarks)
     with Loopback(spain, port=server.port) as healthy:
@@ -128,11 +129,11 @@ def test_marks_that_say_nothing_are_no_abstention(text: str) -> None:
     [Reply(""), Reply("\u200b"), Reply("", "length"), Reply("<think>It is"), Reply("None", "error")],
     ids=["empty", "blank", "length", "thought", "error"],
 )
-def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row: Reply) -> None:  # noqa: F811
+def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row: Reply) -> None:
     with Loopback(spain) as server:
         first = chat(server)
         assert not one(first).failed
-        store = Store(tmp_path / "s.sqlite")
+        store = Store(tmp_path / "store.sqlite")
         (line,) = map(json.loads, store.export())
         call = Call(prompt=line["prompt"], **line["call"])
         store.drop(call)
@@ -148,7 +149,7 @@ def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row:
         assert server.served == 2
 
 
-def test_of_several_draws_only_those_that_say_something_are_kept(chat: Make) -> None:  # noqa: F811
+def test_of_several_draws_only_those_that_say_something_are_kept(chat: Make) -> None:
     turns = itertools.cycle(('["Spain"]', None, "[]"))
     with Loopback(lambda _: {"content": next(turns)}) as server:
         found = one(chat(server, sampling={"samples": 3, "temperature": 1.0}))
@@ -161,8 +162,8 @@ def test_of_several_draws_only_those_that_say_something_are_kept(chat: Make) -> 
 @pytest.mark.parametrize(
     ("text", "finish"), [("I'm sorry, I cannot help.", "stop"), ("", "content_filter"), (None, "SAFETY")]
 )
-def test_what_is_kept_and_of_no_use_names_the_way_out(chat: Make, text: str, finish: str) -> None:  # noqa: F811
-    with Edited(said(text, finish)) as server:
+def test_what_is_kept_and_of_no_use_names_the_way_out(chat: Make, text: str, finish: str) -> None:
+    with Loopback(change=said(text, finish)) as server:
         generator = chat(server)
         assert one(generator).failed
         assert any("lmkbc store prune" in told for told in generator.notes.remarks)

@@ -5,56 +5,29 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import NAMES, Loopback, Request, prompt_of
-from opened import asks, over_server
+from opened import HASTY
 from responses import Sent, response
-from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import Asking
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
-from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError
-from lmkbc.models.server.limits import Limits
 from lmkbc.types import CandidateSet, Query, State
 
 CANARY = "sk-canary-7f3a91c2"
 BORDERS, CHILDREN = "CountryBordersCountry", "PersonHasNumberOfChildren"
-HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=3, concurrency=4, poll=0.01)
 Body = dict[str, Any]
 Make = Callable[..., AnswerGenerator]
 
 
-@pytest.fixture
-def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-
-    def make(server: Loopback, any_model: bool = False, **settings: Any) -> AnswerGenerator:
-        tables = {name: settings.pop(name, {}) for name in ("prompt", "shots", "sampling")}
-        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"relations": settings.pop("own", {})}), SPACE.relations)
-        where = Server.of(server.url, "stand-in", any_model=any_model)
-        return over_server(asking, RELATIONS, where, Store(tmp_path / "s.sqlite"), limits=HASTY, **settings)
-
-    return make
-
-
-class Edited(Loopback):
-    """A server whose good answers are edited before they are sent; an edit may return an error's status instead."""
-
-    def __init__(self, edit: Callable[[Body, Body], tuple[int, str] | None], *args: Any, **how: Any) -> None:
-        super().__init__(*args, **how)
-        self._edit = edit
-
-    def reply(self, body: Body) -> tuple[int, Body]:
-        status, answer = super().reply(body)
-        if refused := self._edit(body, answer):
-            return refused[0], {"error": {"message": refused[1]}}
-        return status, answer
 
 
 def one(generator: AnswerGenerator, *queries: Query) -> CandidateSet:
@@ -70,7 +43,7 @@ def test_impossible_log_probabilities_are_certainties_at_most(chat: Make) -> Non
     def edit(_: Body, answer: Body) -> None:
         answer["choices"][0]["logprobs"] = {"content": [{"token": '["Spain"]', "logprob": 5000.0}]}
 
-    with Edited(edit, spain) as server:
+    with Loopback(spain, change=edit) as server:
         assert one(chat(server, sampling={"logprobs": True})).candidates[0].score == 1.0
 
 
@@ -84,7 +57,7 @@ def test_what_may_be_left_out_may_be_odd(chat: Make, fields: Body) -> None:
         answer.update({"usage": fields["usage"]} if "usage" in fields else {})
         answer["choices"][0].update({"logprobs": fields["logprobs"]} if "logprobs" in fields else {})
 
-    with Edited(edit, spain) as server:
+    with Loopback(spain, change=edit) as server:
         generator = chat(server)
         assert [c.text for c in one(generator).candidates] == ["Spain"]
     assert server.served == 1
@@ -96,7 +69,7 @@ def test_of_an_answer_in_parts_the_text_counts(chat: Make) -> None:
         parts = [{"type": "thinking", "thinking": [{"type": "text", "text": '["Peru"]'}]}]
         answer["choices"][0]["message"]["content"] = [*parts, {"type": "text", "text": '["Spain"]'}]
 
-    with Edited(edit) as server:
+    with Loopback(change=edit) as server:
         assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
 
 
@@ -108,7 +81,7 @@ def test_a_key_that_the_server_echoes_anywhere_is_kept_nowhere(chat: Make, tmp_p
         texts = {"message": f"no {CANARY}", "cut": "x" * 189 + f" {CANARY}"}  # the latter across what is passed on
         return (400, texts[where]) if where in texts else None
 
-    with Edited(edit, spain) as server:
+    with Loopback(spain, change=edit) as server:
         generators = [chat(server), chat(server, any_model=True)]
         found: list[object] = []
         for generator in generators:
@@ -126,7 +99,7 @@ def test_prompts_that_are_refused_keep_no_others_from_being_asked(chat: Make) ->
         return (400, "the context is too long") if "long" in prompt_of(body) else None
 
     asked = [Query(f"long {place}", BORDERS) for place in range(40)] + [Query("short", BORDERS)]
-    with Edited(edit) as server:
+    with Loopback(change=edit) as server:
         generator = chat(server)
         found = {one.query.subject: one for one in generator.generate(asked)}
     assert not found["short"].failed
@@ -154,7 +127,7 @@ def test_a_model_that_knows_the_answer_s_length_by_another_name_is_told_it_so(ch
         said = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
         return (400, said) if "max_tokens" in body else None
 
-    with Edited(edit, spain) as server:
+    with Loopback(spain, change=edit) as server:
         generator = chat(server, sampling={"max_tokens": 64, "seed": 5})
         found = [*generator.generate([Query("a", BORDERS)]), *generator.generate([Query("b", BORDERS)])]
     assert not any(one.failed for one in found)
@@ -196,7 +169,7 @@ def test_a_broken_answer_is_asked_for_as_a_list_once(chat: Make) -> None:
 
 def test_a_repair_that_was_not_heard_is_asked_for_again_by_the_next_run(chat: Make) -> None:
     with Loopback(mending('["Spain"]'), faults=[None, "500", "500", "500"]) as server:
-        assert one(chat(server, prompt=REPAIR)).failed
+        assert one(chat(server, prompt=REPAIR, limits=replace(HASTY, attempts=3))).failed
         assert [c.text for c in one(chat(server, prompt=REPAIR)).candidates] == ["Spain"]
     assert server.served == 5
 
@@ -260,7 +233,7 @@ def test_each_job_holds_requests_of_one_kind(chat: Make) -> None:
     own = {CHILDREN: {"prompt": {"form": "completion", "style": "triple"}}}
     pair = [Query("land", BORDERS), Query("Ada", CHILDREN)]
     with Loopback(lambda _: '["7"]') as server:
-        found = list(chat(server, executor="batch", own=own).generate(pair))
+        found = list(chat(server, executor="batch", relations=own).generate(pair))
     assert not any(one.failed for one in found)
     urls = [{json.loads(line)["url"] for line in server.files[f"file-{job}"].splitlines()} for job in (0, 2)]
     assert urls == [{"/v1/chat/completions"}, {"/v1/completions"}]

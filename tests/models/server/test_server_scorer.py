@@ -12,19 +12,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from command import Command
 from loopback import Loopback, prompt_of
-from opened import generated
+from opened import CUTOFF, generated, recipe_file, recipe_of
 from space import MINI, SPACE
-from typer.testing import CliRunner
 
-from lmkbc.cli import build
 from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query
@@ -161,7 +159,7 @@ CANARY = "sk-canary-7f3a91c2"
 
 
 def test_the_key_is_written_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In a run that recalls, asks in two turns, verifies both ways, and meets a server that echoes the key."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
@@ -170,29 +168,28 @@ def test_the_key_is_written_nowhere(
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         return {"content": f'["Spain", "{CANARY}"] True', "first": {CANARY: -0.1, "True": -2.0, "False": -3.0}}
 
-    recipe = tmp_path / "r.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nshots = { k = 0 }\n'
-        'context = { provider = "recall" }\nprompt = { again = "{context} Sure?" }\nlimits = { first_wait = 0.01 }\n'
-        'sampling = { logprobs = true }\nverify = { lenses = ["statement", "reverse"], draws = 2 }\n'
-        '[select]\nrule = "verified"\ninner = { rule = "cutoff", threshold = 0.1 }\n'
-    )
+    table = {
+        "component": "chat",
+        "model": "m",
+        "shots": {"k": 0},
+        "context": {"provider": "recall"},
+        "prompt": {"follow_up": "{context} Sure?"},
+        "limits": {"first_wait": 0.01},
+        "sampling": {"logprobs": True},
+        "verify": {"variants": ["statement", "reverse"], "samples": 2},
+    }
+    recipe = recipe_file(tmp_path / "r.toml", table, select={"rule": "verified", "inner": CUTOFF | {"threshold": 0.1}})
     (tmp_path / "t.json").write_text("{}")
-    common = ["predict", "--split", "val", "--edition", "mini", "--system", str(recipe), "--limit", "6"]
-    common += ["--store", str(tmp_path / "s.sqlite"), "--search-table", str(tmp_path / "t.json"), "--failed-as-empty"]
+    common = ["predict", "--split", "val", "--edition", "mini", "--system", recipe, "--limit", "6"]
+    common += ["--store", tmp_path / "s.sqlite", "--search-table", tmp_path / "t.json", "--failed-as-empty"]
     with Loopback(answer, faults=["500", "broken-json", None, "reset"]) as server:
-        done = CliRunner().invoke(build(), [*common, "--base-url", server.url, "--out", str(tmp_path / "run")])
-        assert done.exit_code == 0, done.output
+        shown, told = command.done(*common, "--base-url", server.url, "--out", tmp_path / "run")
         assert any(CANARY in head for head in server.headers)
         assert any("top_logprobs" in body for body in server.requests)
-        shown = done.output
-    lost = CliRunner().invoke(
-        build(), [*common, "--base-url", server.url, "--model", "other", "--out", str(tmp_path / "dead")]
-    )
-    assert lost.exit_code == 1, lost.output
-    assert "cannot be reached" in str(lost.exception)
-    shown += lost.output + str(lost.exception)
-    assert CANARY not in shown + caplog.text
+    other = ("--base-url", server.url, "--model", "other", "--out", tmp_path / "dead")
+    lost = command.fails(*common, *other, status=1)
+    assert "cannot be reached" in lost
+    assert CANARY not in shown + told + lost + caplog.text
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"candidates.jsonl.gz", "manifest.json", "retrieved.jsonl", "s.sqlite"} <= {path.name for path in kept}
     for path in kept:
@@ -208,14 +205,10 @@ def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
             return '["Spain", "Peru"]'
         return says({"True": 0.6, "False": 0.2} if "Spain" in last[0] else {" True": 0.1, " False": 0.9})(body)
 
-    recipe = tmp_path / "check.toml"
-    recipe.write_text(
-        'description = "x"\n[[generate]]\ncomponent = "chat"\nmodel = "m"\nverify = { shots = 2 }\n'
-        f'prompt = {{ form = "{form}" }}\n[select]\nrule = "verified"\ninner = {{ rule = "cutoff", threshold = 0.5 }}\n'
-    )
+    recipe = recipe_of({"component": "chat", "model": "m", "verify": {"shots": 2}, "prompt": {"form": form}})
     with Loopback(answer) as server:
         options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
         run = Run(workspace=SPACE, edition=MINI, servers=Servers(**options))
-        (found,), notes = generated(run, read_recipe(SPACE, str(recipe)), [Query("Utopia", "CountryBordersCountry")])
+        (found,), notes = generated(run, recipe, [Query("Utopia", "CountryBordersCountry")])
     assert {c.text: round(c.truth or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
     assert notes.usage["requests"] == 3
