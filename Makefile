@@ -5,6 +5,8 @@ VENV := .venv
 TRIES ?= 20
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Hundreds of commands are started by the tests: none of them compiles the engine again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: predict test test-fast attack docs clean
 
