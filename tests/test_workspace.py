@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path) -> None:
     [
         ("may_be_empty=False", 'may_be_empty="yes"', "may_be_empty is 'yes': give True or False"),
         ('names=("Thing",)', 'names="Thing"', "names is 'Thing': give a list of strings"),
+        ('names=("Thing",)', "names=()", "names"),
         ('subject_type=EntityType("thing", "Q1")', 'subject_type="Q1"', "subject_type is 'Q1': give EntityType(...)"),
         ('definition="d"', 'definition="d", unit=3', "unit is 3 but kind is 'entity'"),
         ('definition="d"', 'definition="d", cardinality={"2022": (0, 1.5)}', "cardinality['2022'][1] is 1.5"),
@@ -70,17 +72,25 @@ def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path) -> None:
             'definition="d", shape=Shape(closed={"a": "b"})',
             "shape.closed['a'] is 'b': give a list of",
         ),
+        ("has {mask}.", "has nothing.", "clozes holds '{subject} has nothing.': it needs {mask} and {subject}"),
+        ("has {mask}.", "{mask} has {mask}.", "each exactly once"),
+        ('kind="entity"', 'kind="thing"', "kind is 'thing'"),
+        (None, "X = 1", "RELATION is missing"),
+        (None, "RELATION = 1", "RELATION is a int"),
+        (None, "1 +", "SyntaxError"),
+        (None, "import nowhere", "nowhere"),
     ],
 )
-def test_a_field_of_another_type_is_told_by_its_name(tmp_path: Path, written: str, changed: str, told: str) -> None:
+def test_a_module_that_is_wrong_is_told_by_file_and_field(
+    tmp_path: Path, written: str | None, changed: str, told: str
+) -> None:
     path = relation(tmp_path / "relations")
-    text = path.read_text()
-    assert written in text
-    path.write_text(text.replace(written, changed).replace("import EntityType", "import EntityType, Shape"))
-    with pytest.raises(InputError) as error:
+    text = path.read_text().replace("import EntityType", "import EntityType, Shape")
+    assert written is None or written in text
+    path.write_text(changed if written is None else text.replace(written, changed))
+    with pytest.raises(InputError, match=re.escape(told)) as error:
         _ = Workspace(tmp_path).relations
-    assert str(error.value).startswith(f"{path}: ")
-    assert told in str(error.value)
+    assert str(error.value).startswith(str(path))
 
 
 @pytest.mark.parametrize(
@@ -97,10 +107,8 @@ def test_what_is_no_digest_is_refused(tmp_path: Path, changed: str, told: str) -
     (tmp_path / "eval" / "2031.py").write_text(
         f'from lmkbc import Download\nDownload("https://x.example/y", {changed})\n'
     )
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{re.escape(str(tmp_path / 'eval' / '2031.py'))}: .*{told}"):
         _ = Workspace(tmp_path).editions
-    assert str(error.value).startswith(f"{tmp_path / 'eval' / '2031.py'}: ")
-    assert told in str(error.value)
 
 
 def test_a_given_directory_comes_first_and_the_rest_falls_back(tmp_path: Path) -> None:
@@ -116,44 +124,6 @@ def test_two_modules_of_one_name(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         _ = Workspace(tmp_path).relations
     assert str(error.value) == f"{second}: the name 'Thing' is already taken by {first}; rename one"
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"cloze": "{subject} has nothing."}, "clozes holds '{subject} has nothing.': it needs {mask} and {subject}"),
-        ({"cloze": "{mask} {subject} {mask}."}, "each exactly once"),
-        ({"kind": "thing"}, "kind is 'thing'"),
-        ({"spelling": "Thing', 7, '"}, "names"),
-    ],
-)
-def test_a_field_that_makes_no_sense(tmp_path: Path, changes: dict[str, str], told: str) -> None:
-    path = relation(tmp_path / "relations", **changes)
-    if "spelling" in changes:
-        path.write_text(path.read_text().replace("names=(\"Thing', 7, '\",)", "names=()"))
-    with pytest.raises(InputError) as error:
-        _ = Workspace(tmp_path).relations
-    assert str(path) in str(error.value)
-    assert told in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ("X = 1", "RELATION is missing"),
-        ("RELATION = 1", "RELATION is a int"),
-        ("1 +", "SyntaxError"),
-        ("import nowhere", "nowhere"),
-    ],
-)
-def test_a_module_without_its_object(tmp_path: Path, content: str, told: str) -> None:
-    path = tmp_path / "relations" / "odd.py"
-    path.parent.mkdir()
-    path.write_text(content)
-    with pytest.raises(InputError) as error:
-        _ = Workspace(tmp_path).relations
-    assert str(path) in str(error.value)
-    assert told in str(error.value)
 
 
 def test_an_edition_that_names_an_unknown_relation(tmp_path: Path) -> None:
@@ -190,7 +160,5 @@ def test_the_bundled_edition_needs_no_data(tmp_path: Path) -> None:
 def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, told: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(recipe)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"{re.escape(str(path))}.*{told}"):
         read_recipe(Workspace(), str(path))
-    assert str(path) in str(error.value)
-    assert told in str(error.value)

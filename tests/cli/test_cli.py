@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lmkbc.cli import COMMANDS, main
+from lmkbc.cli import main
 from lmkbc.cli.terminal import printable
 from lmkbc.workspace import Workspace
 
@@ -188,33 +188,6 @@ def test_a_predictions_file_is_linked_and_a_link_explained(run: Path) -> None:
     assert re.search(r"Q183 +Germany", out)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("predict", "--edition", "2032"), "unknown edition '2032'"),
-        (("predict", "--edition", "2023"), "run 'lmkbc data fetch 2023'"),
-        (("predict", "--system", "embeded"), "did you mean 'embedded'"),
-        (("predict", "--system", "recorded"), "name at least one file with --from"),
-        (("predict", "--from", "absent.jsonl"), "absent.jsonl does not exist"),
-        (("predict", "--split", "trial"), "has no split 'trial'"),
-        (("predict", "--data", "absent"), "absent is not a directory"),
-        (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
-        (("evaluate", ".", "--edition", "mini"), "holds no predictions.jsonl: this is no run"),
-        (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
-        (("relations", "show", "spouze"), "did you mean 'spouse'"),
-        (("systems", "show", "nothing"), "unknown system 'nothing'"),
-        (("data", "fetch", "mini"), "there is nothing to fetch"),
-        (("predict", "--limit", "0"), "invalid value for '--limit'"),
-    ],
-)
-def test_wrong_input_is_one_sentence_and_exit_status_two(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
-    out, error = lmkbc(*arguments, cwd=tmp_path, code=2)
-    assert told in " ".join(error.split())
-    assert "Traceback" not in error
-    assert out == ""
-    assert not (tmp_path / "submissions").exists()
-
-
 def test_relations_are_those_of_the_workspace(tmp_path: Path) -> None:
     space = Workspace()
     relations = {relation.name for relation in space.relations.values()}
@@ -252,15 +225,6 @@ def test_data_check_names_a_split_that_differs(tmp_path: Path) -> None:
     out, error = lmkbc("data", "check", "2024", "--data", tmp_path, cwd=tmp_path, code=1)
     assert "differs" in out
     assert "lmkbc data fetch EDITION" in error
-
-
-@pytest.mark.parametrize(
-    "command", [*COMMANDS, "data list", "data check", "data fetch", "relations list", "systems show"]
-)
-def test_every_help_shows_a_real_example(command: str, tmp_path: Path) -> None:
-    out, _ = lmkbc(*command.split(), "--help", cwd=tmp_path)
-    group = command in COMMANDS and "Commands:" in out
-    assert ("COMMAND [ARGS]" if group else f"Example: lmkbc {command}") in " ".join(out.split())
 
 
 def test_a_name_cannot_drive_the_terminal() -> None:

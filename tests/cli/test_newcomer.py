@@ -32,12 +32,20 @@ def commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 TREE = [*commands(typer.main.get_command(build()))]
 
 
-@pytest.mark.parametrize("words", [words for words, _ in TREE], ids=" ".join)
-def test_every_command_helps_with_h_in_words(command: Command, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("words", "called"), TREE, ids=[" ".join(words) for words, _ in TREE])
+def test_every_command_helps_with_h_in_words_and_a_real_example(
+    command: Command, words: tuple[str, ...], called: Any
+) -> None:
     shown, told = command.done(*words, "-h")
     assert told == ""
     assert shown.startswith(" ".join(("Usage: lmkbc", *words)))
     assert re.search(r"-h, --help", shown)
+    example = (
+        "COMMAND [ARGS]"
+        if hasattr(called, "list_commands")
+        else f"Example: lmkbc {' '.join(words).removesuffix(' file')}"
+    )
+    assert example in " ".join(shown.split())
     assert not re.search(r"<[a-z\[]|\brange\b", shown), "a value is shown as a type, not as a word"
 
 
@@ -66,6 +74,19 @@ def test_the_version_is_told(command: Command) -> None:
         (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl"),
         (("evaluate", "other.jsonl", "-e", "2026", "--rows"), "--rows is shown as JSON: add --json"),
         (("compare", "other.jsonl"), "compare needs two runs at least"),
+        (("predict", "--edition", "2032"), "unknown edition '2032'"),
+        (("predict", "--edition", "2023"), "run 'lmkbc data fetch 2023'"),
+        (("predict", "-e", "mini", "--system", "embeded"), "did you mean 'embedded'"),
+        (("predict", "-e", "mini", "--system", "recorded"), "name at least one file with --from"),
+        (("predict", "-e", "mini", "--from", "absent.jsonl"), "absent.jsonl does not exist"),
+        (("predict", "-e", "mini", "--split", "trial"), "has no split 'trial'"),
+        (("predict", "--data", "absent"), "absent is not a directory"),
+        (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
+        (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
+        (("relations", "show", "spouze"), "did you mean 'spouse'"),
+        (("systems", "show", "nothing"), "unknown system 'nothing'"),
+        (("data", "fetch", "mini"), "there is nothing to fetch"),
+        (("predict", "--limit", "0"), "invalid value for '--limit'"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_of_one_style(

@@ -137,13 +137,6 @@ def test_a_chat_is_shown_examples_as_turns() -> None:
     assert all("; city" in answer and "%" not in answer for answer in said[2::2])
 
 
-def test_prompts_refuse_what_they_cannot_ask() -> None:
-    with pytest.raises(InputError, match="P36 has no question template"):
-        list(prompts(TRAIN, TRAIN, {}, 5))
-    with pytest.raises(InputError, match="too few for 5 shots"):
-        list(prompts(TRAIN, TRAIN[:5], {"P36": "{subject}?"}, 5))
-
-
 class Echo:
     """Answers with the subject; stops dead after some answers."""
 

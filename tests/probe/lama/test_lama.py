@@ -12,10 +12,9 @@ import tiny_causal
 import tiny_masked
 import torch
 from command import Command
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
@@ -146,39 +145,13 @@ def test_lamas_relations_have_the_types_that_lama_gives_them() -> None:
     assert [type_of(name, ()) for name in ("P36", "P37", "P31")] == ["1-1", "N-1", "N-M"]
 
 
-def tiny() -> Backbone:
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    words = "[PAD] [UNK] [CLS] [SEP] [MASK] Rome Paris Italian was born in . Ada Rossi Jean Roux Hill ##s".split()
-    raw = Tokenizer(models.WordPiece({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))
-    raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    raw.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        pad_token="[PAD]",
-        model_max_length=32,
-    )
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=1.0,
-    )
-    return Backbone("tiny", BertForMaskedLM(config).eval(), tokenizer)
+@pytest.fixture
+def backbone(tmp_path: Path) -> Backbone:
+    words = "Rome Paris Italian was born in . Ada Rossi Jean Roux Hill".split()
+    return load(tiny_masked.save(tmp_path / "tiny", words), offline=True)
 
 
-def test_ranks_are_those_of_a_softmax_over_the_vocabulary() -> None:
-    backbone = tiny()
+def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone) -> None:
     vocabulary = ["Italian", "Paris", "Rome", "born"]
     probe = MaskedRanks(backbone, vocabulary)
     assert set(vocabulary) <= set(known_words(backbone))
@@ -203,8 +176,8 @@ def test_relations_that_drop_out_are_told(tmp_path: Path, caplog: pytest.LogCapt
         shared_vocabulary([["a"]], ["b"])
 
 
-def test_guesses_from_names_are_asked_for_persons_only() -> None:
-    probe = MaskedRanks(tiny(), ["Italian", "Paris", "Rome", "born"])
+def test_guesses_from_names_are_asked_for_persons_only(backbone: Backbone) -> None:
+    probe = MaskedRanks(backbone, ["Italian", "Paris", "Rome", "born"])
     guessed = probe.guesses([BORN, SPEAKS])
     assert len(guessed("P19", "Rossi")) == 3
     assert not guessed("P37", "Rome")
