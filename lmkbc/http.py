@@ -37,7 +37,7 @@ _GZIP = zlib.MAX_WBITS | 16
 class CallError(LmkbcError):
     """A request without an answer. transient: asking again may help; wait: seconds that the server asks for."""
 
-    def __init__(self, reason: str, *, transient: bool, wait: float | None = None) -> None:
+    def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None) -> None:
         super().__init__(reason)
         self.transient = transient
         self.wait = wait
@@ -99,28 +99,24 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
     try:
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in ("gzip", "identity", ""):
-            raise _broken(f"a body in the encoding {encoding[:40]!r}, which was not asked for")
+            raise CallError(f"a body in the encoding {encoding[:40]!r}, which was not asked for")
         unpack = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
         body, sent = bytearray(), 0
         async for chunk in response.aiter_raw():
             sent += len(chunk)
             if unpack and unpack.eof:
-                raise _broken("a body that goes on after its end")
+                raise CallError("a body that goes on after its end")
             try:
                 body += unpack.decompress(chunk, limit - len(body) + 1) if unpack else chunk
             except zlib.error as error:
-                raise _broken(f"a body that cannot be unpacked ({error})") from None
+                raise CallError(f"a body that cannot be unpacked ({error})") from None
             if max(sent, len(body)) > limit:
                 raise TooLargeError(limit)
         if unpack and not unpack.eof:
-            raise _broken("a body that was cut off")
+            raise CallError("a body that was cut off")
         return bytes(body)
     finally:
         await response.aclose()
-
-
-def _broken(reason: str) -> CallError:
-    return CallError(reason, transient=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,17 +67,6 @@ class Cache:
                 self.damaged.add((kind, key))
         return answers
 
-    def kept(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
-        """Read back answers that were just written, all of `keys`. LmkbcError when one is missing."""
-        wanted = list(keys)
-        answers = self.get(kind, wanted, decoder)
-        if lost := next((key for key in wanted if key not in answers), None):
-            raise LmkbcError(
-                f"{self.path}, the linker's cache, does not give back what was written ({kind} {lost!r}): it is "
-                "damaged; move the file away, and what it held is asked anew"
-            )
-        return answers
-
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
         """Store answers in one transaction, dated now, replacing older ones. LmkbcError when the disk refuses."""
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

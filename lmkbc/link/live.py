@@ -100,7 +100,7 @@ class Wikidata:
         return above
 
     def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
-        """Look up keys in the cache, ask for the rest, cache each batch as it comes, and read all back.
+        """Look up keys in the cache, ask for the rest, and cache each batch as it comes.
 
         Asked for are keys without a sound answer, and those whose answer is to be refreshed.
         """
@@ -118,7 +118,8 @@ class Wikidata:
         for answers in ask(self._client, missing) if missing and self._client else ():
             self._cache.put(kind, answers)
             self._answered.update((kind, key) for key in answers)
-        return (self._cache.get if self._partial else self._cache.kept)(kind, keys, decoder)
+            cached.update(answers)
+        return {key: cached[key] for key in keys if key in cached}
 
 
 def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, api.Record | None]]:

@@ -117,17 +117,17 @@ class Client:
                 return None
             raise self._refusal(reply.error, after)
         except TimeoutError:
-            raise _passing(f"no whole reply in {self._deadline:g} s") from None
+            raise CallError(f"no whole reply in {self._deadline:g} s") from None
         except httpx2.RequestError as error:
-            raise _passing(f"{type(error).__name__}: {error}") from None
+            raise CallError(f"{type(error).__name__}: {error}") from None
         except (TooLargeError, ShapeError) as error:
-            raise _passing(f"a broken reply: {str(error)[:200]}") from None
+            raise CallError(f"a broken reply: {str(error)[:200]}") from None
 
     def _checked(self, response: httpx2.Response) -> float | None:
         """Return the seconds that a good reply asks us to wait; raise an error if its status is another."""
         after = retry_after(response.headers.get("Retry-After"))
         if response.status_code == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
-            raise _passing(f"HTTP {response.status_code}", after)
+            raise CallError(f"HTTP {response.status_code}", wait=after)
         if response.status_code != httpx2.codes.OK:
             raise LmkbcError(f"{self._url} answered HTTP {response.status_code}: check the API URL and your contact")
         return after
@@ -135,14 +135,10 @@ class Client:
     def _refusal(self, error: Refusal, after: float | None) -> Exception:
         """Return what becomes of an error that came as HTTP 200, as lag and overload do, which may pass."""
         if error.code == "maxlag":
-            return _passing("the database lags", MAXLAG if after is None else after)
+            return CallError("the database lags", wait=MAXLAG if after is None else after)
         if error.code in PASSING or error.code.startswith("internal_api_error"):
-            return _passing(error.code[:80], after)
+            return CallError(error.code[:80], wait=after)
         return LmkbcError(f"{self._url} refused a request: {(error.info or error.code)[:200]}")
-
-
-def _passing(reason: str, wait: float | None = None) -> CallError:
-    return CallError(reason, transient=True, wait=wait)
 
 
 def user_agent(contact: str | None) -> str:

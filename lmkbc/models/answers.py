@@ -53,7 +53,7 @@ class Store:
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """Return the stored answer, None if there is none. shape: its type; one of another type counts as damaged."""
-        row = self._rows.answer(call.key)
+        row = self._rows.get(self._rows.answers, call.key)
         if row is None:
             return None
         *fields, checksum = row
@@ -94,11 +94,11 @@ class Store:
 
     def drop(self, call: Call) -> None:
         """Forget an answer, so that it is asked for again."""
-        self._rows.delete(call.key)
+        self._rows.delete(self._rows.answers, call.key)
 
     def note(self, key: str) -> Any | None:
         """Return what was noted under a key, None if nothing was."""
-        row = self._rows.note(key)
+        row = self._rows.get(self._rows.notes, key)
         if row is None:
             return None
         if row[1] == row_checksum(key.encode(), row[0]).encode():
@@ -110,7 +110,10 @@ class Store:
     def set_note(self, key: str, note: Any) -> None:
         """Note a JSON value, such as the work that a server still does for us; None forgets it."""
         text = canonical_json(note)
-        self._rows.set_note(key, None if note is None else (text, row_checksum(key.encode(), text.encode())))
+        if note is None:
+            self._rows.delete(self._rows.notes, key)
+        else:
+            self._rows.set_note(key, text, row_checksum(key.encode(), text.encode()))
 
     def stats(self) -> list[dict[str, Any]]:
         """Return, per model: answers, distinct prompts, tokens that answers report, first and last date (UTC)."""

@@ -21,6 +21,8 @@ MERGES = 1_200_000
 """Strings of a list of merges, of which each has one or two."""
 LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
 """Bytes of files that may be larger than others."""
+MARKS = {"vocab.txt": b"\n", "merges.txt": b"\n", "vocab.json": b'":'}
+"""Bytes that stand once for each word or merge of a file."""
 WEIGHTS = ".safetensors"
 TRAINING = "training.json"
 """Record of a training; its field `outputs` lists the files with their SHA-256."""
@@ -65,12 +67,9 @@ def check_damage(directory: Path) -> None:
 
 def _counts(path: Path) -> tuple[int, int]:
     """Return the words and merges that a file lists; none for a damaged one, of which its reader tells."""
-    if path.name == "vocab.txt":
-        return _content(path).count(b"\n"), 0
-    if path.name == "merges.txt":
-        return 0, _content(path).count(b"\n")
-    if path.name == "vocab.json":
-        return _content(path).count(b'":'), 0
+    if mark := MARKS.get(path.name):
+        count = _content(path).count(mark)
+        return (0, count) if path.name == "merges.txt" else (count, 0)
     if path.name != "tokenizer.json":
         return 0, 0
     try:

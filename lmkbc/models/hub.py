@@ -30,14 +30,10 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
         return True
     known = generative(name)
     hint = f"install it with {known.install!r}, or " if known else ""
-    if offline:
-        raise InputError(
-            f"the model {name} cannot be loaded: it is not on this machine; run once without --offline to fetch it, or "
-            f"{hint}name a directory with --model"
-        )
+    way = f", and the model hub {_endpoint()} cannot be reached; connect to a network"
     raise InputError(
-        f"the model {name} cannot be loaded: it is not on this machine, and the model hub {_endpoint()} cannot be "
-        f"reached; connect to a network, or {hint}name a directory with --model"
+        f"the model {name} cannot be loaded: it is not on this machine"
+        f"{'; run once without --offline to fetch it' if offline else way}, or {hint}name a directory with --model"
     )
 
 

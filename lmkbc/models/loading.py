@@ -54,9 +54,9 @@ def explained(name: str) -> Iterator[None]:
     try:
         with quiet():
             yield
-    except InputError:
-        raise
     except Exception as error:  # an unusable name, or damaged files, which fail in any way
+        if isinstance(error, InputError):
+            raise
         reason = " ".join(str(error).split()) or type(error).__name__
         advice = "fetch or save its files again, as safetensors" if Path(name).is_dir() else "check its name"
         if "custom code" in reason or "trust_remote_code" in reason:

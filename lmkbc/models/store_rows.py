@@ -113,20 +113,15 @@ class Rows(ABC):
     def __init__(self, dialect: Dialect, insert: Callable[[Table], Any], prefix: str = "") -> None:
         self._dialect, self._prefix = dialect, prefix
         self.prompts, self.answers, self.notes = _tables(prefix)
-        answers, notes, key = self.answers.c, self.notes.c, bindparam("key", type_=Text())
-        noted = insert(self.notes)
+        keyed, key, noted = (self.answers, self.notes), bindparam("key", type_=Text()), insert(self.notes)
         changed = {"note": noted.excluded.note, "checksum": noted.excluded.checksum}
-        self.sound = {
-            self.prompts: self.prompts.c.digest.is_not_distinct_from(row_checksum(self.prompts.c.prompt)),
-            self.answers: answers.checksum.is_not_distinct_from(row_checksum(*list(answers)[:-1])),
-            self.notes: notes.checksum.is_not_distinct_from(row_checksum(*list(notes)[:-1])),
+        self.sound = {self.prompts: self.prompts.c.digest.is_not_distinct_from(row_checksum(self.prompts.c.prompt))} | {
+            table: table.c.checksum.is_not_distinct_from(row_checksum(*list(table.c)[:-1])) for table in keyed
         }
         """Table -> whether a row is what was written."""
-        self._answer = self.sql(select(*list(answers)[1:]).where(answers.key == key))[0]
-        self._delete = self.sql(delete(self.answers).where(answers.key == key))[0]
-        self._note = self.sql(select(*list(notes)[1:]).where(notes.key == key))[0]
-        self._forget = self.sql(delete(self.notes).where(notes.key == key))[0]
-        self._put_note = self.sql(noted.on_conflict_do_update(index_elements=[notes.key], set_=changed))[0]
+        self._get = {table: self.sql(select(*list(table.c)[1:]).where(table.c.key == key))[0] for table in keyed}
+        self._delete = {table: self.sql(delete(table).where(table.c.key == key))[0] for table in keyed}
+        self._replace_note = self.sql(noted.on_conflict_do_update(index_elements=["key"], set_=changed))[0]
         self._put_prompt = self.sql(insert(self.prompts).on_conflict_do_nothing())[0]
         self._put_answer = self.sql(insert(self.answers).on_conflict_do_nothing())[0]
 
@@ -166,24 +161,18 @@ class Rows(ABC):
         counts = self.write([*texts, *((self._put_answer, row) for row in rows)])
         return {row["key"] for row, count in zip(rows, counts[len(texts) :], strict=True) if not count}
 
-    def answer(self, key: str) -> tuple[bytes, ...] | None:
-        """Return the fields of a row behind its key, None for no row; b"" for a field that is no text."""
-        return self._row(self._answer, key)
+    def get(self, table: Table, key: str) -> tuple[bytes, ...] | None:
+        """Return the fields of an answer or a note behind its key, None for no row; b"" for a field that is no text."""
+        rows = self.read(self._get[table], {"key": key})
+        return tuple(field if isinstance(field, bytes) else _bytes(field) for field in rows[0]) if rows else None
 
-    def delete(self, key: str) -> None:
-        """Drop an answer."""
-        self.write([(self._delete, {"key": key})])
+    def delete(self, table: Table, key: str) -> None:
+        """Drop an answer or a note."""
+        self.write([(self._delete[table], {"key": key})])
 
-    def note(self, key: str) -> tuple[bytes, ...] | None:
-        """Return a note and its checksum, None for none."""
-        return self._row(self._note, key)
-
-    def set_note(self, key: str, note: tuple[str, str] | None) -> None:
-        """Replace a note and its checksum; None drops it."""
-        if note is None:
-            self.write([(self._forget, {"key": key})])
-        else:
-            self.write([(self._put_note, {"key": key, "note": note[0], "checksum": note[1]})])
+    def set_note(self, key: str, note: str, checksum: str) -> None:
+        """Replace a note."""
+        self.write([(self._replace_note, {"key": key, "note": note, "checksum": checksum})])
 
     def heal(self) -> Counter[str]:
         """Drop the rows whose checksum is wrong. Returns how many, by model, or by table if its rows have none."""
@@ -225,10 +214,6 @@ class Rows(ABC):
         wanted += [rows.date < before] if before is not None else []
         used = select(rows.prompt).where(rows.prompt == self.prompts.c.digest).exists()
         return self.sql(delete(self.answers).where(*wanted)), self.sql(delete(self.prompts).where(~used))
-
-    def _row(self, sql: str, key: str) -> tuple[bytes, ...] | None:
-        rows = self.read(sql, {"key": key})
-        return tuple(field if isinstance(field, bytes) else _bytes(field) for field in rows[0]) if rows else None
 
 
 def text(field: str | bytes) -> str:

@@ -98,7 +98,7 @@ class Server:
             raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
         if not key and not is_loopback(parts.hostname):
             raise InputError(f"{parts.hostname} needs a key: set the environment variable {variable}")
-        warn_of_plain(parts)
+        _warn_of_plain(parts.scheme, parts.hostname)
         return cls(url, model, revision, any_model, key, variable or KEY, owner)
 
     @property
@@ -181,15 +181,11 @@ def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> s
     )
 
 
-def warn_of_plain(address: SplitResult) -> None:
-    """Warn, once for each host, of one beyond this machine that is asked without encryption."""
-    if address.scheme == "http" and address.hostname and not is_loopback(address.hostname):
-        _warn(address.hostname)
-
-
 @cache
-def _warn(host: str) -> None:
-    log.warning("%s is asked over http: prompts, answers and the key can be read on the way; use https", host)
+def _warn_of_plain(scheme: str, host: str) -> None:
+    """Warn, once for each host, of one beyond this machine that is asked without encryption."""
+    if scheme == "http" and not is_loopback(host):
+        log.warning("%s is asked over http: prompts, answers and the key can be read on the way; use https", host)
 
 
 def _named() -> dict[str, str]:

@@ -20,9 +20,10 @@ from openai.types import Batch
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError, read_body
 from lmkbc.models.answers import Store
+from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
 from lmkbc.models.server.client import MOST_BYTES, OtherModelError
-from lmkbc.models.server.limits import estimate
+from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
@@ -141,14 +142,13 @@ async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int
     if ended.status != "completed":
         message = ended.errors.data[0].message if ended.errors and ended.errors.data else None
         session.failures[session.client.server.without_key(f"it {ended.status} ({message or 'no reason given'})")] += 1
-    used = (0, 0)
+    replies: list[Reply] = []
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
         most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
         content = await session.client.patiently(partial(_content, file, most))
-        answered = _commit(session, job.calls, content)
-        used = used[0] + answered[0], used[1] + answered[1]
+        replies += _commit(session, job.calls, content)
     store.set_note(job.note, None)
-    return used
+    return tokens_of(replies, 0)
 
 
 async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
@@ -192,8 +192,9 @@ def _named(line: bytes) -> str | None:
         return None
 
 
-def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> tuple[int, int]:
-    answers, prompt, completion = [], 0, 0
+def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
+    """Commit what a job's output answers. Returns all replies. OtherModelError for those of another model."""
+    replies: list[tuple[Call, Reply]] = []
     other: OtherModelError | None = None
     for written in _unambiguous(session, raw):
         try:
@@ -201,7 +202,7 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> tuple[in
             call = calls[line.custom_id]
             if line.response is None or line.response.status_code != 200:
                 status = line.response.status_code if line.response else "nothing"
-                raise CallError(f"it answered {status}", transient=True)
+                raise CallError(f"it answered {status}")
             reply = session.client.read(bytes(line.response.body))[0]
         except OtherModelError as error:
             other = error
@@ -210,12 +211,10 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> tuple[in
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
             continue
-        if reply.is_answer:
-            answers.append((call, reply))
-        else:
+        if not reply.is_answer:
             session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
-        prompt, completion = prompt + reply.prompt_tokens, completion + reply.completion_tokens
-    session.keep(answers)
+        replies.append((call, reply))
+    session.keep(replies)
     if other is not None:  # the job stays noted: whoever takes that model need not send it again
         raise other
-    return prompt, completion
+    return [reply for _, reply in replies]

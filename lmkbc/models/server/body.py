@@ -57,15 +57,13 @@ class TokenReport:
 def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
     """Decode the model's name and the tokens of a response's body. ValueError for a body that holds no choice."""
     answer = _answer(raw)
-    if not answer.choices or answer.choices[0].text is None:
-        raise ValueError("it holds no choices")
     usage = _optional(answer.usage, _Usage) or _Usage()
     logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
     first = next(iter(logprobs.content or ()), None)
     others = [first, *(first.top_logprobs or ())] if first else []
     report = TokenReport(
-        text=answer.choices[0].text,
-        tokens=logprobs.spelt(),
+        text=answer.choices[0].text or "",
+        tokens=[(token, None if p is None else _likely(p)) for token, p in logprobs.spelt() or ()],
         chosen=first.id if first else None,
         likeliest={one.id: _likely(one.logprob) for one in others if one.id is not None},
         prompt_tokens=max(usage.prompt_tokens or 0, 0),
@@ -77,8 +75,6 @@ def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
     """Decode the model's name and the draws of a response's body. ValueError for a body that holds no draw."""
     answer = _answer(raw)
-    if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
-        raise ValueError("it holds no choices")
     replies = [_reply(answer, choice) for choice in answer.choices]
     if all(reply.failed for reply in replies):
         raise ValueError(f"it ended with {replies[0].finish!r}")
@@ -109,29 +105,28 @@ def _number(field: Any, written: re.Match[str] | None) -> int | None:
 
 
 def _answer(raw: bytes) -> _Answer:
-    """Return a response's body as it is typed here; half of a character is U+FFFD, as other decoders have it."""
+    """Decode a response's body; half of a character is U+FFFD, as other decoders have it. ValueError for no choice."""
     whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
-    return msgspec.json.decode(whole, type=_Answer)
+    answer = msgspec.json.decode(whole, type=_Answer)
+    if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
+        raise ValueError("it holds no choices")
+    return answer
 
 
 def _reply(answer: _Answer, choice: _Choice) -> Reply:
     message = choice.message or _Message(content=choice.text)
     usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
-    logprobs = _optional(choice.logprobs, _Logprobs)
+    logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
+    spelt, reason = logprobs.spelt(), choice.finish_reason or "stop"
     return Reply(
         text=message.text() or message.refusal or "",
-        finish="refusal" if message.refusal else _finish(choice),
+        finish="refusal" if message.refusal else _SAME.get(reason.casefold(), reason),
         served=answer.model or "",
         prompt_tokens=max(usage.prompt_tokens or 0, 0) // share,
         completion_tokens=max(usage.completion_tokens or 0, 0) // share,
-        logprobs=logprobs.pairs() if logprobs else None,
-        first=logprobs.first() if logprobs else None,
+        logprobs=None if spelt is None else [(token, p) for token, p in spelt if p is not None],
+        first=logprobs.first(),
     )
-
-
-def _finish(choice: _Choice) -> str:
-    reason = choice.finish_reason or "stop"
-    return _SAME.get(reason.casefold(), reason)
 
 
 def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
@@ -184,18 +179,13 @@ class _Logprobs(msgspec.Struct):
     token_logprobs: list[float | None] | None = None
     top_logprobs: list[dict[str, float] | None] | None = None
 
-    def pairs(self) -> list[tuple[str, float]] | None:
+    def spelt(self) -> list[tuple[str, float | None]] | None:
+        """Return the tokens of the text with their log-probabilities, None where they are not told."""
         if self.content is not None:
             return [(token.token, token.logprob) for token in self.content]
         if self.tokens is None or self.token_logprobs is None:
             return None
-        return [(token, p) for token, p in zip(self.tokens, self.token_logprobs, strict=False) if p is not None]
-
-    def spelt(self) -> list[tuple[str, float | None]]:
-        if self.content is not None:
-            return [(token.token, _likely(token.logprob)) for token in self.content]
-        report = zip(self.tokens or (), self.token_logprobs or (), strict=False)
-        return [(token, None if p is None else _likely(p)) for token, p in report]
+        return list(zip(self.tokens, self.token_logprobs, strict=False))
 
     def first(self) -> list[tuple[str, float]] | None:
         """Return the alternatives to the first token that is not blank."""

@@ -151,7 +151,7 @@ class ChatClient:
                 self.server.seen.reached = True
                 return answer
         except (TimeoutError, openai.APITimeoutError):
-            raise CallError(f"no whole answer within {within or self._limits.timeout:g} s", transient=True) from None
+            raise CallError(f"no whole answer within {within or self._limits.timeout:g} s") from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
             raise self._refusal(error) from None
@@ -162,9 +162,7 @@ class ChatClient:
                     "address with --base-url"
                 ) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
-            raise CallError(
-                f"{self.server.base_url} broke off or cannot be reached ({reason})", transient=True
-            ) from None
+            raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
         except CallError as error:
             raise CallError(f"{self.server.base_url}: {error}", transient=error.transient) from None
 
@@ -183,7 +181,7 @@ class ChatClient:
         try:
             served, answers = decode(raw)
         except ValueError as error:
-            raise CallError(f"the answer is not what the API promises ({error})", transient=True) from None
+            raise CallError(f"the answer is not what the API promises ({error})") from None
         return self._recognised(served), answers
 
     def _recognised(self, served: str) -> str:
@@ -201,7 +199,7 @@ class ChatClient:
             server.seen.name = server.seen.name or served
         wanted = server.seen.name or server.name
         if not server.takes(served) or (server.any_model and not same_model(wanted, served)):
-            raise CallError(f"model {served[:SHOWN]!r} answered in place of {wanted[:SHOWN]!r}", transient=True)
+            raise CallError(f"model {served[:SHOWN]!r} answered in place of {wanted[:SHOWN]!r}")
         self._has_answered = True
         return served
 
@@ -210,7 +208,10 @@ class ChatClient:
         if 300 <= status < 400:
             return ServerError(self._redirected(status, error.response.headers.get("location", "")))
         if status in (401, 403):
-            return ServerError(self._no_entry(f"{status}: {message}"))
+            server, reason = self.server, f"({status}: {message})"
+            refused = f"{server.base_url} refuses the key in {server.key_variable} {reason}: set the right one"
+            keyless = f"{server.base_url} was sent no key and wants one {reason}: set {KEYS}=HOST=VARIABLE for its host"
+            return ServerError(refused if server.key else keyless)
         if status == 404:
             hint = "check --model and --base-url"
             return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({message}): {hint}")
@@ -219,19 +220,10 @@ class ChatClient:
                 f"the account at {self.server.base_url} has no quota left ({message}): the run can resume"
             )
         if status in (408, 409, 425, 429) or status >= 500:
-            return CallError(
-                f"{status}: {message}", transient=True, wait=retry_after(error.response.headers.get("retry-after"))
-            )
+            return CallError(f"{status}: {message}", wait=retry_after(error.response.headers.get("retry-after")))
         if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
             return TooLongError(f"{status}: {message}", lengths)
         return RejectedError(f"{status}: {message}")
-
-    def _no_entry(self, reason: str) -> str:
-        """Return what it comes to that a server lets nobody in with the key that it was sent, or without one."""
-        server = self.server
-        if server.key:
-            return f"{server.base_url} refuses the key in {server.key_variable} ({reason}): set the right one"
-        return f"{server.base_url} was sent no key and wants one ({reason}): set {KEYS}=HOST=VARIABLE for its host"
 
     def _redirected(self, status: int, location: str) -> str:
         """Return the sentence about a redirect, which is not followed."""

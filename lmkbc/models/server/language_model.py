@@ -94,21 +94,21 @@ class ServerModel:
         """Yield what a person should know of the last conversation."""
         if (session := self._last) is None:
             return
-        yield session.account
-        if session.dropped:
-            yield f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"
-        yield from self._store.remarks
-        if refused := sorted(session.offers.refused):
-            yield f"the server takes no {' and '.join(refused)}: asked without"
-        elif not session.offers.several:
-            yield "the server ignores n: each draw was asked for alone"
-        if session.shortened:
-            yield f"{session.shortened} prompts were shown fewer examples, to fit the server's context"
-        if session.too_long:
-            yield (
+        offers, refused = session.offers, " and ".join(sorted(session.offers.refused))
+        remarks = (
+            (True, session.account),
+            (session.dropped, f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"),
+            *((True, remark) for remark in self._store.remarks),
+            (refused, f"the server takes no {refused}: asked without"),
+            (not refused and not offers.several, "the server ignores n: each draw was asked for alone"),
+            (session.shortened, f"{session.shortened} prompts were shown fewer examples, to fit the server's context"),
+            (
+                session.too_long,
                 f"{session.too_long} prompts exceed the server's context: say fit = true in the recipe's table shots, "
-                "so that they are shown fewer examples, or have the server read more tokens"
-            )
+                "so that they are shown fewer examples, or have the server read more tokens",
+            ),
+        )
+        yield from (remark for applies, remark in remarks if applies)
 
     def texts(
         self,
@@ -170,7 +170,6 @@ class ServerModel:
         if not prompts:
             return []
         session = self._session()
-        answers: list[list[Reply | None]] = [[] for _ in prompts]
 
         async def ask(place: int) -> tuple[int, list[Reply | None]]:
             text = prompts[place]
@@ -178,8 +177,8 @@ class ServerModel:
             first = self._server.call(prompt, self._extra | dict(sampling))
             return place, await session.draws([replace(first, draw=draw) for draw in range(draws)])
 
-        for place, replies in session.answers(range(len(prompts)), ask):
-            answers[place] = replies
+        found = dict(session.answers(range(len(prompts)), ask))
+        answers = [found[place] for place in range(len(prompts))]
         if lost := sum(None in replies for replies in answers):
             self.notes.remark(
                 f"{lost} of {len(prompts)} questions have no answer ({session.why()}); run again to go on"

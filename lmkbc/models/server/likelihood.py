@@ -13,13 +13,14 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from lmkbc.http import CallError
 from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.server import served
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.session import Session
@@ -51,29 +52,16 @@ class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
     completion_tokens: int = 0
 
 
-class Way(Protocol):
-    """Way of asking. CallError for a prompt that the server reports nothing about."""
-
-    async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
-        """Ask what is the same for many prompts."""
-        ...
-
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
-        """Return the log-probability that the prompt goes on with each of its options."""
-        ...
-
-
-async def way_of(session: Session, text: str) -> Way:
+async def way_of(session: Session, text: str) -> Echo | Walk:
     """Return the way that a server supports, tried on a text. ServerError if it supports none."""
     try:
         echoed = await session.token_report(_echo(session, text))
         logs = [logprob for _, logprob in echoed.tokens[1:]]
         if echoed.text.startswith(text) and logs and None not in logs:
             return Echo()
-    except TooLongError:
-        raise
-    except RejectedError:  # it takes no such field
-        pass
+    except RejectedError as error:  # it takes no such field
+        if isinstance(error, TooLongError):
+            raise
     if walk := await Walk.over(session, text):
         return walk
     raise ServerError(
@@ -138,15 +126,15 @@ class Walk:
             tokens = await _tokens(session, [text, *"ab"])
             made = {tokens[letter][-1] for letter in "ab"}
             report = [await session.token_report(_next(session, tokens[text], 1, token)) for token in made]
-        except TooLongError:
-            raise
-        except RejectedError:
+        except RejectedError as error:
+            if isinstance(error, TooLongError):
+                raise
             return None
         known = all(one.chosen in made for one in report)
         if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in report) > SURE:
             return None
-        props = await session.client.metadata("../props", _Props)
-        return cls(min(made), props.total_slots if props else session.limits.concurrency)
+        props = await session.client.metadata("../props", served.Props) or served.Props()
+        return cls(min(made), session.limits.concurrency if props.total_slots is None else props.total_slots)
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Have the server split all texts into tokens: round by round, since the first splits tell what else to ask."""
@@ -167,11 +155,6 @@ class Walk:
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        async with self._free:
-            return await self._scores(session, prompt, options)
-
-    async def _scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
-        """Places in the order of their tokens, so that the server has read most of what comes before each."""
         row = _Row()
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
@@ -180,11 +163,12 @@ class Walk:
                 wanted[whole[:place]].add(whole[place])
         report: dict[Tokens, Mapping[int, float]] = {}
         room = math.inf
-        for tokens in sorted(wanted):
-            if 0 < len(tokens) < room:
-                with row.room():
-                    report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
-                room = room if tokens in report else len(tokens)
+        async with self._free:
+            for tokens in sorted(wanted):  # so that the server has read most of what comes before each place
+                if 0 < len(tokens) < room:
+                    with row.room():
+                        report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
+                    room = room if tokens in report else len(tokens)
         for whole, first in paths:
             steps = [report.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
             row.add(steps if first else [None], len(whole) - first)
@@ -217,21 +201,13 @@ def _next(session: Session, tokens: Tokens, alternatives: int, made: int) -> dic
     return {"model": session.client.server.model, "prompt": tokens, "logprobs": alternatives, **GREEDY, **bias}
 
 
-class _Props(msgspec.Struct):
-    total_slots: int
-
-
-class _Split(msgspec.Struct):
-    tokens: list[int]
-
-
 async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
     """Texts in the server's tokens, as it reads prompts. RejectedError where it does not tell them."""
     few = asyncio.Semaphore(session.limits.concurrency)
 
     async def split(text: str) -> tuple[str, Tokens]:
         async with few:
-            split = await session.client.metadata("../tokenize", _Split, {"content": text, "add_special": True})
+            split = await session.client.metadata("../tokenize", served.Tokens, {"content": text, "add_special": True})
         if split is None or not split.tokens:
             raise RejectedError("the server does not tell its tokens")
         return text, tuple(split.tokens)
@@ -243,15 +219,13 @@ class _Row:
     """Results about a prompt, step by step; options that exceed the server's context stay open."""
 
     def __init__(self) -> None:
-        self._logs: list[float | None] = []
-        self._lengths: list[int] = []
-        self._spent = [0, 0]
+        self._scores = OptionLikelihoods([], [])
         self._refused: TooLongError | None = None
 
     def count(self, report: TokenReport) -> TokenReport:
         """Count a report's tokens, and return the report."""
-        self._spent[0] += report.prompt_tokens
-        self._spent[1] += report.completion_tokens
+        self._scores.prompt_tokens += report.prompt_tokens
+        self._scores.completion_tokens += report.completion_tokens
         return report
 
     @contextmanager
@@ -265,11 +239,11 @@ class _Row:
     def add(self, steps: Sequence[float | None], length: int) -> None:
         """Add an option, by the log-probabilities of its tokens."""
         finite = [step for step in steps if step is not None and step > -math.inf]
-        self._logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
-        self._lengths.append(max(length, 1))
+        self._scores.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
+        self._scores.lengths.append(max(length, 1))
 
     def scored(self) -> OptionLikelihoods:
         """Return the scores of all options. CallError where every score is unknown."""
-        if all(log is None for log in self._logs):
+        if all(log is None for log in self._scores.logs):
             raise self._refused or CallError("the server tells nothing of any option", transient=False)
-        return OptionLikelihoods(self._logs, self._lengths, *self._spent)
+        return self._scores

@@ -56,9 +56,6 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
 class OverBudgetError(CallError):
     """The next request might overrun a limit of the budget."""
 
-    def __init__(self, limit: str) -> None:
-        super().__init__(f"{limit} is reached", transient=False)
-
 
 class Paid:
     """Sends requests, each again where that may help, and no more at a time than the budget allows."""
@@ -73,7 +70,7 @@ class Paid:
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
             if limit := self._budget.exhausted_by(*guess):
-                raise OverBudgetError(limit)
+                raise OverBudgetError(f"{limit} is reached", transient=False)
             self._in_flight += 1
 
         async def attempt() -> Sequence[Answer]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -15,21 +14,14 @@ from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.client import ServerError, TooLongError
-from lmkbc.models.server.likelihood import OptionLikelihoods, Way, way_of
-from lmkbc.models.server.limits import estimate
+from lmkbc.models.server.likelihood import Echo, OptionLikelihoods, Walk, way_of
+from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
 from lmkbc.notes import Notes
 
 
 class _Templated(msgspec.Struct):
     prompt: str
-
-
-class _Asked(NamedTuple):
-    call: Call
-    prompt: Prompt
-    options: list[str]
-    """As they stand after the prompt."""
 
 
 class OptionScorer:
@@ -43,7 +35,7 @@ class OptionScorer:
     ) -> None:
         self._server, self._store, self._open_session = server, store, open_session
         self._notes = notes or Notes()
-        self._way: Way | None = None
+        self._way: Echo | Walk | None = None
         self._stopped: str | None = None
         self._lengths: dict[str, int] = {}
 
@@ -52,8 +44,11 @@ class OptionScorer:
 
         -inf for an option that the server has no room for; None for a prompt whose call failed.
         """
-        asked = [self._asking(prompt, row) for prompt, row in zip(prompts, options, strict=True)]
-        distinct = list({one.call.key: one for one in asked}.values())
+        calls = [
+            self._server.call(prompt.text if prompt.form == "completion" else prompt.messages(), {"options": list(row)})
+            for prompt, row in zip(prompts, options, strict=True)
+        ]
+        distinct = list({call.key: call for call in calls}.values())
         new: set[int] = set()
 
         def ask(places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
@@ -61,19 +56,18 @@ class OptionScorer:
             return self._answers(distinct, places)
 
         found: dict[str, OptionLikelihoods] = {}
-        calls = [one.call for one in distinct]
         for place, scored in answered(
-            self._store, calls, ask, OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
+            self._store, distinct, ask, OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
         ):
-            found[distinct[place].call.key] = scored
+            found[distinct[place].key] = scored
             self._notes.used(
                 prompt_tokens=scored.prompt_tokens,
                 completion_tokens=scored.completion_tokens,
                 from_store=place not in new,
             )
         rows: list[list[float] | None] = []
-        for one, row in zip(asked, options, strict=True):
-            scored = found.get(one.call.key)
+        for call, row in zip(calls, options, strict=True):
+            scored = found.get(call.key)
             rows.append([-math.inf if log is None else log for log in scored.logs] if scored else None)
             self._lengths |= zip(row, scored.lengths if scored else (), strict=False)
         return rows
@@ -82,19 +76,14 @@ class OptionScorer:
         """Return each option's length in tokens, as counted after a prompt; 1 where it never followed a prompt."""
         return [self._lengths.get(option, 1) for option in options]
 
-    def _asking(self, prompt: Prompt, row: Sequence[str]) -> _Asked:
-        plain = prompt.form == "completion"
-        call = self._server.call(prompt.text if plain else prompt.messages(), {"options": list(row)})
-        return _Asked(call, prompt, [f" {text}" if plain else text for text in row])
-
-    def _answers(self, asked: Sequence[_Asked], places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
+    def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
         """Yield what the server tells of each place, one by one."""
-        missing = [asked[place] for place in places]
+        missing = [calls[place] for place in places]
         if isinstance(self._store, DryStore):
-            for one in missing:
-                requests = 1 + len(one.options)  # as a server is asked that echoes what it is given
-                given = requests * estimate({"prompt": one.prompt.text})[0] + len("".join(one.options)) // 4
-                self._store.counter.add(one.call.key, given, requests, requests=requests, estimated=True)
+            for call in missing:
+                requests = 1 + len(_options(call))  # as a server is asked that echoes what it is given
+                given = requests * length_of(call)[0] + len("".join(_options(call))) // 4
+                self._store.counter.add(call.key, given, requests, requests=requests, estimated=True)
             return
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
@@ -104,9 +93,9 @@ class OptionScorer:
         async def before() -> None:
             if session.stopped is None:
                 try:
-                    texts.update([(one.call.key, await self._text(session, one.prompt)) for one in missing])
+                    texts.update([(call.key, await self._text(session, call)) for call in missing])
                     self._way = self._way or await way_of(session, min(texts.values(), key=len))
-                    await self._way.prepare(session, list(texts.values()), [one.options for one in missing])
+                    await self._way.prepare(session, list(texts.values()), list(map(_options, missing)))
                 except TooLongError as error:  # even of the shortest
                     session.failed(error)
                     session.too_long = len(missing)
@@ -117,8 +106,8 @@ class OptionScorer:
         async def ask(place: int) -> tuple[int, OptionLikelihoods | None]:
             if session.stopped is None and self._way is not None:
                 try:
-                    one = asked[place]
-                    return place, await self._way.scores(session, texts[one.call.key], one.options)
+                    call = calls[place]
+                    return place, await self._way.scores(session, texts[call.key], _options(call))
                 except CallError as error:
                     session.failed(error)
             return place, None
@@ -141,17 +130,19 @@ class OptionScorer:
                 "again to go on"
             )
 
-    async def _text(self, session: Session, prompt: Prompt) -> str:
+    async def _text(self, session: Session, call: Call) -> str:
         """Return a prompt as the server's chat template renders it. ServerError if the server does not show that."""
-        if prompt.form == "completion":
-            return prompt.text
-        asks: Mapping[str, Any] = {
-            "messages": prompt.messages(),
-            "chat_template_kwargs": {"enable_thinking": False},
-        }
+        if isinstance(call.prompt, str):
+            return call.prompt
+        asks = {"messages": call.prompt, "chat_template_kwargs": {"enable_thinking": False}}
         if templated := await session.client.metadata("../apply-template", _Templated, asks):
             return templated.prompt
         raise ServerError(
             f"{self._server.base_url} does not tell what its chat template makes of a prompt, which candidate ranking "
             "needs: use form = 'completion'"
         )
+
+
+def _options(call: Call) -> list[str]:
+    """Return the options of a call as they stand after its prompt."""
+    return [f" {text}" if isinstance(call.prompt, str) else text for text in call.sampling["options"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmkbc.models.base import Prompt, Request
@@ -40,20 +41,20 @@ def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
     ]
 
 
+@dataclass(slots=True)
 class Offers:
     """The optional fields that one server refuses. several: whether it gives as many draws as `n` asks for.
 
     model: what the server calls the model that is asked.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self.refused: set[str] = set()
-        self.several = True
+    model: str
+    refused: set[str] = field(default_factory=set)
+    several: bool = True
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
         """Return the body that asks for so many draws of a call, without fields that the server refuses."""
-        body: dict[str, Any] = {"model": self._model}
+        body: dict[str, Any] = {"model": self.model}
         body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
         body |= call.sampling
         if draws > 1:
@@ -61,18 +62,14 @@ class Offers:
         if call.seed is not None:
             body["seed"] = call.seed
         if call.schema is not None:
-            body["response_format"] = response_format(call.schema)
+            schema = {"name": "answer", "strict": True, "schema": dict(call.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return without(body, self.refused)
 
     def refuse(self, fields: list[str]) -> None:
         """Remember fields without which a refused request went through."""
         self.refused.update(fields)
         self.several = self.several and "n" not in fields
-
-
-def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request's field that asks for a schema."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import httpx2
 import msgspec
@@ -60,11 +60,16 @@ class _Settings(msgspec.Struct):
     n_ctx: int
 
 
-class _Props(msgspec.Struct):
-    default_generation_settings: _Settings
+class Props(msgspec.Struct):
+    """What llama.cpp tells of itself. total_slots: prompts whose caches it keeps."""
+
+    default_generation_settings: _Settings | None = None
+    total_slots: int | None = None
 
 
-class _Tokens(msgspec.Struct):
+class Tokens(msgspec.Struct):
+    """A text in the server's tokens."""
+
     tokens: list[int]
 
 
@@ -89,7 +94,7 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
 
 async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
     """Ask a server for its models. LmkbcError where it does not tell them."""
-    client = ChatClient(server, limits)
+    client, names, reason = ChatClient(server, limits), list[str](), ""
 
     async def ask(sdk: openai.AsyncOpenAI) -> bytes:
         try:
@@ -102,20 +107,15 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
         names = [model.id for model in msgspec.json.decode(raw, type=_Models).data]
     except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = f" ({error})" if isinstance(error, CallError) else ""
-        raise _unlisted(server, reason) from None
     finally:
         await client.close()
     listed = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
     if not listed:
-        raise _unlisted(server)
+        raise LmkbcError(
+            f"{server.base_url} does not tell at /models which model it serves{reason}: "
+            "name the model with --model in place of --any-model"
+        )
     return listed
-
-
-def _unlisted(server: Server, reason: str = "") -> LmkbcError:
-    return LmkbcError(
-        f"{server.base_url} does not tell at /models which model it serves{reason}: "
-        "name the model with --model in place of --any-model"
-    )
 
 
 def _chosen(server: Server, models: Sequence[str]) -> str:
@@ -129,16 +129,17 @@ def _chosen(server: Server, models: Sequence[str]) -> str:
     return alike[0]
 
 
+@dataclass(slots=True)
 class Window:
     """tokens: what the server reads of prompt and answer together, None where that is not known.
 
     whole: an answer has to fit at its full length, else the server refuses the request; otherwise it only ends early.
+    scale: tokens in one that is estimated.
     """
 
-    def __init__(self) -> None:
-        self.tokens: int | None = None
-        self.whole = False
-        self._scale = 1.0  # tokens in one that is estimated
+    tokens: int | None = None
+    whole: bool = False
+    scale: float = 1.0
 
     async def ask(self, client: ChatClient) -> None:
         """Ask the server for its context. What it does not tell stays unknown."""
@@ -151,8 +152,8 @@ class Window:
         self.whole = served.max_model_len is not None
         length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
         if length is None and served.owned_by == LLAMA_CPP:
-            props = await client.metadata("../props", _Props)
-            length = props.default_generation_settings.n_ctx if props else None
+            props = await client.metadata("../props", Props) or Props()
+            length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
         self.tokens = length if length is not None and length > 0 else None
 
     async def count(self, client: ChatClient, call: Call) -> None:
@@ -160,7 +161,7 @@ class Window:
         turns = [] if isinstance(call.prompt, str) else call.prompt
         text = "\n".join(turn["content"] for turn in turns) if turns else call.prompt
         fields = {"model": client.server.model, "content": text, "prompt": text}
-        if counted := await client.metadata("../tokenize", _Tokens, fields):
+        if counted := await client.metadata("../tokenize", Tokens, fields):
             self._learn(call, len(counted.tokens) + TURN * len(turns))
 
     def learn_from(self, call: Call, lengths: TooLong | None) -> None:
@@ -174,10 +175,10 @@ class Window:
         """Return whether a prompt of that length probably leaves no room for an answer."""
         if self.tokens is None:
             return False
-        return prompt * self._scale + (answer if self.whole else min(answer, GUESSED_ANSWER)) > self.tokens
+        return prompt * self.scale + (answer if self.whole else min(answer, GUESSED_ANSWER)) > self.tokens
 
     def _learn(self, call: Call, tokens: int) -> None:
-        self._scale = tokens / length_of(call)[0]
+        self.scale = tokens / length_of(call)[0]
 
 
 def length_of(call: Call) -> tuple[int, int]:
