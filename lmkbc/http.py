@@ -9,12 +9,12 @@ import asyncio
 import math
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from lmkbc.errors import LmkbcError
@@ -198,7 +198,7 @@ def pooled(
     work: Callable[[Item], Awaitable[Result]],
     workers: int,
     *,
-    before: Callable[[], Awaitable[object]] | None = None,
+    before: Callable[[], Coroutine[Any, Any, object]] | None = None,
     close: Callable[[], Awaitable[object]] | None = None,
 ) -> Generator[Result]:
     """Yield the result of each item as it comes, from a pool of workers on one event loop.
@@ -217,11 +217,6 @@ def pooled(
         except Exception as error:  # raised where results are read
             done.put_nowait(error)
 
-    async def start() -> list[asyncio.Task[None]]:
-        if before is not None:
-            await before()
-        return [asyncio.create_task(worker()) for _ in range(workers)]
-
     async def end() -> None:
         for task in tasks:
             task.cancel()
@@ -232,7 +227,9 @@ def pooled(
     with asyncio.Runner() as runner:
         tasks: list[asyncio.Task[None]] = []
         try:
-            tasks = runner.run(start())
+            if before is not None:
+                runner.run(before())
+            tasks = [runner.get_loop().create_task(worker()) for _ in range(workers)]
             for _ in items:
                 result = runner.run(done.get())
                 if isinstance(result, Exception):

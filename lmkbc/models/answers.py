@@ -18,7 +18,7 @@ import msgspec
 from lmkbc.errors import InputError
 from lmkbc.files.database import row_checksum
 from lmkbc.models.call import Call, canonical_json
-from lmkbc.models.store_place import Database, Place, default_place
+from lmkbc.models.store_place import Place
 
 if TYPE_CHECKING:
     from lmkbc.models.store_rows import Row, Rows
@@ -118,8 +118,7 @@ class Store:
     def stats(self) -> list[dict[str, Any]]:
         """Return, per model: answers, distinct prompts, tokens that answers report, first and last date (UTC)."""
         self.heal()
-        names = "model", "answers", "prompts", "prompt_tokens", "completion_tokens", "first", "last"
-        return [dict(zip(names, row, strict=True)) for row in self._rows.summary()]
+        return self._rows.summary()
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
         """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared.
@@ -234,19 +233,6 @@ def commit(
     first = dict(zip((call.key for call in known), look_up(store, known, shape, usable), strict=True))
     store.put((call, answer) for call, answer in plain if call.key in first and first[call.key] is None)
     return [answer if (other := first.get(call.key)) is None else other for call, answer in answers]
-
-
-def open_store(place: Place | str | None, *, offline: bool = False) -> Store:
-    """Open the store of a place, else of the default one. InputError for a database if no socket may be opened."""
-    return Store(place_for(place, offline=offline))
-
-
-def place_for(place: Place | str | None, *, offline: bool) -> Place:
-    """Return the given place, else the default one. InputError as of `open_store`."""
-    chosen = default_place(place)
-    if offline and isinstance(chosen, Database):
-        raise InputError(f"--offline opens no socket, and {chosen} needs one: name a file with --store")
-    return chosen
 
 
 def _opened(place: Place) -> Rows:

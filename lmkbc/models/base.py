@@ -41,28 +41,15 @@ class Prompt:
         return Prompt((), (*before, Message("assistant", answer), Message("user", turn)))
 
     @property
-    def prefix(self) -> str:
-        """The shared part as text."""
-        return self._joined(self.static)
-
-    @property
-    def suffix(self) -> str:
-        """The query's own part as text."""
-        return self._joined(self.own)
-
-    @property
     def text(self) -> str:
         """The whole as text, for completion."""
-        return self._joined((*self.static, *self.own))
+        return ("\n\n" if self.form == "chat" else "").join(turn.content for turn in (*self.static, *self.own))
 
     def messages(self) -> list[dict[str, str]]:
         """Return the whole prompt as messages of a chat request; a text is a single message."""
         if self.form == "chat":
             return [{"role": turn.role, "content": turn.content} for turn in (*self.static, *self.own)]
         return [{"role": self.own[-1].role, "content": self.text}]
-
-    def _joined(self, turns: Sequence[Message]) -> str:
-        return ("\n\n" if self.form == "chat" else "").join(turn.content for turn in turns)
 
 
 OWN_FIELDS = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lmkbc.models.hub import cached
 from lmkbc.models.packaged import ENCODER, Packaged
 from lmkbc.progress import Report, silent
 
@@ -97,18 +98,9 @@ class Encoder:
 
 def find_encoder() -> Encoder | None:
     """Return the encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
-    if (snapshot := _hub_snapshot()) is not None:
+    if (snapshot := cached(ENCODER.hub, files=(WEIGHTS, CONFIG, TOKENIZER))) is not None:
         return Encoder(snapshot)
     if (weights := ENCODER.found()) is not None:
         return Encoder(weights.parent)
     logger.info("no sentence encoder: the embedded default works on strings alone; install lmkbc[encoder] for more")
     return None
-
-
-def _hub_snapshot() -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    files = [try_to_load_from_cache(ENCODER.hub, name) for name in (WEIGHTS, CONFIG, TOKENIZER)]
-    if not all(isinstance(file, str) for file in files):
-        return None
-    return Path(str(files[0])).parent

@@ -5,6 +5,7 @@ The hub's own library tries again and again, for each file of a model, and says 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -37,15 +38,16 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
     )
 
 
-def cached(name: str, revision: str | None = None) -> bool:
-    """Return whether the hub's cache on this machine holds a model's configuration."""
+def cached(name: str, revision: str | None = None, files: Sequence[str] = ("config.json",)) -> Path | None:
+    """Return the directory of the hub's cache on this machine that holds these files of a model; None for none."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
-        return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+        found = [try_to_load_from_cache(name, file, revision=revision) for file in files]
     except HFValidationError:  # no name that a hub would have
-        return False
+        return None
+    return Path(str(found[0])).parent if all(isinstance(file, str) for file in found) else None
 
 
 @cache

@@ -55,7 +55,7 @@ def is_available(name: str) -> bool:
     if Path(name).exists():
         return True
     known = generative(name)
-    return cached(known.hub if known else name) or (known is not None and known.found() is not None)
+    return cached(known.hub if known else name) is not None or (known is not None and known.found() is not None)
 
 
 def gguf_digest(name: str) -> str:

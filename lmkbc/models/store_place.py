@@ -66,7 +66,13 @@ def place_of(text: str) -> Place:
     return Database(text)
 
 
-def default_place(given: Place | str | None = None) -> Place:
-    """Return the place given, else where answers are kept without --store: $LMKBC_STORE, or a file in the cache."""
+def default_place(given: Place | str | None = None, *, offline: bool = False) -> Place:
+    """Return the place given, else where answers are kept without --store: $LMKBC_STORE, or a file in the cache.
+
+    InputError for a database if no socket may be opened.
+    """
     named = given or os.environ.get(VARIABLE) or cache_dir() / "store.sqlite"
-    return place_of(named) if isinstance(named, str) else named
+    place = place_of(named) if isinstance(named, str) else named
+    if offline and isinstance(place, Database):
+        raise InputError(f"--offline opens no socket, and {place} needs one: name a file with --store")
+    return place

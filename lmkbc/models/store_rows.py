@@ -185,14 +185,19 @@ class Rows(ABC):
                 self.drop_unsound(table)
         return damaged
 
-    def summary(self) -> list[tuple[Any, ...]]:
+    def summary(self) -> list[dict[str, Any]]:
         """Return, by model, sorted: name, answers, prompts, prompt and answer tokens, first and last date."""
         rows = self.answers.c
-        counts = func.count(), func.count(rows.prompt.distinct())
-        spent = (tokens(rows.answer, name) for name in ("prompt_tokens", "completion_tokens"))
-        dates = func.min(rows.date), func.max(rows.date)
-        chosen = select(rows.model, *counts, *spent, *dates).group_by(rows.model).order_by(rows.model)
-        return [tuple(map(_readable, row)) for row in self.read(*self.sql(chosen))]
+        columns = {
+            "model": rows.model,
+            "answers": func.count(),
+            "prompts": func.count(rows.prompt.distinct()),
+            **{name: tokens(rows.answer, name) for name in ("prompt_tokens", "completion_tokens")},
+            "first": func.min(rows.date),
+            "last": func.max(rows.date),
+        }
+        found = self.read(*self.sql(select(*columns.values()).group_by(rows.model).order_by(rows.model)))
+        return [dict(zip(columns, map(_readable, row), strict=True)) for row in found]
 
     def lines(self, model: str | None) -> Iterator[list[str | None]]:
         """Yield key, call, prompt, answer and date of each row in the order of keys; None for a prompt that is lost."""

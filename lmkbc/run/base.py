@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.models.answers import FreshStore, Store, place_for
+from lmkbc.models.answers import FreshStore, Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import CallCounter, DryStore
+from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers
@@ -53,7 +54,7 @@ class ModelRun:
 
     def store(self) -> Store:
         """Return where models' answers are kept: as the command line says, else by default."""
-        place = place_for(self.servers.get("store"), offline=self.offline and self.dry is None)
+        place = default_place(self.servers.get("store"), offline=self.offline and self.dry is None)
         if self.dry is not None:
             return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
         return FreshStore(place, self.renewed) if self.servers.get("fresh") else Store(place)

@@ -16,9 +16,9 @@ from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
-from lmkbc.models.answers import place_for
 from lmkbc.models.dry import CallCounter
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
@@ -79,7 +79,7 @@ def estimate(
     timings: `timing.json` of earlier runs of the system; the first that asked anything gives the rate. InputError for
     what a run would lack too.
     """
-    place_for(run.servers.get("store"), offline=run.offline)
+    default_place(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
     dry = replace(run, spellings=recipe.clean.spellings, offline=True, dry=counter, models={}, budgets=[])
     generators = []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_file
+from prompt_parts import suffix
 from space import SPACE
 
 from lmkbc.answer.reply import candidates
@@ -120,7 +121,7 @@ def test_a_file_words_each_relation(tmp_path: Path) -> None:
     assert found.prompt(Query("Crete", AREA)).messages() == [{"role": "user", "content": "How large is Crete?"}]
     assert found.prompt(Query("Ada", DEATH)).messages()[0] == {"role": "system", "content": "Answer."}
     parts = recipe(tmp_path, '[parts.b.area]\nblock = "And {subject}?"\n[parts.b."*"]\n', part="#b")
-    assert asking(parts).prompt(Query("Crete", AREA)).suffix == "And Crete?"
+    assert suffix(asking(parts).prompt(Query("Crete", AREA))) == "And Crete?"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_a_wrong_file_is_told_by_its_place(tmp_path: Path, text: str, part: str,
 
 def test_only_relations_that_are_asked_need_a_frame(tmp_path: Path) -> None:
     path = recipe(tmp_path, '[area]\nblock = "How large is {subject}?"\n', only=["area"])
-    assert asking(path).prompt(Query("Crete", AREA)).suffix == "How large is Crete?"
+    assert suffix(asking(path).prompt(Query("Crete", AREA))) == "How large is Crete?"
 
 
 def test_an_unknown_file_is_told() -> None:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_parts import prefix, suffix
 from space import SPACE
 
 from lmkbc.answer.parse import parse
@@ -63,11 +64,11 @@ def test_completion_texts_end_where_the_answer_begins(style: str) -> None:
 def test_the_subject_comes_last_and_the_rest_is_shared(form: str, style: str, recall: bool) -> None:
     one, other = (prompt(Query(name, BORDERS), form=form, style=style, recall=recall) for name in ("Utopia", "Oz"))
     assert one.static == other.static
-    assert one.prefix + one.suffix == one.text if form != "chat" else one.static
-    assert "Utopia" in one.suffix
-    assert "Utopia" not in one.prefix
-    assert one.suffix.replace("Utopia", "Oz") == other.suffix
-    assert all(name in one.prefix for name in ("France", "Spain", "Iceland"))
+    assert prefix(one) + suffix(one) == one.text if form != "chat" else one.static
+    assert "Utopia" in suffix(one)
+    assert "Utopia" not in prefix(one)
+    assert suffix(one).replace("Utopia", "Oz") == suffix(other)
+    assert all(name in prefix(one) for name in ("France", "Spain", "Iceland"))
 
 
 def test_recall_first_shows_what_is_known_before_each_answer() -> None:
@@ -125,8 +126,8 @@ def test_knowledge_is_told_once_or_in_each_record() -> None:
     lines = "Subject type: country", relation.property, relation.definition[:30], f"from {fewest} to {most}"
     assert [once.count(line) for line in lines] == [1] * 4
     assert [each.count(line) for line in lines] == [3] * 4
-    assert (
-        "Number of answers" not in compose(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY).prefix
+    assert "Number of answers" not in prefix(
+        compose(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY)
     )
 
 
@@ -148,7 +149,7 @@ def test_ids_are_written_where_ids_are_asked() -> None:
 
 def test_context_stands_between_the_examples_and_the_question() -> None:
     found = prompt(context="Utopia is an {island}.\n")
-    assert found.suffix.startswith("Context: Utopia is an {island}.\n\n")
+    assert suffix(found).startswith("Context: Utopia is an {island}.\n\n")
     assert found.static == prompt().static
 
 
@@ -161,9 +162,9 @@ def test_a_text_as_one_message() -> None:
 def test_any_subject_is_put_in_whole_on_one_line(subject: str, style: str, form: str) -> None:
     name = " ".join(subject.split())
     whole = json.dumps(name, ensure_ascii=False) if style in ("tuple", "json") else name
-    suffix = prompt(Query(subject, BORDERS), form=form, style=style).suffix
-    assert whole in suffix
-    assert len(suffix.splitlines()) <= 3 + len(name.splitlines())
+    own = suffix(prompt(Query(subject, BORDERS), form=form, style=style))
+    assert whole in own
+    assert len(own.splitlines()) <= 3 + len(name.splitlines())
 
 
 @given(st.text(), st.text())

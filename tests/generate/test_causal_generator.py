@@ -170,7 +170,7 @@ def recipe(model: Path, **settings: Any) -> Recipe:
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.models.answers.default_place", lambda _: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.run.base.default_place", lambda *_, **__: tmp_path / "store.sqlite")
 
 
 def run(**more: Any) -> Run:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prompt_parts import suffix
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.examples import Shots
@@ -34,9 +35,9 @@ class Fixed:
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         scores = []
         for prompt, row in zip(prompts, options, strict=True):
-            self.asked.append((prompt.suffix, row))
+            self.asked.append((suffix(prompt), row))
             self.texts.append(prompt.text)
-            known = next((logs for subject, logs in self.by_subject.items() if subject in prompt.suffix), self.logs)
+            known = next((logs for subject, logs in self.by_subject.items() if subject in suffix(prompt)), self.logs)
             scores.append([known.get(option, -math.inf) for option in row])
         return scores
 

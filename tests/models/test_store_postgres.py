@@ -16,7 +16,7 @@ from postgres import PASSWORD, Server
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import store_postgres
-from lmkbc.models.answers import Store, open_store
+from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.store_place import Database, default_place, place_of
 
@@ -237,6 +237,6 @@ def test_the_environment_may_name_the_store(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("LMKBC_STORE", "postgresql://me:pw@h/kb")
     assert str(default_place()) == "postgresql://me@h/kb"
     with pytest.raises(InputError, match=r"--offline opens no socket, and postgresql://me@h/kb needs one"):
-        open_store(None, offline=True)
+        default_place(offline=True)
     monkeypatch.setenv("LMKBC_STORE", str(tmp_path / "x.sqlite"))
-    assert open_store(None, offline=True).place == tmp_path / "x.sqlite"
+    assert default_place(offline=True) == tmp_path / "x.sqlite"

@@ -27,7 +27,7 @@ class Group:
         return self.shared * (len(self.members) - 1)
 
 
-def common(first: Sequence[int], second: Sequence[int]) -> int:
+def common(first: Sequence[object], second: Sequence[object]) -> int:
     """Return how many leading tokens are the same."""
     for index, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:

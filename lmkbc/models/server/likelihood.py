@@ -19,7 +19,7 @@ import msgspec
 
 from lmkbc.http import CallError
 from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.server import served
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import RejectedError, ServerError, TooLongError
@@ -86,7 +86,7 @@ class Echo:
             length = 1
             with row.room():
                 whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
-                first = _alike(start, [token for token, _ in whole])
+                first = common(start, [token for token, _ in whole])
                 length = len(whole) - first
                 if first:
                     steps = [logprob for _, logprob in whole[first:]]
@@ -97,11 +97,6 @@ class Echo:
 def _echo(session: Session, text: str) -> dict[str, Any]:
     """Return a request to echo a text. A token is generated, since some servers do not take a limit of 0."""
     return {"model": session.client.server.model, "prompt": text, "echo": True, "logprobs": 1, **GREEDY}
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of leading tokens that are the same."""
-    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
 
 
 def _given(report: TokenReport) -> Sequence[tuple[str, float | None]]:
@@ -145,11 +140,9 @@ class Walk:
             unknown.update(dict.fromkeys(text for text in texts if text not in known))
             return [known.get(text, ()) for text in texts]
 
-        found = with_options(encode, prompts, options)
-        while unknown:
+        while (found := with_options(encode, prompts, options)) and unknown:
             known.update(await _tokens(session, unknown))
             unknown.clear()
-            found = with_options(encode, prompts, options)
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
         self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
 

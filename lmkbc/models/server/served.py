@@ -87,9 +87,7 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
         if not offline and store.note(note) != list(listings[server.place]):
             store.set_note(note, list(listings[server.place]))
     models = listings[server.place]
-    if not models:
-        return server
-    return replace(server, model=_chosen(server, models), asked=server.model)
+    return replace(server, model=_chosen(server, models), asked=server.model) if models else server
 
 
 async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
@@ -143,8 +141,7 @@ class Window:
 
     async def ask(self, client: ChatClient) -> None:
         """Ask the server for its context. What it does not tell stays unknown."""
-        models = await client.metadata("models", _Models)
-        listed = models.data if models else []
+        listed = (await client.metadata("models", _Models) or _Models([])).data
         ours = [model for model in listed if same_model(client.server.model, model.id)] or listed
         if not ours or (len(ours) > 1 and len(ours) == len(listed)):
             return

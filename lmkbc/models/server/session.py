@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -86,7 +86,7 @@ class Session:
         self,
         items: Sequence[Item],
         ask: Callable[[Item], Awaitable[Answer]],
-        before: Callable[[], Awaitable[object]] | None = None,
+        before: Callable[[], Coroutine[Any, Any, object]] | None = None,
     ) -> Iterator[Answer]:
         """Yield the answer to each item as it comes, as many at a time as the limits say; then close all connections.
 

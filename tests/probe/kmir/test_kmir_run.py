@@ -14,6 +14,7 @@ import tiny_masked
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_parts import prefix
 from transformers import T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
@@ -117,7 +118,7 @@ def test_a_cloze_becomes_a_text_to_go_on_with() -> None:
         assert own == kmir_causal.lead(question)
         own_fact = {f"{kmir_causal.lead(x)} {x.answer[0]}." for x in LESSONS if x.fact == question.fact}
         assert not {first, second} & own_fact
-    assert len({prompt.prefix for prompt in asked}) <= 3
+    assert len({prefix(prompt) for prompt in asked}) <= 3
     with pytest.raises(InputError, match="say --shots 6"):
         list(kmir_causal.prompts(LESSONS, LESSONS, 7))
     assert [prompt.static for prompt in kmir_causal.prompts(LESSONS[:1], (), 0)] == [()]
