@@ -50,7 +50,7 @@ def test_answers_of_wikidata_are_kept_for_this_run(folder: Path) -> None:
     cache = Cache(folder / "wikidata.sqlite", "source")
     assert isinstance(cache.unwritable, NotADirectoryError)
     cache.put("search", {"nile": "Q3392"})
-    assert cache.kept("search", ["nile"], TEXT) == {"nile": "Q3392"}
+    assert cache.get("search", ["nile"], TEXT) == {"nile": "Q3392"}
     cache.close()
 
 

@@ -139,7 +139,7 @@ def test_a_list_without_probabilities_is_missing_and_so_are_all_where_the_others
 
         def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Any:
             rows = super().option_scores(prompts, options)
-            return [None if self.lost in one.suffix else row for one, row in zip(prompts, rows, strict=True)]
+            return [None if self.lost in suffix(one) else row for one, row in zip(prompts, rows, strict=True)]
 
     (answered, lost) = generator(Failing("nobody")).generate(queries)
     assert (answered.draws, lost.draws) == ((State.ANSWERED,), (State.MISSING,))
