@@ -96,8 +96,6 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]
 
     InputError where they answer different ones and the edition's script refuses a query that is missing.
     """
-    if len(runs) < 2:
-        raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
     answers = [run.answers(edition) for run in runs]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
     if not asked:

@@ -2,7 +2,7 @@
 
 generate -> link -> group -> pool -> select. The steps are opened once, and queries go through them block by block, so
 that a run weighs what a block does, however many queries it has. `Steps.over` is the part that costs something;
-`decide` is cheap, so tuning and prediction share the first and differ in the rest.
+`Selector.select_all` is cheap, so tuning and prediction share the first and differ in the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.types import CandidateSet, Generator, Prediction, Query, Selector
+from lmkbc.types import CandidateSet, Generator, Query
 
 BLOCK = 2048
 """Queries that go through the steps together: enough for models and searches to share work, few enough to hold."""
@@ -179,8 +179,3 @@ def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     """Return the sum of what generators of one name used. What is not known of one, such as a cost, is left out."""
     sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
     return {**now, **before, **sums}
-
-
-def decide(selector: Selector, sets: Sequence[CandidateSet]) -> list[Prediction]:
-    """Select from every query's candidates."""
-    return selector.select_all(sets)

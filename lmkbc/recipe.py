@@ -101,14 +101,13 @@ NEEDED = ("description", "generate", "select")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Components of every step; plus citation and published scores, "edition/split" -> macro-F1.
+    """Components of every step; plus published scores, "edition/split" -> macro-F1.
 
     A third part of that key is the metric profile, where it is not the edition's own.
     tables: the steps as they were written, for the records of a run.
     """
 
     name: str
-    description: str
     generate: tuple[GeneratorSpec, ...]
     select: PerRelation
     link: Linking = field(default_factory=Linking)
@@ -116,7 +115,6 @@ class Recipe:
     group: Grouping = field(default_factory=Grouping)
     pool: Pooling = field(default_factory=Pooling)
     wording: str = "own"
-    citation: str = ""
     published: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
 
@@ -157,7 +155,6 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
     """
     recipe = Recipe(
         name=name,
-        description=file.description,
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
         link=checked(Linking, file.link, "link"),
@@ -165,7 +162,6 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         group=checked(Grouping, file.group, "group"),
         pool=checked(Pooling, file.pool, "pool"),
         wording=file.wording,
-        citation=file.citation,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
         | ({"group": file.group} if file.group else {})

@@ -15,6 +15,7 @@ from lmkbc import thresholds
 from lmkbc.ask.frames import Frames
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files import jsonl
+from lmkbc.files.checksum import sha256
 from lmkbc.generate.access import served
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
@@ -23,7 +24,6 @@ from lmkbc.models.files import model_name, portable
 from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
 from lmkbc.renamed import NEW_NAMES
-from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.select.confidence import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
@@ -90,13 +90,13 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
         )
     unsaid = "" if tuned.provenance.models is not None else "does not say whose answers it was tuned on"
     remark = f", which {other or unsaid}" if other or unsaid else ""
-    about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": submission.sha256(path.read_bytes())}
+    about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes())}
     return tuned.selector, about | ({"differs": other} if other else {})
 
 
 def split_sha256(run: Run, split: str) -> str:
     """Return the hash of a split's file."""
-    return submission.sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
+    return sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
 
 
 def origin_of(run: Run, recipe: Recipe) -> Origin:

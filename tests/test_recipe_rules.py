@@ -11,7 +11,7 @@ import pytest
 from opened import recipe_file
 
 from lmkbc.generate.recorded import RecordedSpec
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.select.cutoffs import Cutoff
@@ -81,5 +81,5 @@ def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tupl
     given = replace(read_recipe(space, "chironk26"), generate=(RecordedSpec(component="recorded"),))
     examples = space.examples(edition, "val")
     sets = propose(Run(workspace=space, edition=edition, files=paths), given, [one.query for one in examples]).sets
-    made = {prediction.query: prediction for prediction in decide(given.select, sets)}
+    made = {prediction.query: prediction for prediction in given.select.select_all(sets)}
     assert official(made, examples, edition).overall.f1 == pytest.approx(published, abs=1e-6)

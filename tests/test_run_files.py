@@ -14,6 +14,7 @@ from space import MINI, SPACE
 
 from lmkbc.ask.context.passages import lines as passage_lines
 from lmkbc.files.buffer import pieces
+from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
 from lmkbc.pipeline import Block
 from lmkbc.run import submission
@@ -88,5 +89,5 @@ def test_blocks_make_the_files_of_the_whole(rows: list[Row], data: st.DataObject
     manifest = files.pop(submission.MANIFEST)
     assert files == {name: content for name, content in whole.items() if content}
     assert manifest == written(rows, [], failed_as_empty=failed_as_empty)[submission.MANIFEST]
-    listed = {name: submission.sha256(content) for name, content in files.items()}
+    listed = {name: sha256(content) for name, content in files.items()}
     assert json.loads(manifest)["outputs"] == listed

@@ -19,7 +19,7 @@ from pathlib import Path
 from recorded import GEMMA, QWEN, context_of
 
 from lmkbc.generate.recorded import RecordedSpec
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.select.cutoffs import Cutoff
@@ -119,7 +119,7 @@ class Bench:
         sets = propose(run, recipe, [example.query for example in chosen]).sets
         f1 = []
         for selector in (Corroborated(inner=rule.inner, source=rule.source, corroborating=""), rule):
-            made = {one.query: one for one in decide(selector, sets)}
+            made = {one.query: one for one in selector.select_all(sets)}
             f1.append(official(made, chosen, self.edition).overall.f1)
         return f"{f1[0]:7.4f}  {f1[1]:6.4f}  ({model}, {len(chosen)} rows)"
 

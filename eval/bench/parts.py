@@ -26,7 +26,7 @@ from recorded import context_of
 from lmkbc.cli.terminal import progress
 from lmkbc.files.places import cache_dir
 from lmkbc.generate.spec import merged
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
@@ -104,7 +104,7 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> None:
     if name == LOST:
         proposals = replace(proposals, sets=tuple(map(without_cut, proposals.sets)))
     seconds = time.perf_counter() - start
-    made = {one.query: one for one in decide(recipe.select, proposals.sets)}
+    made = {one.query: one for one in recipe.select.select_all(proposals.sets)}
     untuned = official(made, examples, run.edition).overall.f1
     tuned = tune(proposals.sets, examples, run.edition, relations=run.relations, folds=3, trials=0)
     states = [state for one in proposals.sets for state in one.draws]

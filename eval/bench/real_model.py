@@ -30,7 +30,7 @@ from lmkbc.files.places import cache_dir
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.located import gguf_file
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
@@ -196,7 +196,7 @@ class Bench:
         told: Counter[str] = Counter()
         for usage in proposals.usage.values():
             told.update({name: usage[name] for name in TOLD if name in usage})
-        self._print(called, self._f1(decide(recipe.select, proposals.sets)), states, told, seconds)
+        self._print(called, self._f1(recipe.select.select_all(proposals.sets)), states, told, seconds)
 
     def _f1(self, predictions: Sequence[Prediction]) -> float:
         return official({one.query: one for one in predictions}, self.examples, self.edition).overall.f1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -126,7 +126,7 @@ def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example],
 
 def scored(recipe: Recipe, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> float:
     """Return the official score of candidates by a recipe's own rule."""
-    made = {prediction.query: prediction for prediction in decide(recipe.select, sets)}
+    made = {prediction.query: prediction for prediction in recipe.select.select_all(sets)}
     return official(made, examples, edition).overall.f1
 
 

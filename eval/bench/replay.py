@@ -21,7 +21,7 @@ from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH
 
 from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate
-from lmkbc.pipeline import Proposals, decide, propose
+from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.submission import prediction_lines
@@ -191,7 +191,7 @@ def shown_of(run: Run, row: Row, examples: Sequence[Example], folds: int, seed: 
     failed = sum(candidates.failed for candidates in proposals.sets)
     if row.rules:
         return (tuned(run, proposals, examples, row.rules, folds, seed),), failed
-    predictions = decide(recipe.select, proposals.sets)
+    predictions = recipe.select.select_all(proposals.sets)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "predictions.jsonl"
         path.write_bytes(prediction_lines(run.edition, predictions))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from lmkbc.edition import Edition
 from lmkbc.errors import did_you_mean
 from lmkbc.files.places import placed
-from lmkbc.models.budget import checked_prices
-from lmkbc.run.options import RunOptions, Servers, check_bounds, described
+from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
 
@@ -110,9 +109,6 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     from lmkbc.recipe import read_recipe
     from lmkbc.run.base import Run
 
-    check_bounds(RunOptions, options)
-    if prices := options.get("prices"):
-        checked_prices([*prices], f"prices is {prices!r}")
     model, files = options.get("model"), tuple(map(Path, options.get("files") or ()))
     system = options.get("system") or ("recorded" if files else None)
     if system:

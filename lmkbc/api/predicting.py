@@ -123,8 +123,7 @@ class PredictedRun:
         return f"<PredictedRun {self.title}: {self.directory}>"
 
     def _repr_html_(self) -> str:
-        counts = self.manifest.get("counts")
-        counts = counts if isinstance(counts, dict) else {}
+        counts = SavedRun.at(self.directory).table("counts")
         line = ", ".join(
             f"{counts[name]} {name}" for name in ("queries", "objects", "empty", "failed") if name in counts
         )
@@ -156,7 +155,7 @@ def predict(
     of a model; LmkbcError where queries failed.
     """
     from lmkbc.files.lock import writing_alone
-    from lmkbc.pipeline import Steps, decide
+    from lmkbc.pipeline import Steps
     from lmkbc.run import directory as run_directory
     from lmkbc.run import submission
     from lmkbc.run.files import RunFiles
@@ -182,7 +181,7 @@ def predict(
             progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
         for block in steps.over(queries):
-            files.add(block, decide(selector, block.sets))
+            files.add(block, selector.select_all(block.sets))
         steps.ended()
         written = files.finished(
             run,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords, opened_subset
 from lmkbc.errors import InputError, counted
+from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import RunOptions
@@ -129,7 +130,7 @@ def tune(
             edition=chosen.name,
             system=recipe.name,
             data_sha256=split_sha256(run, split),
-            candidates_sha256=submission.sha256(submission.candidate_lines(proposals.sets)),
+            candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
         )
         thresholds.write(path, tuned, provenance)
     return Tuning(tuned, chosen.name, split, recipe.name, path)

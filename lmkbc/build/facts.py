@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from lmkbc.names import as_qid
-from lmkbc.pipeline import decide
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -93,7 +92,7 @@ class Maker:
         """Return the tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
-        chosen, made_sure = decide(self.selector, sets), confidences(self.selector, sets)
+        chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
         least = [self.least or 0.0] * len(sets)
         if self.least is None:
             least = floors(self.selector, sets, chosen, made_sure)

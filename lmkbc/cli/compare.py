@@ -12,8 +12,7 @@ import typer
 
 from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.options import OneSplit
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, plain, show_json
+from lmkbc.cli.terminal import note, plain, show_json, show_table
 from lmkbc.files.writable import check_file
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, progress, show_json
+from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching

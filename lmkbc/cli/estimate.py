@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, progress, show_json
+from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import typer
 
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.options import OneSplit
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, note_published, show_json, show_json_rows
+from lmkbc.cli.terminal import note, note_published, show_json, show_json_rows, show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.scoring.table import Summary
 

@@ -10,8 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from lmkbc.api.options import chosen_edition
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, progress, show_json
+from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.files.writable import check_file
 from lmkbc.link.build import build_index

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, show_json
+from lmkbc.cli.terminal import note, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, show_json, tame
+from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import counted
 from lmkbc.recipe import RecipeFile, read_file, read_recipe
 from lmkbc.workspace import Workspace

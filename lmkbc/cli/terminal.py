@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -101,6 +102,10 @@ def printable(text: str) -> str:
     return escape(plain(text))
 
 
+WIDEST = 1 << 20
+"""Columns of a table that is piped, at most."""
+
+
 class _Output(Console):
     """Standard output, whose reader may go away: `lmkbc.cli` knows how that ends."""
 
@@ -109,14 +114,19 @@ class _Output(Console):
         raise BrokenPipeError
 
 
-def show_table(columns: Sequence[str], rows: list[list[str]], numeric: list[bool], title: str | None) -> None:
-    """Write a table of plain text to standard output. numeric: which columns stand to the right."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column, right in zip(columns, numeric, strict=True):
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
+    """Write a table to standard output: the first column to the left, numbers to the right; never cut when piped."""
+    table = Table(title=None if title is None else Text(title), title_justify="left", box=None, pad_edge=False)
+    for name, values in zip(columns, zip(*rows, strict=True) if rows else repeat(()), strict=False):
+        numeric = bool(table.columns) and all(isinstance(value, int | float | None) for value in values)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="bold")
     for row in rows:
-        table.add_row(*map(escape, row))
-    _Output(highlight=False).print(table)
+        table.add_row(*map(_cell, row))
+    _Output(highlight=False, width=None if sys.stdout.isatty() else WIDEST).print(table)
+
+
+def _cell(value: Any) -> Text:
+    return Text(f"{value:.3f}" if isinstance(value, float) else plain("" if value is None else str(value)))
 
 
 class _Rate(ProgressColumn):

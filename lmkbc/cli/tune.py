@@ -13,8 +13,7 @@ from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli.estimate import show_estimate
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, progress, show_json
+from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.run.options import RunOptions
 from lmkbc.settings import listed

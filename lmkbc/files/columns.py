@@ -11,7 +11,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files import packed
-from lmkbc.files.jsonl import BOM, MARKS, counted, decoded, first_bad_line, no_collection
+from lmkbc.files.jsonl import BOM, decoded, no_collection, row_blocks
 from lmkbc.scoring.table import Pair
 
 FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
@@ -66,29 +66,16 @@ class Column:
 
         bounded: raise InputError for a file that is too large to be held as a whole.
         """
-        any_row = False
-        strict, lenient = self._decoders
-        for line, block in counted(self.path, *MARKS, bounded=bounded):
-            try:
-                rows, self.loose = decoded(self.path, block, strict, line), False
-            except InputError:
-                rows, self.loose = decoded(self.path, block, lenient, line), True
-            any_row = any_row or bool(rows)
+        for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
+            self.loose = reader > 1
             yield from rows if self.keeps is None else filter(self.keeps, rows)
-        if not any_row:
-            raise InputError(f"{self.path} is empty: it needs one JSON object per line")
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield the rows with their SubjectEntityID, each with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
         with packed.stream(self.path) as file:
             for number, line in enumerate(packed.lines(file), start=1):
-                text = line.removeprefix(BOM)
-                if text.strip():
-                    try:
-                        row = decoder.decode(text)
-                    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                        raise first_bad_line(self.path, text, decoder, number) from None
+                for row in decoded(self.path, line.removeprefix(BOM).strip(), decoder, number) if line.strip() else ():
                     yield f"line {number}", row
 
 

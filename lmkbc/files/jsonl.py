@@ -51,14 +51,31 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
 
     InputError also where they are more than memory is meant to hold: `packed.WHOLE` bytes, or `MOST_VALUES` values.
     """
-    decoder = msgspec.json.Decoder(row_type)
-    rows: list[Row] = []
     with no_collection():
-        for line, block in counted(path, *MARKS):
-            rows += decoded(path, block, decoder, line)
-    if not rows:
+        return [row for rows, _ in row_blocks(path, msgspec.json.Decoder(row_type)) for row in rows]
+
+
+def row_blocks(
+    path: Path, *decoders: msgspec.json.Decoder[Row], bounded: bool = True
+) -> Iterator[tuple[list[Row], int]]:
+    """Yield the rows of a JSONL file block by block, each block with the number of the first decoder that reads it.
+
+    InputError for an empty file, and for what no decoder reads; bounded: see `counted`.
+    """
+    any_row = False
+    for line, block in counted(path, *MARKS, bounded=bounded):
+        for number, decoder in enumerate(decoders, start=1):
+            try:
+                rows = decoded(path, block, decoder, line)
+            except InputError:
+                if number == len(decoders):
+                    raise
+            else:
+                any_row = any_row or bool(rows)
+                yield rows, number
+                break
+    if not any_row:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
-    return rows
 
 
 def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[int, bytes]]:

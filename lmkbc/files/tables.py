@@ -15,7 +15,7 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
-from lmkbc.files.jsonl import BOM, first_bad_line
+from lmkbc.files.jsonl import BOM, decoded
 
 LONGEST_ROW = 1 << 20
 """Bytes of a line, characters of a value."""
@@ -74,11 +74,7 @@ class InputTable:
         rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
         for number, line in self._lines():
-            if line.strip():
-                try:
-                    row = decoder.decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    raise first_bad_line(self.path, line.rstrip(b"\n"), decoder, number) from None
+            for row in decoded(self.path, line.rstrip(b"\n"), decoder, number) if line.strip() else ():
                 yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
 
     def _csv(self) -> Iterator[TableRow]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
@@ -108,7 +108,7 @@ def _predictions(
 ) -> list[Prediction]:
     sets = propose(run, recipe, [example.query for example in examples], report).sets
     if not how.tuned:
-        return decide(recipe.select, sets)
+        return recipe.select.select_all(sets)
     tuned = tune(
         sets,
         examples,

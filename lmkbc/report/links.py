@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -118,10 +118,8 @@ class Tracer:
 
 def _linking(run: SavedRun) -> Linking:
     """Return the link table of a run's manifest. Warn of a table that this version cannot read, and use the default."""
-    recipe = run.manifest.get("recipe")
-    table = recipe.get("link", {}) if isinstance(recipe, Mapping) else {}
     try:
-        return checked(Linking, table, "link")
+        return checked(Linking, run.table("recipe").get("link", {}), "link")
     except InputError as error:
         log.warning("%s: %s; its links are retraced as where a recipe says nothing of them", run.path, error)
         return Linking()

@@ -13,8 +13,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
@@ -23,7 +21,7 @@ from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
-from lmkbc.run.saved import SavedRun
+from lmkbc.run.saved import MissingRow, SavedRun
 from lmkbc.scoring.table import Pair, RowScore
 from lmkbc.types import Example
 
@@ -92,12 +90,6 @@ class RecordedQuery:
     traces: tuple[Trace | None, ...] = ()
 
 
-class _Missing(msgspec.Struct):
-    SubjectEntity: str
-    Relation: str
-    reason: str = ""
-
-
 def cut(text: str, most: int) -> str:
     """Return a text within a bound, and what was left out said at its end."""
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
@@ -106,14 +98,14 @@ def cut(text: str, most: int) -> str:
 def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, RecordedQuery]:
     """Return by query the candidates of a run's directory, its models' replies, and those of completions files."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
-    folder = run.path if run.path.is_dir() else None
-    if folder and (path := folder / submission.CANDIDATES).is_file():
+    own_files = (run.path / name for name in (submission.CANDIDATES, submission.MISSING, submission.REPLIES))
+    candidates, missing, asked = ([path] if path.is_file() and path.stat().st_size else [] for path in own_files)
+    for path in candidates:
         for row in read_rows(path, edition):
             made[row.SubjectEntity, row.Relation] |= _candidates(row)
-    if folder and (path := folder / submission.MISSING).is_file() and path.stat().st_size:
-        for missing in read_jsonl(path, _Missing):
-            made[missing.SubjectEntity, missing.Relation] |= {"unparsed": True, "reason": cut(missing.reason, 100)}
-    asked = [folder / submission.REPLIES] if folder and (folder / submission.REPLIES).is_file() else []
+    for path in missing:
+        for lost in read_jsonl(path, MissingRow):
+            made[lost.SubjectEntity, lost.Relation] |= {"unparsed": True, "reason": cut(lost.reason, 100)}
     for path in (*asked, *replies):
         for row in read_rows(path, edition):
             if row.completions is not None:

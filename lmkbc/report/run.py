@@ -16,7 +16,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import read_bytes, read_examples
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.pipeline import decide, propose
+from lmkbc.pipeline import propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
@@ -104,8 +104,6 @@ def _asked(run: SavedRun, answered: bool) -> bool:
 
 
 def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, str]:
-    chosen = run.manifest.get("selection")
-    how = chosen.get("how") if isinstance(chosen, dict) else None
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
     seen = run.in_sample
@@ -113,7 +111,7 @@ def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, st
         "system": run.text("system") or run.name,
         "models" if len(models) > 1 else "model": ", ".join(models) or run.text("model"),
         "edition and split": f"{edition.name}, {source.split}",
-        "objects kept": how,
+        "objects kept": run.table("selection").get("how"),
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
@@ -128,7 +126,7 @@ def _floors(
     if space.has_data(edition):
         recipe = read_recipe(space, FLOOR)
         run = Run(workspace=space, edition=edition, offline=True)
-        predictions = decide(recipe.select, propose(run, recipe, queries, report).sets)
+        predictions = recipe.select.select_all(propose(run, recipe, queries, report).sets)
         kept = {(x.query.subject, x.query.relation): submission.answers(edition, x) for x in predictions}
         made["class prior"] = edition.metric.evaluate(kept, gold)
     made["all-empty file"] = edition.metric.evaluate(dict.fromkeys(gold, ()), gold)
@@ -181,9 +179,8 @@ def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
 
 def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
     """Return what became of queries, draws and objects, by kind."""
-    counts = run.manifest.get("counts")
     lines = []
-    for name, value in (counts if isinstance(counts, dict) else {}).items():
+    for name, value in run.table("counts").items():
         parts = value.items() if isinstance(value, dict) else [("", value)]
         lines += [(str(name).replace("_", " "), str(kind), _number(count)) for kind, count in parts]
     return lines
@@ -195,15 +192,13 @@ def _number(value: Any) -> str:
 
 def _tuned(run: SavedRun) -> str:
     """Return by which thresholds the objects were selected; "" where the recipe's own rule did."""
-    chosen = run.manifest.get("selection")
-    return str(chosen.get("how")) if isinstance(chosen, dict) and "data_sha256" in chosen else ""
+    chosen = run.table("selection")
+    return str(chosen.get("how")) if "data_sha256" in chosen else ""
 
 
 def _recipe(run: SavedRun) -> str:
     """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
-    tables = run.manifest.get("recipe")
-    if not isinstance(tables, dict):
-        return ""
+    tables = run.table("recipe")
     return tomli_w.dumps(_set({step: table for step, table in tables.items() if step != "select" or not _tuned(run)}))
 
 

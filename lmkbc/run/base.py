@@ -15,7 +15,7 @@ from lmkbc.models.dry import CallCounter, DryStore
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.run.options import Servers
+from lmkbc.run.options import Servers, check_servers
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
@@ -44,6 +44,10 @@ class ModelRun:
 
     dry: CallCounter | None = None
     """Counts what would be asked, where nothing is."""
+
+    def __post_init__(self) -> None:
+        """InputError for options of servers that make no sense."""
+        check_servers(self.servers)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
         """Return the model of a key, loaded when it is first asked for."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.buffer import Content
-from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.run import submission
 from lmkbc.run.subset import Subset
 
@@ -22,14 +24,6 @@ RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
 _LISTED |= {submission.MISSING, submission.WITHHELD, submission.REPLIES}
 RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING, submission.REPORT}))
-
-
-class _Manifest(msgspec.Struct):
-    """Fields that are read from a run's manifest."""
-
-    outputs: dict[str, str] = {}
-    limit: int | None = None
-    relations: list[str] = []
 
 
 def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:
@@ -47,7 +41,7 @@ def check(directory: Path, subset: Subset | None = None) -> None:
     """InputError where a run must not be written, before anything is generated."""
     check_replaceable(directory, RUN)
     there = _manifest(directory)
-    if subset is not None and there is not None and there.limit is None and not there.relations:
+    if subset is not None and there is not None and there.get("limit") is None and not there.get("relations"):
         first = f"the first {subset.limit}" if subset.limit is not None else "some relations"
         raise InputError(
             f"{directory} holds a run of all queries, which one of {first} must not replace: name another "
@@ -62,7 +56,7 @@ def write(directory: Path, files: Mapping[str, Content]) -> Path:
         return directory
     for place in (directory, directory.with_name(f"{directory.name}-unfinished")):
         there = _manifest(place)
-        if there is None or submission.PREDICTIONS not in there.outputs:
+        if there is None or submission.PREDICTIONS not in there["outputs"]:
             write_directory(place, files, RUN)
             return place
     raise LmkbcError(
@@ -88,11 +82,14 @@ def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcE
     )
 
 
-def _manifest(directory: Path) -> _Manifest | None:
+def _manifest(directory: Path) -> Mapping[str, Any] | None:
     """Return what a run's manifest says; None where there is none of ours."""
-    if RUN.own(directory) is None:
-        return None
+    return None if RUN.own(directory) is None else read_manifest(directory / submission.MANIFEST)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read a run's manifest. InputError for what is none."""
     try:
-        return msgspec.json.decode(whole(directory / submission.MANIFEST, DOCUMENT), type=_Manifest)
-    except msgspec.MsgspecError:  # a limit that is no number
-        return None
+        return msgspec.json.decode(read_bytes(path, DOCUMENT), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None

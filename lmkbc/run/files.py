@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import counted
 from lmkbc.files import jsonl
 from lmkbc.files.buffer import Buffer, Content, digest
+from lmkbc.files.checksum import file_sha256, sha256
 from lmkbc.models.files import file_digest, model_name, paths_in, portable
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
@@ -24,6 +23,15 @@ from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
+GROWING = (
+    submission.PREDICTIONS,
+    submission.MISSING,
+    submission.WITHHELD,
+    submission.CANDIDATES,
+    submission.RETRIEVED,
+    submission.REPLIES,
+)
+"""Files that grow with each block."""
 PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
 
@@ -36,24 +44,23 @@ class RunFiles:
     """
 
     def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
-        self._edition, self._kept, self._as_empty = edition, ExitStack(), as_empty
-        buffers = (self._kept.enter_context(closing(Buffer())) for _ in range(4))
-        self._predictions, self._missing, self._withheld, self._retrieved = buffers
-        self._candidates, self._replies = (self._kept.enter_context(closing(Buffer(packed=True))) for _ in range(2))
+        self._edition, self._as_empty = edition, as_empty
+        self._buffers = {name: Buffer(packed=name.endswith(".gz")) for name in GROWING}
         self.tally = RunCounts(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Take in a block, and what is selected of it."""
         self.tally.add(block.sets, predictions)
         answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
-        for buffer, lines in (
-            (self._predictions, submission.prediction_lines(self._edition, answered)),
-            (self._candidates, submission.candidate_rows(block.sets)),
-            (self._missing, submission.missing_lines(block.sets)),
-            (self._withheld, submission.withheld_lines(predictions)),
-            (self._retrieved, lines_of(block.passages)),
-            (self._replies, submission.reply_rows(block.replies)),
-        ):
+        written = (
+            submission.prediction_lines(self._edition, answered),
+            submission.missing_lines(block.sets),
+            submission.withheld_lines(predictions),
+            submission.candidate_rows(block.sets),
+            lines_of(block.passages),
+            submission.reply_rows(block.replies),
+        )
+        for buffer, lines in zip(self._buffers.values(), written, strict=True):
             if lines:
                 buffer.write(lines)
 
@@ -69,23 +76,16 @@ class RunFiles:
         models: Sequence[str] = (),
     ) -> dict[str, Content]:
         """Return the files; no zip of a run that asked a subset of the split alone. models: whose answers they are."""
-        files: dict[str, Content] = {}
+        files: dict[str, Content] = {name: buffer for name, buffer in self._buffers.items() if buffer.pieces}
+        predictions = self._buffers[submission.PREDICTIONS]
+        files.pop(submission.PREDICTIONS, None)
         if self.tally.is_finished:
-            zipped = submission.archive(self._predictions)
+            zipped = submission.archive(predictions)
             names = recipe.link.unlinked == "name"
             answered = [query for query in queries if query not in self.tally.unreadable]
             submission.check(self._edition, run.relations, answered, zipped, unlinked=names)
-            files[submission.PREDICTIONS] = self._predictions
-            files |= {submission.ARCHIVE: zipped} if subset is None and not self.tally.unreadable else {}
-        for name, buffer in (
-            (submission.MISSING, self._missing),
-            (submission.WITHHELD, self._withheld),
-            (submission.CANDIDATES, self._candidates),
-            (submission.RETRIEVED, self._retrieved),
-            (submission.REPLIES, self._replies),
-        ):
-            if buffer.pieces:
-                files[name] = buffer
+            archive = {submission.ARCHIVE: zipped} if subset is None and not self.tally.unreadable else {}
+            files = {submission.PREDICTIONS: predictions, **archive, **files}
         manifest = {
             "edition": self._edition.name,
             "split": split,
@@ -106,7 +106,8 @@ class RunFiles:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._kept.close()
+        for buffer in self._buffers.values():
+            buffer.close()
 
 
 class RunCounts:
@@ -191,9 +192,8 @@ def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
     """Yield what a run read, by file name, with its SHA-256: never a path of this machine."""
     space, edition = run.workspace, run.edition
     for name in dict.fromkeys(("train", split)):
-        yield f"{edition.folder}/{name}", submission.sha256(jsonl.read_bytes(space.split_path(edition, name)))
+        yield f"{edition.folder}/{name}", sha256(jsonl.read_bytes(space.split_path(edition, name)))
     for path in (*run.files, *filter(None, (run.search_table,))):
-        yield Path(path).name, submission.sha256(jsonl.read_bytes(path))
+        yield Path(path).name, sha256(jsonl.read_bytes(path))
     if run.index is not None:
-        with run.index.open("rb") as file:
-            yield run.index.name, hashlib.file_digest(file, "sha256").hexdigest()
+        yield run.index.name, file_sha256(run.index)

@@ -7,7 +7,8 @@ not made from the name, and settings of typer.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_type_hints
 
@@ -113,16 +114,19 @@ class RunOptions(Inputs, Servers, total=False):
     """Options that `lmkbc.predict`, `lmkbc.tune` and `lmkbc.build` share."""
 
 
+@cache
 def described(options: type) -> dict[str, tuple[Any, Meta]]:
     """Return the options of a TypedDict: name -> its type, and its help and bounds."""
     hints = get_type_hints(options, include_extras=True)
     return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
 
 
-def check_bounds(options: type, given: Mapping[str, Any]) -> None:
-    """OptionError for a number that is out of its option's bounds, or not finite."""
-    for name, (_, about) in described(options).items():
-        value = given.get(name)
+def check_servers(given: Servers) -> None:
+    """InputError for a number that is out of its option's bounds or not finite, and for prices that are none."""
+    for name, (_, about) in described(Servers).items():
+        value: Any = given.get(name)
         if about.ge is not None and value is not None and not about.ge <= value < math.inf:
             kind = "finite number" if isinstance(value, float) else "number"
             raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
+    if (prices := given.get("prices")) is not None:
+        checked_prices([*prices], f"prices is {prices!r}")

@@ -14,9 +14,9 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column
-from lmkbc.files.jsonl import read_bytes, read_jsonl
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.run import submission
+from lmkbc.run.directory import read_manifest
 from lmkbc.scoring.table import WRONG, Pair
 from lmkbc.workspace import Workspace
 
@@ -54,7 +54,7 @@ class SavedRun:
         if not predictions.is_file():
             why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
             raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; give a finished run")
-        return cls(path, predictions, _manifest(manifest) if manifest.is_file() else {})
+        return cls(path, predictions, read_manifest(manifest) if manifest.is_file() else {})
 
     @property
     def name(self) -> str:
@@ -69,8 +69,8 @@ class SavedRun:
     @property
     def in_sample(self) -> InSample | None:
         """Return what is known of a run whose rules were tuned on its own split; None of any other run."""
-        chosen, inputs = self.manifest.get("selection"), self.manifest.get("inputs")
-        if not isinstance(chosen, dict) or not isinstance(inputs, dict) or "data_sha256" not in chosen:
+        chosen, inputs = self.table("selection"), self.table("inputs")
+        if "data_sha256" not in chosen:
             return None
         own = [digest for name, digest in inputs.items() if name.endswith(f"/{self.manifest.get('split')}")]
         if chosen["data_sha256"] not in own:
@@ -87,6 +87,11 @@ class SavedRun:
         value = self.manifest.get(field_name)
         return value if isinstance(value, str) else None
 
+    def table(self, field_name: str) -> Mapping[str, Any]:
+        """Return a table of its manifest, an empty one where there is none."""
+        value = self.manifest.get(field_name)
+        return value if isinstance(value, dict) else {}
+
     def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
         """Return its predictions by query. InputError where two rows answer one query with different objects."""
         return read_column(self.predictions, edition.column, agree=True).values
@@ -98,17 +103,18 @@ class SavedRun:
     @cached_property
     def unreadable(self) -> frozenset[Pair]:
         """Queries that were answered, though not so that it can be read: they have no row, and count as wrong."""
-        outputs, listed = self.manifest.get("outputs"), self.predictions.with_name(submission.MISSING)
-        if not isinstance(outputs, dict) or submission.MISSING not in outputs or not listed.is_file():
+        listed = self.predictions.with_name(submission.MISSING)
+        if submission.MISSING not in self.table("outputs") or not listed.is_file():
             return frozenset()
-        return frozenset((row.SubjectEntity, row.Relation) for row in read_jsonl(listed, _Unread))
+        return frozenset((row.SubjectEntity, row.Relation) for row in read_jsonl(listed, MissingRow))
 
 
-class _Unread(msgspec.Struct):
+class MissingRow(msgspec.Struct):
     """Fields that are read of a query without an answer."""
 
     SubjectEntity: str
     Relation: str
+    reason: str = ""
 
 
 def _beside(path: Path) -> dict[str, Any]:
@@ -116,17 +122,10 @@ def _beside(path: Path) -> dict[str, Any]:
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
-    written = _manifest(manifest)
+    written = read_manifest(manifest)
     outputs = written.get("outputs")
     own = isinstance(outputs, dict) and outputs.get(path.name) == file_sha256(path)
     return written if own else {}
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(read_bytes(path, DOCUMENT), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 
 
 def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition | None:

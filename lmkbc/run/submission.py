@@ -7,7 +7,6 @@ it cost (a resumed run costs less) stand in `timing.json`, which is not part of 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import zipfile
@@ -56,11 +55,6 @@ TIMING = "timing.json"
 
 
 REPORT = "report.html"
-
-
-def sha256(content: bytes) -> str:
-    """Hex digest of some bytes."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def distinct(edition: Edition, values: Iterable[str]) -> list[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from array import array
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
-from typing import Any, Literal, NamedTuple, overload
+from functools import cache, partial
+from itertools import repeat
+from typing import Any, Literal, NamedTuple
 
 from lmkbc.scoring.matchers import Counts, Scorer
 
@@ -100,21 +99,21 @@ class Tally:
     """Rows as they are scored: how often each outcome occurs, and where the rows are wanted later, each of them too.
 
     A row's precision, recall and F1 follow from three small numbers, of which few combinations occur: so a million
-    rows take no more memory than a hundred, and no array library has to be loaded.
-    place: where the row stands in the gold file; rows may come in any order.
+    rows take no more memory than a hundred, and no array library has to be loaded. Rows that are wanted share the few
+    scores. place: where the row stands in the gold file; rows may come in any order.
     """
 
     def __init__(self, metric: Metric, rows: bool = False) -> None:
         self._metric, self._score = metric, metric.scorer.score
         self._outcomes: defaultdict[str, Counter[Counts]] = defaultdict(Counter)
-        self._rows: defaultdict[str, _Rows] | None = defaultdict(_Rows) if rows else None
+        self._rows: defaultdict[str, list[tuple[str, int, Counts]]] | None = defaultdict(list) if rows else None
 
     def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
         """Score one row of raw column values. Raises what the scorer does of a value that it cannot read."""
         outcome = self._score(predicted, gold, relation)
         self._outcomes[relation][outcome] += 1
         if self._rows is not None:
-            self._rows[relation].add(place, subject, outcome)
+            self._rows[relation].append((subject, place, outcome))
 
     def table(self) -> Table:
         """Return the official result of all rows."""
@@ -126,7 +125,9 @@ class Tally:
             overall = replace(overall, p=p, r=r, f1=f1_)
         if self._rows is None:
             return Table(overall, relations)
-        return Table(overall, relations, RowScores({name: self._rows[name] for name in relations}, vacuous))
+        score = cache(partial(row_score, vacuous=vacuous))
+        rows = [((subject, name), score(*own)) for name in relations for subject, _, own in sorted(self._rows[name])]
+        return Table(overall, relations, rows)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -148,58 +149,3 @@ def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
     )
     empty = sum(count for count, score in scored if not score.predicted)
     return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, rows)
-
-
-class _Rows:
-    """The rows of one relation: place and outcome (four numbers each), and subject."""
-
-    def __init__(self) -> None:
-        self._numbers, self._subjects = array("q"), list[str]()
-
-    def __len__(self) -> int:
-        return len(self._subjects)
-
-    def add(self, place: int, subject: str, outcome: Counts) -> None:
-        self._numbers.extend((place, *outcome))
-        self._subjects.append(subject)
-
-    def order(self) -> list[int]:
-        """Numbers of the rows by subject, and of one subject by place."""
-        return sorted(range(len(self)), key=lambda number: (self._subjects[number], self._numbers[4 * number]))
-
-    def row(self, number: int, vacuous: float) -> tuple[str, RowScore]:
-        """Subject and score of a row."""
-        hits, predicted, gold = self._numbers[4 * number + 1 : 4 * number + 4]
-        return self._subjects[number], row_score(hits, predicted, gold, vacuous)
-
-
-class RowScores(Sequence[tuple[Pair, RowScore]]):
-    """The score of every row in the official order, by relation, then subject; each is made when it is asked for."""
-
-    def __init__(self, rows: Mapping[str, _Rows], vacuous: float) -> None:
-        self._rows, self._relations, self._vacuous = rows, list(rows), vacuous
-        self._orders = [part.order() for part in rows.values()]
-        self._ends = list(accumulate(map(len, self._orders)))
-
-    def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    def __iter__(self) -> Iterator[tuple[Pair, RowScore]]:
-        for relation, order in zip(self._relations, self._orders, strict=True):
-            yield from (self._row(relation, number) for number in order)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[Pair, RowScore]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[Pair, RowScore]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[Pair, RowScore] | list[tuple[Pair, RowScore]]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
-        number = bisect_right(self._ends, at)
-        order = self._orders[number]
-        return self._row(self._relations[number], order[at - self._ends[number]])  # from the relation's end backwards
-
-    def _row(self, relation: str, number: int) -> tuple[Pair, RowScore]:
-        subject, score = self._rows[relation].row(number, self._vacuous)
-        return (subject, relation), score

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Unpack
 import typer
 
 from lmkbc.api.options import opened_subset
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, note_published, progress, show_json
+from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means

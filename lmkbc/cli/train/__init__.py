@@ -11,8 +11,7 @@ import typer
 
 from lmkbc.api.options import chosen_edition
 from lmkbc.cli.options import SHARED
-from lmkbc.cli.tables import show_table
-from lmkbc.cli.terminal import note, progress, show_json
+from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_replaceable
 from lmkbc.files.places import data_dirs
