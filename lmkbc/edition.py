@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import ValueScorer, number
@@ -77,20 +77,18 @@ class Edition:
 
     def __post_init__(self) -> None:
         """Refuse a field that makes no sense: ValueError naming the field."""
-        if not self.relations:
-            raise ValueError("relations is empty: name the relations that the edition asks for")
-        if len(set(self.relations)) != len(self.relations):
-            raise ValueError("relations names a relation twice")
-        for split in ("train", "test", self.held_out):
-            if split not in self.splits:
-                raise ValueError(f"splits lacks {split!r}")
-        if self.target not in ("id", "string"):
-            raise ValueError(f"target is {self.target!r}: use 'id' or 'string'")
-        if (self.target == "id") != (self.column == "ObjectEntitiesID"):
-            raise ValueError(f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID")
-        for result in self.published:
-            if result.profile and result.profile not in self.profiles:
-                raise ValueError(f"published names the profile {result.profile!r}, which profiles lacks")
+        lacking = {result.profile for result in self.published if result.profile} - self.profiles.keys()
+        refuse(
+            (not self.relations, "relations is empty: name the relations that the edition asks for"),
+            (len(set(self.relations)) != len(self.relations), "relations names a relation twice"),
+            *((one not in self.splits, f"splits lacks {one!r}") for one in ("train", "test", self.held_out)),
+            (self.target not in ("id", "string"), f"target is {self.target!r}: use 'id' or 'string'"),
+            (
+                (self.target == "id") != (self.column == "ObjectEntitiesID"),
+                f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID",
+            ),
+            *((True, f"published names the profile {one!r}, which profiles lacks") for one in sorted(lacking)),
+        )
 
     def split_named(self, split: str) -> str:
         """Return the edition's own name of a split: "val" and "dev" both mean the labelled held-out one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class LmkbcError(Exception):
@@ -45,3 +45,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {folded[close[0]]!r}?"
     return f"known are: {', '.join(names) or 'none'}"
+
+
+def check_known(name: str, known: Collection[str], said: str) -> None:
+    """Raise InputError for a name that is not known: what is said of it, and the nearest known one."""
+    if name not in known:
+        raise InputError(f"{said}: {did_you_mean(name, known)}")
+
+
+def refuse(*checks: tuple[object, str]) -> None:
+    """Raise ValueError with the sentence of the first check that holds: what is wrong with a value."""
+    for wrong, said in checks:
+        if wrong:
+            raise ValueError(said)

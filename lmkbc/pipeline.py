@@ -2,7 +2,7 @@
 
 generate -> link -> group -> pool -> select. The steps are opened once, and queries go through them block by block, so
 that a run weighs what a block does, however many queries it has. `Steps.over` is the part that costs something;
-`Selector.select_all` is cheap, so tuning and prediction share the first and differ in the rest.
+`PerRelation.select_all` is cheap, so tuning and prediction share the first and differ in the rest.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
+
+from lmkbc.errors import refuse
 
 
 def require(name: str, template: str, slots: set[str]) -> None:
@@ -95,23 +97,41 @@ class Precondition:
         require("cloze", self.cloze, {"subject", "mask"})
         for cloze in self.clozes:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
-        if bool(self.answers) == bool(self.type):
-            raise ValueError("a precondition needs answers to compare, or a type that has them: give one of the two")
-        if self.top_k < 0 or not 0 <= self.min_prob < 1:
-            raise ValueError("top_k must be at least 0, and min_prob at least 0 and below 1")
-        bounded = bool(self.top_k or self.min_prob)
-        if self.answers and len(set(self.answers)) < 2 - bounded:
-            raise ValueError("answers holds fewer than two words: there is nothing to compare")
-        if not self.vetoes <= set(self.answers) or (self.vetoes == set(self.answers) and self.vetoes and not bounded):
-            raise ValueError("vetoes must be some of the answers, not all")
-        if not set(self.times) <= set(self.answers) or not all(number > 0 for number in self.times.values()):
-            raise ValueError("times must give answers a number above 0")
-        if self.drawn and not (bounded and self.clozes and self.answers):
-            raise ValueError("drawn asks that none may count: give answers, clozes, and top_k or min_prob")
-        if self.required and not bounded:
-            raise ValueError("required asks that an answer counts: give top_k or min_prob, else every one does")
-        if not (self.clozes or self.vetoes or self.required):
-            raise ValueError("a precondition needs clozes, vetoes or required, else its answer changes nothing")
+        bounded, answers = bool(self.top_k or self.min_prob), set(self.answers)
+        refuse(
+            (
+                bool(self.answers) == bool(self.type),
+                "a precondition needs answers to compare, or a type that has them: give one of the two",
+            ),
+            (
+                self.top_k < 0 or not 0 <= self.min_prob < 1,
+                "top_k must be at least 0, and min_prob at least 0 and below 1",
+            ),
+            (
+                answers and len(answers) < 2 - bounded,
+                "answers holds fewer than two words: there is nothing to compare",
+            ),
+            (
+                not self.vetoes <= answers or (self.vetoes == answers and self.vetoes and not bounded),
+                "vetoes must be some of the answers, not all",
+            ),
+            (
+                not set(self.times) <= answers or not all(number > 0 for number in self.times.values()),
+                "times must give answers a number above 0",
+            ),
+            (
+                self.drawn and not (bounded and self.clozes and self.answers),
+                "drawn asks that none may count: give answers, clozes, and top_k or min_prob",
+            ),
+            (
+                self.required and not bounded,
+                "required asks that an answer counts: give top_k or min_prob, else every one does",
+            ),
+            (
+                not (self.clozes or self.vetoes or self.required),
+                "a precondition needs clozes, vetoes or required, else its answer changes nothing",
+            ),
+        )
 
 
 Kind = Literal["entity", "string", "number"]
@@ -152,27 +172,30 @@ class Relation:
 
     def __post_init__(self) -> None:
         """Refuse a field that makes no sense: ValueError naming the field."""
-        for text in ("name", "property", "definition", "triple"):
-            if not getattr(self, text).strip():
-                raise ValueError(f"{text} is empty")
-        if not self.names:
-            raise ValueError("names is empty: give at least one edition's spelling")
-        if self.kind not in ("entity", "string", "number"):
-            raise ValueError(f"kind is {self.kind!r}: use 'entity', 'string' or 'number'")
-        if self.unit is not None and self.kind != "number":
-            raise ValueError(f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units")
-        if self.unit_id is not None and self.unit is None:
-            raise ValueError(f"unit_id is {self.unit_id!r} but unit is not given: name the unit too")
-        if not self.clozes:
-            raise ValueError("clozes is empty: give at least one template with {subject} and {mask}")
+        texts = ("name", "property", "definition", "triple")
+        refuse(
+            *((not getattr(self, text).strip(), f"{text} is empty") for text in texts),
+            (not self.names, "names is empty: give at least one edition's spelling"),
+            (self.kind not in get_args(Kind), f"kind is {self.kind!r}: use 'entity', 'string' or 'number'"),
+            (
+                self.unit is not None and self.kind != "number",
+                f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units",
+            ),
+            (
+                self.unit_id is not None and self.unit is None,
+                f"unit_id is {self.unit_id!r} but unit is not given: name the unit too",
+            ),
+            (not self.clozes, "clozes is empty: give at least one template with {subject} and {mask}"),
+            *(
+                (not 0 <= low <= high, f"cardinality of {edition} is ({low}, {high}): fewest must not exceed most")
+                for edition, (low, high) in self.cardinality.items()
+            ),
+        )
         for name, clozes in (("clozes", self.clozes), ("paraphrases", self.paraphrases)):
             for cloze in clozes:
                 require(name, cloze, {"subject", "mask"})
         require("question", self.question, {"subject"})
         require("statement", self.statement, {"subject", "object"})
-        for edition, (fewest, most) in self.cardinality.items():
-            if not 0 <= fewest <= most:
-                raise ValueError(f"cardinality of {edition} is ({fewest}, {most}): fewest must not exceed most")
 
     def has_one_object(self) -> bool:
         """Return whether a subject has at most one object."""

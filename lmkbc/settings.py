@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.renamed import renamed
 
 Settings = TypeVar("Settings")
@@ -158,8 +158,7 @@ class _Check(NamedTuple):
         hints = _hints(kind)
         found = {}
         for name, value in {renamed(str(name), hints): value for name, value in table.items()}.items():
-            if name not in hints:
-                raise InputError(f"{self.what} has no setting {_below(path, name)!r}: {did_you_mean(name, hints)}")
+            check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
             found[name] = self.part(hints[name], value, _below(path, name))
         for field in fields(kind):
             if field.name not in found and field.default is MISSING and field.default_factory is MISSING:

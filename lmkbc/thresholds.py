@@ -14,7 +14,8 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,14 +41,6 @@ if TYPE_CHECKING:  # selecting must not wait for Optuna to load
 CHECKSUM = "sha256"
 LONGEST = 100
 """Characters of a file's name that tell of the origin; a longer text is cut, and ends with a hash of the whole."""
-
-
-def package_version() -> str:
-    """Return the installed version of lmkbc, "unknown" in a bare checkout."""
-    try:
-        return version("lmkbc")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +86,7 @@ class Provenance:
     models: tuple[str, ...] | None = None
     wording: str | None = None
     wording_sha256: str | None = None
-    lmkbc: str = field(default_factory=package_version)
+    lmkbc: str = field(default_factory=partial(version, "lmkbc"))
 
     @classmethod
     def of(

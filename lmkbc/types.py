@@ -263,15 +263,3 @@ class Generator(Protocol):
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query."""
         ...
-
-
-class Selector(Protocol):
-    """Decides what to keep of one query's candidates, and when to say nothing."""
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Return the kept objects."""
-        ...
-
-    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return the same for many queries, in their order."""
-        ...

@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
 from lmkbc.files.toml import read_toml
@@ -97,14 +97,12 @@ class Workspace:
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its own name or any edition's spelling."""
-        if name not in self.relations:
-            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, self.relations)}")
+        check_known(name, self.relations, f"unknown relation {name!r}")
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:
         """Return an edition by name."""
-        if name not in self.editions:
-            raise InputError(f"unknown edition {name!r}: {did_you_mean(name, self.editions)}")
+        check_known(name, self.editions, f"unknown edition {name!r}")
         return self.editions[name]
 
     def recipe_path(self, name: str) -> Path:
@@ -134,8 +132,7 @@ class Workspace:
     def split_path(self, edition: Edition, split: str) -> Path:
         """Return the file of a split. "val" and "dev" both name the edition's labelled held-out split."""
         split = edition.split_named(split)
-        if split not in edition.splits:
-            raise InputError(f"edition {edition.name} has no split {split!r}: {did_you_mean(split, edition.splits)}")
+        check_known(split, edition.splits, f"edition {edition.name} has no split {split!r}")
         places = [place / edition.folder for place in self._data_dirs]
         if edition.splits[split] is None:  # published nowhere: it travels with the edition's module
             places.append(self.folder("eval") / edition.folder)
@@ -191,8 +188,7 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
     table = read_toml(path) if path.is_file() else {}
     known = [relation.name for _, relation in loaded]
     for name, clozes in table.items():
-        if name not in known:
-            raise InputError(f"{path} words {name!r}, which no module here is named: {did_you_mean(name, known)}")
+        check_known(name, known, f"{path} words {name!r}, which no module here is named")
         if not (isinstance(clozes, list) and all(isinstance(cloze, str) for cloze in clozes)):
             raise InputError(f"{path}, {name}: give a list of clozes, each in quotes")
     try:

@@ -16,7 +16,7 @@ from lmkbc.api.building import build as make_base
 from lmkbc.build.engine import Engine
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.terminal import note, progress
-from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, check_known
 from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
@@ -114,8 +114,7 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
 
 def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
     """Return what answers, if not this process. InputError for an engine that is not known or not installed."""
-    if name not in ENGINES:
-        raise InputError(f"--engine is {name!r}: {did_you_mean(name, ENGINES)}")
+    check_known(name, ENGINES, f"--engine is {name!r}")
     if name == "process":
         if address is not None or workers is not None or gpus:
             raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")

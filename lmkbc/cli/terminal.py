@@ -116,13 +116,16 @@ class _Output(Console):
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
     """Write a table to standard output: the first column to the left, numbers to the right; never cut when piped."""
-    table = Table(title=None if title is None else Text(title), title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows, strict=True) if rows else repeat(()), strict=False):
         numeric = bool(table.columns) and all(isinstance(value, int | float | None) for value in values)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="bold")
     for row in rows:
         table.add_row(*map(_cell, row))
-    _Output(highlight=False, width=None if sys.stdout.isatty() else WIDEST).print(table)
+    output = _Output(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
+    if title is not None:
+        output.print(Text(title.ljust(output.measure(table).maximum), style="table.title"), soft_wrap=True)
+    output.print(table)
 
 
 def _cell(value: Any) -> Text:

@@ -17,7 +17,7 @@ from lmkbc.build import manifest
 from lmkbc.build.facts import FACTS, SCHEMA_VERSION
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
 from lmkbc.build.parts import PART, partition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.names import QID
@@ -81,8 +81,7 @@ class Knowledge:
         if found.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
         for name in chosen:
-            if name not in found.relations:
-                raise InputError(f"{path} has no facts of {name!r}: {did_you_mean(name, found.relations)}")
+            check_known(name, found.relations, f"{path} has no facts of {name!r}")
         self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
         self.run, self._outputs, self._done = found.run, found.outputs, 0
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)

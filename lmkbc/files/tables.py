@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known
 from lmkbc.files import packed
 from lmkbc.files.jsonl import BOM, decoded
 
@@ -116,8 +116,7 @@ class InputTable:
     def _places(self, header: Sequence[str]) -> list[int]:
         """Return where the columns stand, -1 for one that is not there."""
         for name in self._columns[: self._needed]:
-            if name not in header:
-                raise InputError(f"{self.path} has no column {name!r}: {did_you_mean(name, header)}")
+            check_known(name, header, f"{self.path} has no column {name!r}")
         twice = next((name for name in self._columns if header.count(name) > 1), None)
         if twice:
             raise InputError(f"{self.path} has two columns {twice!r}: rename one")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from lmkbc import plugins
 from lmkbc.ask.frames import part
 from lmkbc.ask.plan import Asks
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
@@ -138,8 +138,7 @@ class GeneratorSpec(ABC):
 def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, what: str) -> None:
     """InputError for a name that no relation has."""
     for name in names:
-        if name not in relations:
-            raise InputError(f"{what} names {name!r}, which is no relation: {did_you_mean(name, relations)}")
+        check_known(name, relations, f"{what} names {name!r}, which is no relation")
 
 
 def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:

@@ -217,7 +217,7 @@ def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note:
         kept.append(shown(held[1].object, value, *held[1:]) if held else shown(names.get(value, value), value))
     dropped = [shown(candidate.object, value, candidate, trace) for value, candidate, trace in pool.values()]
     dropped += lost
-    errors = tuple(_errors(goals, kept, dropped, note))
+    errors = _errors(goals, kept, dropped, note)
     reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
     some = slice(MOST_OBJECTS)
     return Row(
@@ -245,24 +245,19 @@ def _errors(
     kept: Sequence[Shown],
     dropped: Sequence[Shown],
     note: RecordedQuery,
-) -> Iterable[Error]:
-    """Yield what went wrong with a row, each kind once."""
+) -> tuple[Error, ...]:
+    """Return what went wrong with a row, each kind once."""
     missed = [name for name, _, found in gold if not found]
-    proposed = any(one.right for one in dropped)
-    wrong = [one for one in kept if not one.right]
-    if missed and proposed:
-        yield Error.DROPPED
-    if missed and len(missed) > sum(one.right for one in dropped):
-        yield Error.MISSED
-    if any(one.due for one in (*kept, *dropped)):
-        yield Error.LINK
-    if wrong and gold:
-        yield Error.WRONG
-    if gold and not kept:
-        yield Error.ABSTAINED
-    if kept and not gold:
-        yield Error.INVENTED
-    if gold and wrong and len(kept) > len(gold):
-        yield Error.LONG
-    if note.unparsed:
-        yield Error.PARSE
+    proposed = sum(one.right for one in dropped)
+    wrong = not all(one.right for one in kept)
+    found = {
+        Error.DROPPED: missed and proposed,
+        Error.MISSED: len(missed) > proposed,
+        Error.LINK: any(one.due for one in (*kept, *dropped)),
+        Error.WRONG: wrong and gold,
+        Error.ABSTAINED: gold and not kept,
+        Error.INVENTED: kept and not gold,
+        Error.LONG: gold and wrong and len(kept) > len(gold),
+        Error.PARSE: note.unparsed,
+    }
+    return tuple(error for error, there in found.items() if there)

@@ -96,10 +96,7 @@ class AliasScorer:
             keys = set(map(_CLEANED.__getitem__, predicted))
         except TypeError:  # something that is no string and cannot be remembered: nothing but an empty one has a key
             keys = {_CLEANED[value or ""] for value in predicted}
-        hits = 0
-        for names in gold:
-            if not keys.isdisjoint(map(_CLEANED.__getitem__, names)):
-                hits += 1
+        hits = sum(not keys.isdisjoint(map(_CLEANED.__getitem__, names)) for names in gold)
         return hits, 0 if len(keys) <= 1 and keys <= _NOTHING else len(keys), len(gold)
 
 
@@ -134,11 +131,7 @@ class IdScorer:
             return len(predicted & gold), len(predicted), len(gold)
         wanted = 0 if gold == [""] and not self.none_is_object else len(gold)
         try:
-            hits = 0
-            for value in predicted:
-                if value in gold:
-                    hits += 1
-            return hits, len(predicted), wanted
+            return sum(value in gold for value in predicted), len(predicted), wanted
         except TypeError:
             return 0, 1, wanted
 

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import check_known
 from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
@@ -72,8 +72,7 @@ class Pool:
     def merged(self, groups: Sequence[Sequence[CandidateSet]], models: Sequence[str]) -> Iterator[CandidateSet]:
         """Return one set per query of some groups whose models are known. InputError for a weight of none of them."""
         for name in self.how.weights:
-            if name not in models:
-                raise InputError(f"pool weighs {name!r}, which no generator is called: {did_you_mean(name, models)}")
+            check_known(name, models, f"pool weighs {name!r}, which no generator is called")
         weights = [self.how.weights.get(model, 1.0) for model in models]
         return (self._pooled(sets, weights, models) for sets in zip(*groups, strict=True))
 

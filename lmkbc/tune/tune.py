@@ -14,7 +14,7 @@ import numpy as np
 from optuna.exceptions import StorageInternalError
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, LmkbcError, OptionError, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, OptionError, check_known
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.submission import answers
@@ -224,8 +224,7 @@ def _tasks(
     tasks = {}
     for done, name in enumerate(sorted(grouped)):
         report("score candidates (relations)", done, len(grouped))
-        if name not in relations:
-            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, relations)}")
+        check_known(name, relations, f"unknown relation {name!r}")
         sets, examples = [candidates for candidates, _ in grouped[name]], [example for _, example in grouped[name]]
         outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
         nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())

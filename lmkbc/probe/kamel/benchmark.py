@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from lmkbc.errors import InputError, counted, did_you_mean
+from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Prompt, Sampling
@@ -69,8 +69,7 @@ class KamelBenchmark:
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         if self.split not in ("dev", "test"):
             raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
-        if self.form not in FORMS:
-            raise InputError(f"--form is {self.form!r}: {did_you_mean(self.form, FORMS)}")
+        check_known(self.form, FORMS, f"--form is {self.form!r}")
         wording, wanted = questions(self.templates), listed(self.properties)
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
         names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))

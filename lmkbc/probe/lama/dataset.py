@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.groups import grouped
 from lmkbc.probe.kamel import dataset as kamel
@@ -151,8 +151,7 @@ def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], splits: Collection[str
         return tuple(dict.fromkeys((fact.subject, fact.objects[0].shown) for fact in facts if len(fact.objects) == 1))
 
     for name in benchmark.properties:
-        if name not in clozes:
-            raise InputError(f"there is no template for {name}: {did_you_mean(name, clozes)}")
+        check_known(name, clozes, f"there is no template for {name}")
     return [
         RelationFacts(
             name,

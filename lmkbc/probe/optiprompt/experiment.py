@@ -13,7 +13,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.models.causal.checkpoint import identity
@@ -55,8 +55,7 @@ class Experiment:
     def __post_init__(self) -> None:
         """Raise InputError for an unknown model or method, before anything is run."""
         for given in self.models:
-            if given not in MODELS:
-                raise InputError(f"there is no model {given!r} to compare: {did_you_mean(given, MODELS)}")
+            check_known(given, MODELS, f"there is no model {given!r} to compare")
         for given in self.methods:
             if given not in METHODS and not re.fullmatch(r"soft-[1-9]\d*", given):
                 raise InputError(f"there is no way {given!r} of asking: {did_you_mean(given, METHODS)}")
