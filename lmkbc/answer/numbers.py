@@ -56,10 +56,16 @@ _AREA_UNITS = [(re.compile(rf"[-\s]{{0,3}}{unit}", re.IGNORECASE), factor) for u
 _RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |~)?", re.IGNORECASE)
 _BETWEEN = re.compile(r"between (?:about |around |~)?$", re.IGNORECASE)
 _DATE = re.compile(r"\b(?:in|since|by|as of|from|until|year|census|\w+ \d{1,2},|\w+ber|\w+ary|march|april|may) $")
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {word: value for value, word in enumerate([*_UNITS.split(), "seventeen", "eighteen", "nineteen"])}
-_WORDS |= {word: 10 * value for value, word in enumerate(_TENS.split(), start=2)} | {"dozen": 12}
+_WORDS = {
+    **{word: value for value, word in enumerate(_UNITS.split())},
+    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
+    "dozen": 12,
+}
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _SPELT = re.compile(rf"\b(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}|hundred|thousand|million))*\b", re.IGNORECASE)
 

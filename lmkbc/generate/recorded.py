@@ -11,7 +11,7 @@ probability p that an object exists is a NIL probability of 1 - p, and never a d
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -70,10 +70,9 @@ class RecordedSpec(GeneratorSpec):
 class Recorded:
     """A generator that asks nobody: it replays files.
 
-    paths: completions or candidates files, plain or gzipped. missing: path -> queries that the file lacks; it grows
-    with `generate` and `sources`, and `ended` tells of it. clean: bring names into the relation's shape. read: what
-    reads a query's replies, called by a name. name: of the one model whose draws all files hold. InputError names file,
-    line and field.
+    paths: completions or candidates files, plain or gzipped; what each lacks of what is asked, `ended` tells. clean:
+    bring names into the relation's shape. read: what reads a query's replies, called by a name. name: of the one model
+    whose draws all files hold. InputError names file, line and field.
     """
 
     def __init__(
@@ -86,8 +85,6 @@ class Recorded:
         read: Read | None = None,
         name: str = "",
     ) -> None:
-        self.missing: Counter[Path] = Counter()
-        self._asked: defaultdict[Path, tuple[int, Query | None]] = defaultdict(lambda: (0, None))
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
         given = Counter(map(Path, paths))
@@ -118,31 +115,27 @@ class Recorded:
 
     def ended(self) -> None:
         """Say what each file lacked of all that was asked. InputError for a file that answers none of it."""
-        for path, missing in self.missing.items():
-            asked, first = self._asked[path]
-            if missing == asked and first is not None:
+        for path, rows in self._files.items():
+            if rows.missing == rows.asked and (first := rows.first) is not None:
                 raise InputError(
-                    f"{path} answers none of the {missing} queries of edition {self._edition.name}, first "
+                    f"{path} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
                     f"({first.subject!r}, {first.relation!r}): its answers are of another edition or split; name one "
                     "of this"
                 )
-            if missing:
+            if rows.missing:
                 log.warning(
                     "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
                     path,
-                    missing,
-                    asked,
+                    rows.missing,
+                    rows.asked,
                 )
 
     def _replay(self, path: Path, queries: Sequence[Query]) -> list[CandidateSet]:
-        answers = [self._answer(path, query) for query in queries]
         rows = self._files[path]
-        self.missing[path] += sum(not rows.of(query) for query in queries)
-        asked, first = self._asked[path]
-        if first is None:  # of a relation that the file tells of
-            first = next((query for query in queries if query.relation in rows.relations), None)
-        self._asked[path] = asked + len(queries), first
-        return answers
+        rows.asked += len(queries)
+        rows.missing += sum(not rows.of(query) for query in queries)
+        rows.first = rows.first or next((query for query in queries if query.relation in rows.relations), None)
+        return [self._answer(path, query) for query in queries]
 
     def _answer(self, path: Path, query: Query) -> CandidateSet:
         name, relation, rows = self._names[path], self._relations[query.relation], self._files[path].of(query)
@@ -181,10 +174,14 @@ def replayed(files: Iterable[Path], run: Run, notes: Notes, **how: Any) -> Recor
 
 
 class _Rows:
-    """The rows of one file by query."""
+    """The rows of one file by query, how many queries were asked of it, and how many of these it lacks.
+
+    first: the first that was asked of a relation that the file tells of.
+    """
 
     def __init__(self, rows: Sequence[RecordedRow]) -> None:
-        self.all = rows
+        self.all, self.asked, self.missing = rows, 0, 0
+        self.first: Query | None = None
         models = dict.fromkeys(row.model for row in rows)
         self.models = [model for model in models if model]
         self.model = next(iter(models)) if len(models) == 1 else None

@@ -6,8 +6,9 @@ model itself, "titles" and "passages" read text from outside it, which a closed-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -91,6 +92,12 @@ def read_corpus(path: Path) -> list[Passage]:
     return texts
 
 
+def stretches(texts: Iterable[Passage], settings: ContextSettings) -> Iterator[Passage]:
+    """Yield texts in stretches, as the settings say, each under its title."""
+    for text in texts:
+        yield from (Passage(text.title, chunk) for chunk in chunks(text.text, settings.words, settings.overlap))
+
+
 def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
     """Yield a text in stretches of so many words, each with the last words of the one before; whole for 0 words."""
     parts = text.split()
@@ -111,9 +118,5 @@ class Titles:
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the passages of each query."""
-        return [tuple(self._of(query))[: self._settings.passages] for query in queries]
-
-    def _of(self, query: Query) -> Iterator[Passage]:
-        for text in self._texts.get(folded_key(query.subject), []):
-            for chunk in chunks(text.text, self._settings.words, self._settings.overlap):
-                yield Passage(text.title, chunk)
+        found = (stretches(self._texts.get(folded_key(query.subject), []), self._settings) for query in queries)
+        return [tuple(islice(passages, self._settings.passages)) for passages in found]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.ask.context.passages import ContextSettings, chunks
+from lmkbc.ask.context.passages import ContextSettings, stretches
 from lmkbc.ask.examples import TextEncoder
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError
@@ -64,11 +64,7 @@ class Retrieval:
         """
         from lmkbc.models.encoder import find_encoder
 
-        passages = [
-            Passage(text.title, chunk)
-            for text in texts
-            for chunk in chunks(text.text, settings.words, settings.overlap)
-        ]
+        passages = list(stretches(texts, settings))
         encoder = find_encoder()
         if encoder is None:
             raise InputError("context 'passages' needs the sentence encoder: install lmkbc[encoder]")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lmkbc.generate.prior import Floats
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
@@ -42,10 +43,7 @@ class OtherSources:
         total, done = self.lacking(queries), 0
         if total:
             self._report(ASKING, 0, total)
-        by_relation = defaultdict[str, list[Query]](list)
-        for query in dict.fromkeys(queries):
-            by_relation[query.relation].append(query)
-        for members in by_relation.values():
+        for members in grouped((query.relation, query) for query in dict.fromkeys(queries)).values():
             for name, generator in self._generators.items():
                 known = self._scores[name]
                 new = [query for query in members if query not in known and query not in self.failed]

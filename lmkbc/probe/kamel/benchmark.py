@@ -17,12 +17,12 @@ from msgspec import Meta
 from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.models.base import Prompt, Sampling
+from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
-from lmkbc.probe.kamel.prompts import Drawing, PromptForm, check_wording, prompts, questions
+from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
 from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
@@ -77,7 +77,7 @@ class KamelBenchmark:
             data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
         check_wording(names, wording)
         local = means.servers.get("base_url") is None
-        form: PromptForm = "completion" if local or self.form == "completion" else "chat"
+        form: Form = "completion" if local or self.form == "completion" else "chat"
         asked = [*self.questions(data, wording, names, form=form)]
         answers = texts(opened(self.model, means), [prompt for _, prompt in asked], sampling(form), means)
         replies = [(fact, text.strip()) for (fact, _), text in zip(asked, answers, strict=True)]
@@ -95,15 +95,14 @@ class KamelBenchmark:
         wording: Mapping[str, str],
         names: Iterable[str],
         *,
-        form: PromptForm = "completion",
+        form: Form = "completion",
         split: str | None = None,
     ) -> Iterator[tuple[KamelFact, Prompt]]:
         """Yield the facts of some properties, at most `limit` of each, with their prompts."""
-        drawing: Drawing = "fixed" if self.fixed else "random"
         for name in names:
             facts, train = data.of(name, split or self.split), data.of(name, "train")
             chosen = list(islice(facts, self.limit))
-            yield from prompts(chosen, train, wording, self.shots, drawing, self.seed, form)
+            yield from prompts(chosen, train, wording, self.shots, fixed=self.fixed, seed=self.seed, form=form)
 
     def _findings(self, data: Kamel, replies: list[tuple[KamelFact, str]]) -> Findings:
         from lmkbc.probe.kamel.controls import hard, learned
@@ -123,7 +122,7 @@ class KamelBenchmark:
         return Findings(values, (overall(whole), by_answers(whole), by_property(ways)))
 
 
-def sampling(form: PromptForm) -> Sampling:
+def sampling(form: Form) -> Sampling:
     """Return what the paper does: decode the likeliest token, until `%` or for a hundred tokens.
 
     A chat model ends its answers by itself.

@@ -9,17 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from lmkbc.errors import InputError
 from lmkbc.files import jsonl, packed
-from lmkbc.models.base import Message, Prompt
+from lmkbc.models.base import Form, Message, Prompt
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import KamelFact
 from lmkbc.probe.kamel.score import END, SEPARATOR
 
-Drawing = Literal["random", "fixed"]
-PromptForm = Literal["completion", "chat"]
 TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
 """Instruction for chat models; a text needs no such words."""
 
@@ -56,13 +53,14 @@ def prompts(
     train: Sequence[KamelFact],
     wording: Mapping[str, str],
     shots: int,
-    drawing: Drawing = "random",
+    *,
+    fixed: bool = False,
     seed: int = 0,
-    form: PromptForm = "completion",
+    form: Form = "completion",
 ) -> Iterator[tuple[KamelFact, Prompt]]:
     """Yield each fact of one property with its prompt, which ends with the fact's question.
 
-    drawing: other examples for each query as in the paper, or fixed ones of the property; prompts then begin alike, so
+    fixed: the same examples for all queries, where the paper draws others for each; prompts then begin alike, so
     that a local model reads the examples once. No example has the query's own subject, however it is spelt. InputError
     for a property without a question or with too few examples.
     """
@@ -71,10 +69,10 @@ def prompts(
     name = facts[0].property
     check_wording([name], wording)
     examples = [(folded_key(example.subject), example) for example in train]
-    fixed = _random(seed, name).sample(examples, len(examples)) if drawing == "fixed" else []
+    of_all = _random(seed, name).sample(examples, len(examples)) if fixed else []
     for place, fact in enumerate(facts):
         own = folded_key(fact.subject)
-        drawn = fixed or _random(seed, f"{name} {place} {fact.subject}").sample(
+        drawn = of_all or _random(seed, f"{name} {place} {fact.subject}").sample(
             examples, min(len(examples), 4 * shots + 8)
         )
         chosen = list(islice((example for key, example in drawn if key != own), shots))
@@ -91,7 +89,7 @@ def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None
         raise InputError(f"{lacking[0]}{more} has no question template: add a line for it to the templates file")
 
 
-def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: PromptForm) -> Prompt:
+def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: Form) -> Prompt:
     """Return, as in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
     own = (Message("user", _question(fact, wording)),)
     if form == "completion":

@@ -23,9 +23,9 @@ from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
 from lmkbc.probe.kamel.dataset import Answer, KamelFact
-from lmkbc.probe.kamel.prompts import Drawing, prompts, questions
+from lmkbc.probe.kamel.prompts import prompts, questions
 
-DRAWINGS: tuple[Drawing, ...] = ("random", "fixed")
+DRAWINGS = {"random": False, "fixed": True}
 TRAIN = [KamelFact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
 
 
@@ -100,9 +100,9 @@ def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
 
 def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
     wording = {"P36": "Capital of {subject}?"}
-    for drawing in DRAWINGS:
-        made = texts(wording, drawing)
-        assert made == texts(wording, drawing)
+    for fixed in DRAWINGS.values():
+        made = texts(wording, fixed)
+        assert made == texts(wording, fixed)
         for fact, text in made:
             *solved, question = text.split("\n")
             assert question == f"Capital of {fact.subject}?"
@@ -111,22 +111,22 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
             assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
     heads = {text.rsplit("\n", 1)[0] for _, text in made}
     assert len(heads) == 1 + 3  # one head for all, but for the subjects that are themselves examples
-    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, "random")}) > 20
+    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, DRAWINGS["random"])}) > 20
     assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, 0))[1].text == "land 0"
 
 
 def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
     train = [KamelFact("P36", name, (Answer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
     asked = KamelFact("P36", "land 0", (Answer("x"),))
-    for drawing in DRAWINGS:
-        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, drawing)
+    for fixed in DRAWINGS.values():
+        (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, fixed=fixed)
         assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]
         with pytest.raises(InputError, match="too few for 3 shots"):
-            list(prompts([asked], train, {"P36": "{subject}?"}, 3, drawing))
+            list(prompts([asked], train, {"P36": "{subject}?"}, 3, fixed=fixed))
 
 
-def texts(wording: dict[str, str], drawing: Drawing) -> list[tuple[KamelFact, str]]:
-    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, drawing)]
+def texts(wording: dict[str, str], fixed: bool) -> list[tuple[KamelFact, str]]:
+    return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, fixed=fixed)]
 
 
 def test_a_chat_is_shown_examples_as_turns() -> None:
