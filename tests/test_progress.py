@@ -19,6 +19,21 @@ class Clock:
         return self.now
 
 
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lines(clock: Clock) -> Lines:
+    return Lines(print, clock)
+
+
+@pytest.fixture
+def whole(clock: Clock) -> Overall:
+    return Overall(clock)
+
+
 @pytest.mark.parametrize(
     ("step", "named"),
     [
@@ -34,9 +49,7 @@ def test_a_step_is_taken_apart(step: str, named: tuple[str, str, str]) -> None:
     assert CountedStep.of(step) == named
 
 
-def test_a_line_tells_count_rate_and_time_left() -> None:
-    clock = Clock()
-    lines = Lines(print, clock)
+def test_a_line_tells_count_rate_and_time_left(clock: Clock, lines: Lines) -> None:
     assert lines.line() == ""
     lines.report("tune (relations x folds)", 0, 105)
     assert lines.line() == "tune: 0/105 relations x folds, 0 s so far"
@@ -58,9 +71,7 @@ def test_a_line_tells_count_rate_and_time_left() -> None:
     assert lines.line() == "boost: 3/3 trees, 5 min so far"
 
 
-def test_a_step_that_begins_again_or_goes_on_is_timed_from_where_it_began() -> None:
-    clock = Clock()
-    lines = Lines(print, clock)
+def test_a_step_that_begins_again_or_goes_on_is_timed_from_where_it_began(clock: Clock, lines: Lines) -> None:
     lines.report("link (queries)", 0, 10)
     clock.now += 100
     lines.report("link (queries)", 10, 10)
@@ -74,9 +85,7 @@ def test_a_step_that_begins_again_or_goes_on_is_timed_from_where_it_began() -> N
     assert lines.line() == "fine-tuning, loss 1.000: 60/100, 2.0/s, 20 s left"
 
 
-def test_steps_that_take_turns_are_timed_from_the_first_block() -> None:
-    clock = Clock()
-    lines = Lines(print, clock)
+def test_steps_that_take_turns_are_timed_from_the_first_block(clock: Clock, lines: Lines) -> None:
     for done in (0, 10, 20):
         for step, seconds in (("ask (queries)", 3), ("pool (queries)", 2)):
             lines.report(step, done, 100)
@@ -133,33 +142,31 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def announced(clock: Clock) -> Overall:
-    whole = Overall(clock)
+@pytest.fixture
+def announced(whole: Overall) -> Overall:
     for name, seconds, total in (("read (rows)", 1.0, 10), ("ask (queries)", 2.0, 50), ("fit (trees)", 0.5, 40)):
         whole.report(ExpectedStep(name, seconds), 0, total)
     return whole
 
 
-def test_the_time_of_a_whole_run_follows_from_what_its_steps_took_so_far() -> None:
-    clock = Clock()
-    whole = announced(clock)
-    assert whole.left() == 10 + 100 + 20
-    whole.report("read (rows)", 0, 10)
+def test_the_time_of_a_whole_run_follows_from_what_its_steps_took_so_far(clock: Clock, announced: Overall) -> None:
+    assert announced.left() == 10 + 100 + 20
+    announced.report("read (rows)", 0, 10)
     for done in range(1, 6):
         clock.now += 4  # four times as slow as usual
-        whole.report("read (rows)", done, 10)
+        announced.report("read (rows)", done, 10)
     slower = ((20 + 1) / (5 + 1)) ** 0.5  # expected of later steps, and as one row in ten of this one
     left = 5 * (20 + slower) / (5 + 1) + slower * (100 + 20)
-    assert whole.left() == pytest.approx(left)
-    assert whole.share() == pytest.approx(20 / (20 + left))
+    assert announced.left() == pytest.approx(left)
+    assert announced.share() == pytest.approx(20 / (20 + left))
     clock.now += 4  # no news: the clock goes on, and so does the share
-    assert whole.left() == pytest.approx(left - 4)
-    assert whole.share() == pytest.approx(24 / (20 + left))
+    assert announced.left() == pytest.approx(left - 4)
+    assert announced.share() == pytest.approx(24 / (20 + left))
 
 
-def test_a_model_that_is_loaded_within_the_first_part_does_not_make_a_step_endless() -> None:
-    clock = Clock()
-    whole = Overall(clock)
+def test_a_model_that_is_loaded_within_the_first_part_does_not_make_a_step_endless(
+    clock: Clock, whole: Overall
+) -> None:
     whole.report(ExpectedStep("ask (queries)", 0.03), 0, 1000)
     whole.report("ask (queries)", 0, 1000)
     clock.now += 3
@@ -167,24 +174,20 @@ def test_a_model_that_is_loaded_within_the_first_part_does_not_make_a_step_endle
     assert whole.left() < 4 * 30  # and not 50 minutes
 
 
-def test_a_step_that_was_stored_and_one_that_begins_again_are_counted() -> None:
-    clock = Clock()
-    whole = announced(clock)
-    whole.report("ask (queries)", 0, 50)  # nothing was read
+def test_a_step_that_was_stored_and_one_that_begins_again_are_counted(clock: Clock, announced: Overall) -> None:
+    announced.report("ask (queries)", 0, 50)  # nothing was read
     clock.now += 100
-    whole.report("ask (queries)", 50, 50)
-    assert whole.left() == pytest.approx(20)
+    announced.report("ask (queries)", 50, 50)
+    assert announced.left() == pytest.approx(20)
     for _ in range(2):  # two fits of 20 trees
-        whole.report("fit (trees)", 0, 20)
+        announced.report("fit (trees)", 0, 20)
         clock.now += 10
-        whole.report("fit (trees)", 20, 20)
-    assert whole.left() == 0
-    assert whole.share() == 1
+        announced.report("fit (trees)", 20, 20)
+    assert announced.left() == 0
+    assert announced.share() == 1
 
 
-def test_what_ends_a_run_may_be_announced_first() -> None:
-    clock = Clock()
-    whole = Overall(clock)
+def test_what_ends_a_run_may_be_announced_first(clock: Clock, whole: Overall) -> None:
     whole.report(ExpectedStep("figures", 3.0, last=True), 0, 4)
     assert not whole.known  # a run whose other steps take no time has a bar for each step
     whole.report(ExpectedStep("ask (queries)", 1.0), 0, 10)
@@ -194,9 +197,7 @@ def test_what_ends_a_run_may_be_announced_first() -> None:
     assert whole.left() == pytest.approx(12)
 
 
-def test_a_run_of_many_blocks_is_not_taken_for_its_first() -> None:
-    clock = Clock()
-    lines = Lines(print, clock)
+def test_a_run_of_many_blocks_is_not_taken_for_its_first(clock: Clock, lines: Lines) -> None:
     for block in range(2):
         lines.report("steps (queries)", 20 * block, 40)
         lines.report(ExpectedStep("ask (queries)", 1.0), 0, 20)

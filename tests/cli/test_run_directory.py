@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,11 @@ from command import Command
 from opened import recipe_file
 from space import SPACE
 
-Run = Callable[..., tuple[int, str]]
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
 RECORDED = ("predict", "--split", "val", "--edition", "mini")
 WHOLE = ["candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip", "timing.json"]
 LACKING = ["candidates.jsonl.gz", "manifest.json", "missing.jsonl", "timing.json"]
-
-
-@pytest.fixture
-def run(command: Command) -> Run:
-    def run(*arguments: object) -> tuple[int, str]:
-        status, shown, told = command(*arguments)
-        assert shown == ""
-        return status, told
-
-    return run
 
 
 def names(directory: Path) -> list[str]:
@@ -51,7 +39,7 @@ def answers(path: Path, numbers: range) -> Path:
 
 @pytest.mark.parametrize("out", [".", "", "/", "mine", "notes.txt", "link", "notes.txt/run", "run/.."])
 def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
-    out: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
@@ -59,54 +47,54 @@ def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
     monkeypatch.setattr("lmkbc.pipeline.Steps", lambda *_: pytest.fail("something was generated"))
-    status, told = run(*PREDICT, "--out", out)
-    assert (status, told.count("\n"), told.startswith("error: ")) == (2, 1, True), told
+    told = command.fails(*PREDICT, "--out", out)
+    assert (told.count("\n"), told.startswith("error: ")) == (1, True)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "link", "mine", "notes.txt", "thesis.tex"]
 
 
-def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(run: Run, tmp_path: Path) -> None:
-    assert run(*PREDICT, "--out", "run")[0] == 0
+def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
+    assert command(*PREDICT, "--out", "run")[0] == 0
     (tmp_path / "run" / "notes.txt").write_text("mine")
     (tmp_path / "run" / "predictions.zip").write_text("damaged")
-    assert run(*PREDICT, "--out", "run")[0] == 0
+    assert command(*PREDICT, "--out", "run")[0] == 0
     assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
 
 
-def test_a_limited_run_has_a_name_of_its_own_and_no_zip(run: Run, tmp_path: Path) -> None:
-    assert run(*PREDICT)[0] == 0
+def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:
+    assert command(*PREDICT)[0] == 0
     whole = tmp_path / "submissions" / "mini-val-bl22-empty"
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
-    status, told = run(*PREDICT, "--limit", 5)
+    _, told = command.done(*PREDICT, "--limit", 5)
     part = tmp_path / "submissions" / "mini-val-bl22-empty-first5"
-    assert (status, f"the first 5 of {len(QUERIES)} queries" in told, ".zip" in told) == (0, True, False), told
+    assert (f"the first 5 of {len(QUERIES)} queries" in told, ".zip" in told) == (True, False), told
     assert names(part) == [name for name in WHOLE if not name.endswith(".zip")]
     assert (manifest(part)["limit"], manifest(part)["counts"]["queries"]) == (5, 5)
     assert "limit" not in manifest(whole)
-    status, told = run(*PREDICT, "--limit", 5, "--out", whole)
-    assert (status, "holds a run of all queries, which one of the first 5 must not replace" in told) == (2, True)
+    assert "holds a run of all queries, which one of the first 5 must not replace" in command.fails(
+        *PREDICT, "--limit", 5, "--out", whole
+    )
     assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
-    assert run(*PREDICT, "--limit", 6, "--out", part)[0] == 0
-    assert run(*PREDICT, "--out", part)[0] == 0
+    assert command(*PREDICT, "--limit", 6, "--out", part)[0] == 0
+    assert command(*PREDICT, "--out", part)[0] == 0
     assert names(part) == WHOLE
-    assert run(*PREDICT, "--limit", 10**6)[0] == 0  # cuts nothing off
+    assert command(*PREDICT, "--limit", 10**6)[0] == 0  # cuts nothing off
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
-def test_a_run_of_dev_is_one_of_val(run: Run, tmp_path: Path) -> None:
-    status, told = run(*(word.replace("val", "dev") for word in PREDICT), "--limit", "1")
+def test_a_run_of_dev_is_one_of_val(command: Command, tmp_path: Path) -> None:
+    _, told = command.done(*(word.replace("val", "dev") for word in PREDICT), "--limit", "1")
     made = tmp_path / "submissions" / "mini-val-bl22-empty-first1"
-    assert (status, manifest(made)["split"]) == (0, "val"), told
+    assert manifest(made)["split"] == "val"
     assert "the first 1 of 160 queries, 0 objects, 1 empty answer; " in told
 
 
-def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(run: Run, tmp_path: Path) -> None:
+def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command: Command, tmp_path: Path) -> None:
     given = answers(tmp_path / "some.jsonl", range(3, len(QUERIES)))
-    status, told = run(*RECORDED, "--from", given, "--out", "run")
+    told = command.fails(*RECORDED, "--from", given, "--out", "run", status=1)
     first = QUERIES[0]
     said = told.splitlines()[-1]
-    assert status == 1
     assert said.startswith(
         f"error: 3 of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); "
     )
@@ -120,27 +108,25 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(run: Run
     rest = tmp_path / "rest.jsonl"
     rest.write_text("".join(json.dumps(row | {"completions": ["None"]}) + "\n" for row in missing))
     kept = tmp_path / "run" / "candidates.jsonl.gz"
-    assert run(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == 0
-    assert run(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == 0
+    assert command(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == 0
+    assert command(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == 0
     assert names(tmp_path / "run") == WHOLE
     both, one = ((tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "run"))
     assert both == one
 
 
-def test_a_run_with_failed_queries_goes_beside_a_finished_one(run: Run, tmp_path: Path) -> None:
+def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, tmp_path: Path) -> None:
     every, some = answers(tmp_path / "all.jsonl", range(len(QUERIES))), answers(tmp_path / "some.jsonl", range(9))
-    assert run(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    assert command(*RECORDED, "--from", every, "--out", "run")[0] == 0
     for _ in range(2):
-        status, told = run(*RECORDED, "--from", some, "--out", "run")
-        assert (status, "run-unfinished/missing.jsonl" in told) == (1, True)
+        assert "run-unfinished/missing.jsonl" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
     assert names(tmp_path / "run") == WHOLE
     assert names(tmp_path / "run-unfinished") == LACKING
-    assert run(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == 0
-    status, told = run(*RECORDED, "--from", some, "--out", "run")
-    assert (status, "name another directory with --out" in told) == (1, True)
-    status, told = run(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
+    assert command(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == 0
+    assert "name another directory with --out" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
+    shown, told = command.done(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
     lacking, first = len(QUERIES) - 9, QUERIES[9]
-    assert status == 0
+    assert shown == ""
     assert (
         f"{lacking} of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); they are "
         "submitted as empty answers, and run/missing.jsonl lists them\n"
@@ -148,50 +134,47 @@ def test_a_run_with_failed_queries_goes_beside_a_finished_one(run: Run, tmp_path
     assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
     assert names(tmp_path / "run-unfinished") == WHOLE
-    assert run(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    assert command(*RECORDED, "--from", every, "--out", "run")[0] == 0
     assert names(tmp_path / "run") == WHOLE
 
 
-def test_a_run_without_any_answer_has_no_candidates(run: Run, tmp_path: Path) -> None:
+def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: Path) -> None:
     given = tmp_path / "none.jsonl"
     row = {"SubjectEntity": QUERIES[0].subject, "Relation": QUERIES[0].relation, "completions": [None]}
     given.write_text(json.dumps(row))
-    status, told = run(*RECORDED, "--from", given, "--out", "run")
-    assert (status, "candidates.jsonl.gz" in told) == (1, False)
+    assert "candidates.jsonl.gz" not in command.fails(*RECORDED, "--from", given, "--out", "run", status=1)
     assert names(tmp_path / "run") == [name for name in LACKING if not name.startswith("candidates")]
 
 
-def test_every_score_of_a_run_comes_back(run: Run, tmp_path: Path) -> None:
+def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> None:
     for system in ("prior", "naive-bayes"):
         recipe = recipe_file(tmp_path / f"{system}.toml", {"component": system}, select={"rule": "expected-f1"})
-        assert run(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == 0
+        assert command(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == 0
         kept = tmp_path / system / "candidates.jsonl.gz"
-        assert run(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == 0
+        assert command(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == 0
         lines = gzip.decompress(kept.read_bytes())
         assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
         assert b'"score"' in lines
 
 
-def test_a_zip_lies_beside_its_predictions(run: Run, tmp_path: Path) -> None:
+def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     rows = SPACE.split_path(SPACE.edition("mini"), "val").read_text()
     (tmp_path / "mine" / "p.jsonl").write_text(rows)
     submit = ("submit", "mine/p.jsonl", "--edition", "mini", "--split", "val")
     for _ in range(2):  # the same again is no change
-        status, told = run(*submit)
-        assert (status, "mine/p.zip: 160 queries of mini val" in told) == (0, True), told
+        assert "mine/p.zip: 160 queries of mini val" in command.done(*submit)[1]
     first, *others = rows.splitlines(keepends=True)
     (tmp_path / "mine" / "p.jsonl").write_text(
         "".join([json.dumps(json.loads(first) | {"ObjectEntitiesID": []}) + "\n", *others])
     )
     written = (tmp_path / "mine" / "p.zip").read_bytes()
-    status, told = run(*submit)
-    assert (status, told) == (
-        2,
-        "error: mine/p.zip is there already and holds something else: name the zip with --out\n",
+    assert (
+        command.fails(*submit)
+        == "error: mine/p.zip is there already and holds something else: name the zip with --out\n"
     )
     assert (tmp_path / "mine" / "p.zip").read_bytes() == written
-    assert run(*submit, "--out", "mine/p.zip")[0] == 0
+    assert command(*submit, "--out", "mine/p.zip")[0] == 0
     assert (tmp_path / "mine" / "p.zip").read_bytes() != written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
 
@@ -226,15 +209,14 @@ def test_data_that_the_environment_names_and_that_is_absent_is_told(
     ids=" ".join,
 )
 def test_no_command_writes_over_its_input_or_a_strangers_files(
-    arguments: tuple[str, ...], run: Run, tmp_path: Path
+    arguments: tuple[str, ...], command: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.jsonl").write_text("mine")
     (tmp_path / "rows.partial").write_text("mine, and no unfinished index")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    status, told = run(*arguments)
-    assert status == 2, told
+    told = command.fails(*arguments)
     assert told.splitlines()[-1].startswith("error: ")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
@@ -242,6 +224,5 @@ def test_no_command_writes_over_its_input_or_a_strangers_files(
 @pytest.mark.parametrize(
     "arguments", [("--\u202edne",), ("predict", "--\u202ex"), ("submit", "a", "b\u202ec"), ("predict", "-e", "\u202e")]
 )
-def test_a_complaint_steers_no_terminal(arguments: tuple[str, ...], run: Run) -> None:
-    status, told = run(*arguments)
-    assert (status, "\u202e" in told) == (2, False)
+def test_a_complaint_steers_no_terminal(arguments: tuple[str, ...], command: Command) -> None:
+    assert "\u202e" not in command.fails(*arguments)

@@ -12,24 +12,11 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models import hub
+from lmkbc.models.causal.checkpoint import load as causal
+from lmkbc.models.kind import model_kind
+from lmkbc.models.masked.backbone import load as masked
 
-
-def causal(name: str, offline: bool) -> object:
-    from lmkbc.models.causal.checkpoint import load
-
-    return load(name, offline=offline)
-
-
-def masked(name: str, offline: bool) -> object:
-    from lmkbc.models.masked.backbone import load
-
-    return load(name, offline=offline)
-
-
-def kind(name: str, offline: bool) -> object:
-    from lmkbc.models.kind import model_kind
-
-    return model_kind(name, offline=offline)
+LOADS = [causal, masked, model_kind]
 
 
 @pytest.fixture
@@ -47,22 +34,22 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     hub.reachable.cache_clear()
 
 
-@pytest.mark.parametrize("load", [causal, masked, kind])
+@pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("name", ["owner/model", "model", "no such model"])
 def test_without_a_network_one_look_is_enough(
-    load: Callable[[str, bool], object], name: str, tried: list[object], capfd: pytest.CaptureFixture[str]
+    load: Callable[..., object], name: str, tried: list[object], capfd: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match=rf"{name} cannot be loaded: .* the model hub .* cannot be reached"):
-            load(name, False)
+            load(name, offline=False)
     assert len(tried) == 1
     assert "".join(capfd.readouterr()) == ""
 
 
-@pytest.mark.parametrize("load", [causal, masked, kind])
-def test_offline_there_is_no_look_at_all(load: Callable[[str, bool], object], tried: list[object]) -> None:
+@pytest.mark.parametrize("load", LOADS)
+def test_offline_there_is_no_look_at_all(load: Callable[..., object], tried: list[object]) -> None:
     with pytest.raises(InputError, match="not on this machine; run once without --offline"):
-        load("owner/model", True)
+        load("owner/model", offline=True)
     assert tried == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,18 +142,24 @@ def test_a_system_without_a_local_model_has_no_random_twin() -> None:
     assert table.overall.controls == {RANDOM: None}
 
 
-def test_a_local_causal_model_is_asked_again_with_random_weights(tmp_path: Path) -> None:
-    tiny_causal.save(tmp_path / "model", "gpt2", seed=3)
-    recipe = {"component": "causal", "sampling": {"max_tokens": 3}, "prompt": {"form": "completion"}}
-    check_twin(tmp_path, recipe)
-
-
-def test_a_local_masked_model_is_asked_again_with_random_weights(tmp_path: Path) -> None:
-    tiny_masked.save(tmp_path / "model", ["France", "Spain"], seed=3)
-    check_twin(tmp_path, {"component": "masked", "probe": {"clozes": 1, "vocabulary": "train"}})
-
-
-def check_twin(root: Path, recipe: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("save", "recipe"),
+    [
+        (
+            lambda folder: tiny_causal.save(folder, "gpt2", seed=3),
+            {"component": "causal", "sampling": {"max_tokens": 3}, "prompt": {"form": "completion"}},
+        ),
+        (
+            lambda folder: tiny_masked.save(folder, ["France", "Spain"], seed=3),
+            {"component": "masked", "probe": {"clozes": 1, "vocabulary": "train"}},
+        ),
+    ],
+    ids=["causal", "masked"],
+)
+def test_a_local_model_is_asked_again_with_random_weights(
+    save: Callable[[Path], Path], recipe: dict[str, Any], tmp_path: Path
+) -> None:
+    root = save(tmp_path / "model").parent
     system = recipe_of(recipe, {"component": "prior"}, name="local", select={"rule": "top-k", "k": 1})
     context = replace(CONTEXT, model=str(root / "model"), servers=Servers(store=root / "store.sqlite"))
     with with_random_weights(context, system, seed=1) as drawn:
