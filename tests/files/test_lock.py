@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,8 @@ def test_one_of_many_threads_has_it(tmp_path: Path) -> None:
                 with count:
                     refused += "another run is writing" in str(error)
 
-    threads = [threading.Thread(target=race) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as racers:
+        list(racers.map(lambda _: race(), range(6)))
     assert (most, turns + refused) == (1, 240)
     assert turns > 0
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,11 +50,8 @@ def test_writers_of_the_same_keys_agree_on_one_answer_each(url: str) -> None:
         kept[writer] = {call.key: own.get(call)["text"] for call in CALLS}, there
         own.close()
 
-    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(write, range(8)))
     answers, _ = kept[0]
     for writer, (found, there) in kept.items():
         assert found == answers
@@ -61,20 +59,8 @@ def test_writers_of_the_same_keys_agree_on_one_answer_each(url: str) -> None:
 
 
 def test_workers_that_open_a_new_store_at_once_make_it_once(url: str) -> None:
-    failures = []
-
-    def start() -> None:
-        try:
-            Store(Database(url)).close()
-        except LmkbcError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=start) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert failures == []
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(lambda _: Store(Database(url)).close(), range(8)))
     assert Store(Database(url)).stats() == []
 
 
