@@ -32,12 +32,12 @@ _LOG = logging.getLogger(__name__)
 TOP = 1000
 """Ranks that count towards MRR."""
 
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "P19": ("{subject} is a name that is common in the city of {mask} .",),
-    "P20": ("{subject} is a name that is common in the city of {mask} .",),
-    "P27": ("{subject} is a name that is common in the country of {mask} .",),
-    "P103": ("{subject} is a name that is common among speakers of {mask} .",),
-    "P1412": ("{subject} is a name that is common among speakers of {mask} .",),
+NAMES: Mapping[str, str] = {
+    "P19": "{subject} is a name that is common in the city of {mask} .",
+    "P20": "{subject} is a name that is common in the city of {mask} .",
+    "P27": "{subject} is a name that is common in the country of {mask} .",
+    "P103": "{subject} is a name that is common among speakers of {mask} .",
+    "P1412": "{subject} is a name that is common among speakers of {mask} .",
 }
 """Relation of persons -> what is asked of one word of a name, to see whether the name alone gives the object away."""
 

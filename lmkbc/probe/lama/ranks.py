@@ -37,21 +37,15 @@ class MaskedRanks:
 
     def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
         """Return the likeliest objects by relation and word of a person's name, for LAMA-UHN."""
-        likeliest: dict[tuple[str, str], frozenset[str]] = {}
+        words, likeliest = list(self._places), dict[tuple[str, str], frozenset[str]]()
         for relation in relations:
             names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in relation.facts)))
-            for cloze in NAMES.get(relation.name, ()):
-                for name, top in zip(names, self._top(cloze, names), strict=True):
-                    likeliest[relation.name, name] = likeliest.get((relation.name, name), frozenset()) | top
+            inputs = self._clozes.fill(NAMES[relation.name], names) if relation.name in NAMES else []
+            for indices, logits in self._forward.logits(inputs, self._columns):
+                tops = logits[:, 0].topk(min(GUESSES, len(words))).indices.tolist()
+                for index, top in zip(indices, tops, strict=True):
+                    likeliest[relation.name, names[index]] = frozenset(words[place] for place in top)
         return lambda relation, name: likeliest.get((relation, name), frozenset())
-
-    def _top(self, cloze: str, names: Sequence[str]) -> list[frozenset[str]]:
-        words, inputs = list(self._places), self._clozes.fill(cloze, names)
-        guesses: dict[int, frozenset[str]] = {}
-        for indices, logits in self._forward.logits(inputs, self._columns):
-            tops = logits[:, 0].topk(min(GUESSES, len(words))).indices.tolist()
-            guesses |= zip(indices, (frozenset(words[place] for place in top) for top in tops), strict=True)
-        return [guesses[index] for index in range(len(inputs))]
 
 
 def known_words(backbone: Backbone) -> Mapping[str, int]:
