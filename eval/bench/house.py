@@ -145,10 +145,9 @@ def parameter_lists() -> dict[str, int]:
 def statements(text: str) -> int:
     """Return the number of statements of a module; docstrings are none."""
     nodes = list(ast.walk(ast.parse(text)))
-    docstrings = (node for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-    return sum(isinstance(node, ast.stmt) for node in nodes) - sum(
-        isinstance(node.value.value, str) for node in docstrings
-    )
+    values = (node.value for node in nodes if isinstance(node, ast.Expr))
+    docstrings = sum(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
+    return sum(isinstance(node, ast.stmt) for node in nodes) - docstrings
 
 
 def loaded(options: str) -> int:

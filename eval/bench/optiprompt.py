@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from lmkbc.cli.tables import show_table
+from lmkbc.cli.terminal import show_table
 from lmkbc.files.places import data_dirs
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.vocabulary import Words
