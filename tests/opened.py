@@ -85,7 +85,8 @@ def chat(
     how: tables of a generator, which say what is asked; and what the model takes beside them.
     """
     tables = {name: how.pop(name) for name in ("prompt", "shots", "sampling", "relations") if name in how}
-    where = Server.of(getattr(server, "url", server), model, any_model=any_model)
+    url = getattr(server, "url", server)
+    where = server if isinstance(server, Server) else Server.of(url, model, any_model=any_model)
     asking = Asking(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
     return over_server(asking, RELATIONS, where, Store(folder / store), **{"limits": HASTY, **how})
 

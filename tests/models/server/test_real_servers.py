@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import tiny_causal
 import tiny_gguf
-from opened import asks, over_server
+from opened import asks
 from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
@@ -35,6 +35,9 @@ from lmkbc.types import CandidateSet, Query, State
 pytestmark = pytest.mark.server
 BORDERS = "CountryBordersCountry"
 QUERIES = [Query(f"Utopia {place} {{x}}", BORDERS) for place in range(6)]
+
+
+Chat = Callable[..., AnswerGenerator]
 
 
 def model() -> Any:
@@ -104,14 +107,12 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.fixture
-def ask(server: Server, tmp_path: Path) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
+def ask(server: Server, chat: Chat) -> Callable[..., tuple[AnswerGenerator, dict[str, CandidateSet]]]:
     def ask(
         schema: bool = False, concurrency: int = 2, **tables: Any
     ) -> tuple[AnswerGenerator, dict[str, CandidateSet]]:
-        asking = Asking(MINI, RELATIONS, TRAIN, asks({"shots": {"k": 2}, **tables}))
         limits = Limits(concurrency=concurrency, attempts=2, first_wait=0.1, timeout=60.0)
-        store = Store(tmp_path / "store.sqlite")
-        generator = over_server(asking, RELATIONS, server, store, limits=limits, schema=schema)
+        generator = chat(server, limits=limits, schema=schema, **{"shots": {"k": 2}, **tables})
         found = {one.query.subject: one for one in generator.generate(QUERIES)}
         assert found.keys() == {query.subject for query in QUERIES}
         assert not any(State.MISSING in one.draws for one in found.values()), generator.notes.remarks
@@ -178,32 +179,29 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
     assert scorer.notes.usage["requests"] == 2
 
 
-def test_a_model_that_is_not_there(transformers_serve: Server, tmp_path: Path) -> None:
+def test_a_model_that_is_not_there(transformers_serve: Server, chat: Chat, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
-    asking = Asking(MINI, RELATIONS, [], asks({"shots": {"k": 0}, "sampling": {"max_tokens": 4}}))
     limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)
-    generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=limits)
+    generator = chat(other, limits=limits, shots={"k": 0}, sampling={"max_tokens": 4})
     found = list(generator.generate(QUERIES))
     assert all(one.draws == (State.MISSING,) for one in found)
     assert "2 queries in a row failed" in generator.notes.remarks[-1]
 
 
-def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, tmp_path: Path) -> None:
+def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, chat: Chat) -> None:
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
     asking = Asking(MINI, RELATIONS, TRAIN, asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
     limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
-    generator = over_server(asking, RELATIONS, llama_cpp, Store(tmp_path / "s.sqlite"), limits=limits)
+    generator = chat(llama_cpp, limits=limits, **tables)
     found = list(generator.generate(QUERIES[:2]))
     assert not any(State.MISSING in one.draws for one in found), generator.notes.remarks
     assert any("2 prompts were shown fewer examples" in remark for remark in generator.notes.remarks)
     assert 2 <= generator.notes.usage["requests"] <= 6  # its own count of tokens leaves little to be refused
 
 
-def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, tmp_path: Path) -> None:
-    tables: dict[str, Any] = {"shots": {"k": 0}, "sampling": {"max_tokens": 4}}
-    asking = Asking(MINI, RELATIONS, [], asks(tables))
+def test_llama_cpp_says_what_it_calls_its_model(llama_cpp: Server, chat: Chat) -> None:
     other = Server(llama_cpp.base_url, "gpt-4")
-    generator = over_server(asking, RELATIONS, other, Store(tmp_path / "s.sqlite"), limits=Limits(concurrency=1))
+    generator = chat(other, limits=Limits(concurrency=1), shots={"k": 0}, sampling={"max_tokens": 4})
     with pytest.raises(ServerError, match=r"asked for model 'gpt-4', .* answers as 'tiny.gguf': say --model tiny.gguf"):
         list(generator.generate(QUERIES))

@@ -244,25 +244,20 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
     assert [one.text for one in found.candidates] == ["Chile"]
 
 
-class Rambling(Loopback):
-    """Goes on after the list until its tokens are used up, unless a schema or a stop ends it, as llama.cpp does."""
-
-    def __init__(self) -> None:
-        super().__init__(self._said)
-
-    def _said(self, body: Body) -> Body:
-        if "response_format" in body:
-            return {"content": json.dumps({"objects": ["Chile"]})}
-        text = ' ["Chile"]\n\n' + "Subject: Peru\nRelation: borders\n==> []\n\n" * body["max_tokens"]
-        for stop in body.get("stop", ()):
-            if stop in text:
-                return {"content": text.partition(stop)[0]}
-        return {"content": text[: 4 * body["max_tokens"]], "finish_reason": "length"}
+def rambles(body: Body) -> Body:
+    """Go on after the list until the tokens are used up, unless a schema or a stop ends it, as llama.cpp does."""
+    if "response_format" in body:
+        return {"content": json.dumps({"objects": ["Chile"]})}
+    text = ' ["Chile"]\n\n' + "Subject: Peru\nRelation: borders\n==> []\n\n" * body["max_tokens"]
+    for stop in body.get("stop", ()):
+        if stop in text:
+            return {"content": text.partition(stop)[0]}
+    return {"content": text[: 4 * body["max_tokens"]], "finish_reason": "length"}
 
 
 @pytest.mark.parametrize("name", ["minimal23", "lix23"])
 def test_what_a_model_goes_on_with_after_the_list_is_ended(name: str, tmp_path: Path) -> None:
-    with Rambling() as server:
+    with Loopback(rambles) as server:
         run = Run(
             workspace=SPACE,
             edition=MINI,
