@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.terminal import show_error, show_logs
+from lmkbc.cli.terminal import note, show_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError
 
 COMMANDS = {
@@ -190,11 +190,12 @@ def main() -> None:
             with _terminations():
                 build()(prog_name="lmkbc")
         except LmkbcError as error:
-            show_error(str(error))
+            note(f"error: {error}")
             sys.exit(error.exit_code)
         except OSError as error:  # a full disk, a directory that vanished
             where = f" {error.filename}" if error.filename else " the output"
-            show_error(f"the machine refused{where}: {error.strerror or error}; mend that, and run the command again")
+            reason = error.strerror or error
+            note(f"error: the machine refused{where}: {reason}; mend that, and run the command again")
             _forget_output()
             sys.exit(1)
     except KeyboardInterrupt:  # while the program itself is read

@@ -44,11 +44,6 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def show_error(sentence: str) -> None:
-    """Write one sentence on what is wrong, where, and what to do."""
-    note(f"error: {sentence}")
-
-
 def note(sentence: str) -> None:
     """Write a line for people to stderr."""
     sys.stderr.write(plain(sentence) + "\n")
@@ -119,7 +114,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
     table = Table(box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows, strict=True) if rows else repeat(()), strict=False):
         numeric = bool(table.columns) and all(isinstance(value, int | float | None) for value in values)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="bold")
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold", header_style="bold")
     for row in rows:
         table.add_row(*map(_cell, row))
     output = _Output(highlight=False, width=None if sys.stdout.isatty() else WIDEST)

@@ -10,13 +10,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.buffer import Content
-from lmkbc.files.jsonl import read_bytes
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.jsonl import read_document
 from lmkbc.run import submission
 from lmkbc.run.subset import Subset
 
@@ -84,12 +81,6 @@ def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcE
 
 def _manifest(directory: Path) -> Mapping[str, Any] | None:
     """Return what a run's manifest says; None where there is none of ours."""
-    return None if RUN.own(directory) is None else read_manifest(directory / submission.MANIFEST)
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a run's manifest. InputError for what is none."""
-    try:
-        return msgspec.json.decode(read_bytes(path, DOCUMENT), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
+    if RUN.own(directory) is None:
+        return None
+    return read_document(directory / submission.MANIFEST, dict[str, Any], "manifest of a run")
