@@ -106,7 +106,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     """A proposed object; `sources` are the sources behind it.
 
     by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
-    truth: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
+    verification: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
     """
 
     text: str
@@ -114,7 +114,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
     sources: tuple[Source, ...] = ()
     id: str | None = None
     by_model: tuple[tuple[str, float], ...] = ()
-    truth: float | None = None
+    verification: float | None = None
 
 
 class Nil(msgspec.Struct, frozen=True, gc=False):

@@ -30,7 +30,9 @@ shares = st.floats(0, 1)
 sources = st.lists(st.builds(Source, st.sampled_from(["m", "n"]), st.sampled_from(["", "0", "1"])), max_size=2).map(
     tuple
 )
-objects = st.builds(Candidate, texts, shares, sources, st.sampled_from(["Q1", "Q2", "Q3"]), truth=st.none() | shares)
+objects = st.builds(
+    Candidate, texts, shares, sources, st.sampled_from(["Q1", "Q2", "Q3"]), verification=st.none() | shares
+)
 nils = st.lists(st.builds(Nil, shares, sources), max_size=1).map(tuple)
 losses = st.lists(st.builds(Dropped, texts, st.sampled_from(["subject", "link"])), max_size=1).map(tuple)
 passages = st.lists(st.builds(Passage, texts, texts, shares), max_size=1)

@@ -216,7 +216,7 @@ def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, c
         for text in texts:
             key = known or text.casefold(), source
             if key not in best or best[key].score < given.score:
-                best[key] = Candidate(text, given.score, (source,), known, truth=given.truth)
+                best[key] = Candidate(text, given.score, (source,), known, verification=given.verification)
     state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
     if state is State.DROPPED and all(loss.rule == UNWRITABLE for loss in dropped):
         state = State.UNPARSED
@@ -229,7 +229,9 @@ def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidat
     """Return the candidates of an earlier run unchanged, with a single score for all sources and their names."""
     proposals = row.candidates or ()
     objects = tuple(
-        Candidate(proposal.object, proposal.score, _sources(proposal, model), proposal.id, truth=proposal.truth)
+        Candidate(
+            proposal.object, proposal.score, _sources(proposal, model), proposal.id, verification=proposal.verification
+        )
         for proposal in proposals
         if proposal.object
     )

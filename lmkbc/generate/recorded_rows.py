@@ -27,13 +27,19 @@ _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
-    """Candidate in a candidates file."""
+    """Candidate in a candidates file. truth: what older files call the verification score."""
 
     object: str
     score: float
     id: str | None = None
     source: str | None = None
+    verification: float | None = None
     truth: float | None = None
+
+    def __post_init__(self) -> None:
+        """Take the verification score by its old name."""
+        if self.verification is None:
+            self.verification = self.truth
 
 
 class RecordedRow(msgspec.Struct, gc=False):
@@ -128,8 +134,8 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
     """Yield the fields of a row that lie in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
-        if candidate.truth is not None:
-            yield f"candidates[{place}].truth", candidate.truth
+        if candidate.verification is not None:
+            yield f"candidates[{place}].verification", candidate.verification
     given = row.existence_probabilities
     for p in (given.values() if isinstance(given, dict) else given) or ():
         yield "existence_probabilities", p

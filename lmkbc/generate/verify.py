@@ -31,14 +31,14 @@ from lmkbc.settings import refuse_unless
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 Variant = Literal["statement", "clozes", "question", "reverse"]
-Truths = dict[tuple[Query, str], list[float]]
+Scores = dict[tuple[Query, str], list[float]]
 
 
 class Verifier(Protocol):
     """Judges candidates."""
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the truth of its objects, where it can be told."""
+        """Yield each set, in order, with the verification scores of its objects, where it can be told."""
         ...
 
 
@@ -90,7 +90,7 @@ class Check:
 class FactCheck:
     """Asks a scorer about every object of every set once, however many sources name it.
 
-    A fact that the scorer says nothing clear about stays without a truth; so does the proposal to answer nothing.
+    A fact that the scorer says nothing clear about has no score; so does the proposal to answer nothing.
     examples: of train, drawn at random if not given; they leave out the query's own subject.
     """
 
@@ -109,19 +109,19 @@ class FactCheck:
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Each set with the truth of its objects."""
+        """Each set with the verification scores of its objects."""
         given = list(sets)
         pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
-        truths: Truths = defaultdict(list)
+        scores: Scores = defaultdict(list)
         for variant in self._check.variants:
             judgements = self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
-            for fact, truth in judgements:
-                truths[fact].append(truth)
-        if unclear := len(facts) - len(truths):
+            for fact, score in judgements:
+                scores[fact].append(score)
+        if unclear := len(facts) - len(scores):
             self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified")
         for candidates in given:
-            judged = [self._judgement(c, truths.get((candidates.query, c.text))) for c in candidates.candidates]
+            judged = [self._judgement(c, scores.get((candidates.query, c.text))) for c in candidates.candidates]
             yield replace(candidates, candidates=tuple(judged))
 
     def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
@@ -136,16 +136,18 @@ class FactCheck:
         most = self._check.max_sources
         yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
 
-    def _judgement(self, candidate: Candidate, truths: Sequence[float] | None) -> Candidate:
-        if not truths:
+    def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:
+        if not scores:
             return candidate
         votes = self._check.aggregation == "votes"
-        return structs.replace(candidate, truth=math.fsum(t >= 0.5 if votes else t for t in truths) / len(truths))
+        return structs.replace(
+            candidate, verification=math.fsum(t >= 0.5 if votes else t for t in scores) / len(scores)
+        )
 
     def _judged(
         self, facts: Sequence[tuple[Query, str]], variant: Variant
     ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield the truth of each fact in each wording of a variant; a fact is left out where its truth is unclear."""
+        """Yield the score of each fact in each wording of a variant; a fact is left out where the reply is unclear."""
         prompts, whose = [], []
         for fact in facts:
             relation = self._relations[fact[0].relation]
@@ -154,10 +156,10 @@ class FactCheck:
                 whose.append(fact)
         yes, no = self._check.words
         if self._check.by == "probability":
-            truths = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+            scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
         else:
-            truths = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
-        yield from ((fact, truth) for fact, truth in zip(whose, truths, strict=True) if truth is not None)
+            scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
+        yield from ((fact, score) for fact, score in zip(whose, scores, strict=True) if score is not None)
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check

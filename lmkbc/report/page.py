@@ -90,7 +90,7 @@ def _objects(objects: Iterable[Shown], places: Mapping[Trace, int]) -> list[list
             one.score,
             one.source,
             int(one.right),
-            one.truth,
+            one.verification,
             places[one.trace] if one.trace else None,
             one.due,
         ]

@@ -57,7 +57,7 @@ class Shown:
     score: float | None
     source: str
     right: bool
-    truth: float | None = None
+    verification: float | None = None
     trace: Trace | None = None
     due: str = ""
 
@@ -198,7 +198,7 @@ def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note:
             row.score if row else None,
             cut(row.source or "", LONGEST_TEXT) if row else "",
             right,
-            row.truth if row else None,
+            row.verification if row else None,
             trace,
             "" if right else meant,
         )

@@ -155,8 +155,8 @@ def _proposals(candidates: CandidateSet) -> Iterator[str]:
             text += f', "id": {encode_basestring(named.id)}'
         if proposal.sources:
             text += f', "source": {_sources(proposal.sources)}'
-        if named and named.truth is not None:
-            text += f', "truth": {round(named.truth, 6)!r}'
+        if named and named.verification is not None:
+            text += f', "verification": {round(named.verification, 6)!r}'
         yield text + "}"
     for nil in candidates.nil_probabilities:
         sources = "; ".join(sorted(f"{source}{EXISTENCE}" for source in nil.sources))

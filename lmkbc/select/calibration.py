@@ -33,7 +33,7 @@ SCALE = 4.0
 """Factor of a share, which makes its weight as large as the others', so that it shrinks like them."""
 OF_SEVERAL = ("share", "lead", "agreed")
 """Evidence that tells something only where several models speak."""
-VERIFICATION = ("judged", "truth")
+VERIFICATION = ("judged", "verification")
 """Evidence from verification: confidences weigh it, rules read it through `verified` alone."""
 BIAS = "bias"
 LABEL_PRIOR = "label_prior"
@@ -59,7 +59,7 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
 
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
     `of_nothing`. share: the pooled score itself; lead: log of its ratio to the best one; agreed: whether more than one
-    model proposes the candidate. judged: whether there is a verification score; truth: its log-odds, if so. Per model:
+    model proposes the candidate. judged: whether there is a verification score; verification: its log-odds. Per model:
     said: whether it proposes the candidate; score: if so, its log-odds.
     """
     real = ranking.scores >= 0
@@ -75,9 +75,9 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
     columns["lead"] = np.where(real, lead, 0.0)
     columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
-    judged = ranking.truths >= 0
+    judged = ranking.verifications >= 0
     columns["judged"] = judged.astype(float)
-    columns["truth"] = np.where(judged, log_odds(ranking.truths, SHARE_EDGE), 0.0)
+    columns["verification"] = np.where(judged, log_odds(ranking.verifications, SHARE_EDGE), 0.0)
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)
@@ -116,8 +116,8 @@ def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floa
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:
-    """Return the weight of a column, 0 if it has none; older thresholds files say "doubt" and "habit"."""
-    old = name.replace("nil_probability", "doubt").replace(LABEL_PRIOR, "habit")
+    """Return the weight of a column, 0 if it has none; older thresholds files have other names."""
+    old = name.replace("nil_probability", "doubt").replace(LABEL_PRIOR, "habit").replace("verification", "truth")
     return weights.get(name, weights.get(old, 0.0))
 
 

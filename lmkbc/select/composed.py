@@ -121,12 +121,24 @@ class Verified(Rule):
 
 def with_verification(candidates: CandidateSet, combine: Combine, bound: float = 0.5) -> CandidateSet:
     """Return the set with each object's score changed by its verification score, best first; bound: of a veto."""
-    kept = [one for one in candidates.candidates if combine != "veto" or one.truth is None or one.truth >= bound]
-    scored = [one if one.truth is None else structs.replace(one, score=_score(one, one.truth, combine)) for one in kept]
+    kept = [
+        one
+        for one in candidates.candidates
+        if combine != "veto" or one.verification is None or one.verification >= bound
+    ]
+    scored = [
+        one if one.verification is None else structs.replace(one, score=_score(one, one.verification, combine))
+        for one in kept
+    ]
     return replace(candidates, candidates=tuple(sorted(scored, key=lambda candidate: -candidate.score)))
 
 
-def _score(candidate: Candidate, truth: float, combine: Combine) -> float:
+def _score(candidate: Candidate, verification: float, combine: Combine) -> float:
     """Return a candidate's score, combined with its verification score."""
     score = candidate.score
-    return {"veto": score, "product": score * truth, "mean": (score + truth) / 2, "replace": truth}[combine]
+    return {
+        "veto": score,
+        "product": score * verification,
+        "mean": (score + verification) / 2,
+        "replace": verification,
+    }[combine]

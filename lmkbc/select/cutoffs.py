@@ -134,7 +134,7 @@ class Quorum(SweptRule):
         """Return the scores of corroborated or verified candidates, (n, m); -1 for the others."""
         agreed = ranking.models >= self.models
         if self.min_verification <= 1:
-            agreed |= ranking.truths >= self.min_verification
+            agreed |= ranking.verifications >= self.min_verification
         return np.where(agreed, ranking.scores, -1.0)
 
     def keep(self, ranking: Ranking) -> Mask:

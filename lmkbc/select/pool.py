@@ -151,7 +151,7 @@ def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:
             only.sources if len(only.sources) < 2 else _sorted(only.sources),
             only.id,
             ((models[group], 1.0 if mean > 1 else mean),),
-            only.truth,
+            only.verification,
         )
 
     return merged
@@ -160,15 +160,15 @@ def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:
 def _merged(ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
     """Return one candidate for many: all sources, the commonest spelling (ties: the first in the alphabet), the id.
 
-    Its truth is the mean over the spellings and generators that were verified.
+    Its verification score is the mean over the spellings and generators that were verified.
     """
     score, by_model = _scored(ballots, cast)
     spellings = Counter(candidate.text for _, candidate in ballots)
     text = min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
     ids = {candidate.id for _, candidate in ballots if candidate.id}
-    truths = {(group, c.text): c.truth for group, c in ballots if c.truth is not None}
-    truth = math.fsum(truths.values()) / len(truths) if truths else None
-    return Candidate(text, score, _sources_of(ballots), min(ids, default=None), by_model, truth)
+    verifications = {(group, c.text): c.verification for group, c in ballots if c.verification is not None}
+    verification = math.fsum(verifications.values()) / len(verifications) if verifications else None
+    return Candidate(text, score, _sources_of(ballots), min(ids, default=None), by_model, verification)
 
 
 def _scored(ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:

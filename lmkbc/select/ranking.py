@@ -76,11 +76,13 @@ class Ranking:
         return counts
 
     @cached_property
-    def truths(self) -> Floats:
+    def verifications(self) -> Floats:
         """Return what verification makes of each candidate, (n, m), -1 where nobody could tell."""
         table = np.full(self.scores.shape, -1.0)
         for row, candidates in zip(table, self.ranked, strict=True):
-            row[: len(candidates)] = [-1.0 if candidate.truth is None else candidate.truth for candidate in candidates]
+            row[: len(candidates)] = [
+                -1.0 if candidate.verification is None else candidate.verification for candidate in candidates
+            ]
         return table
 
     @cached_property

@@ -167,8 +167,8 @@ class Corroborated(Rule):
             objects += tuple(
                 candidate
                 for candidate in candidates.candidates
-                if candidate.truth is not None
-                and candidate.truth >= self.min_verification
+                if candidate.verification is not None
+                and candidate.verification >= self.min_verification
                 and candidate.text not in listed
             )
         return replace(kept, objects=objects)

@@ -145,7 +145,7 @@ def _tune(
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
     tasks, verified = _tasks(answered, edition, relations, report), {}
-    if any(candidate.truth is not None for candidates, _ in answered for candidate in candidates.candidates):
+    if any(candidate.verification is not None for candidates, _ in answered for candidate in candidates.candidates):
         verified = {
             way: _tasks(
                 [(with_verification(candidates, way), example) for candidates, example in answered],

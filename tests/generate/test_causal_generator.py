@@ -199,8 +199,8 @@ def test_a_recipe_may_verify(tiny: Path) -> None:
     for one in verified.generate(given):
         assert [c.text for c in one.candidates] == [c.text for c in before[one.query].candidates]
         assert [c.score for c in one.candidates] == [c.score for c in before[one.query].candidates]
-        assert all(c.truth is None for c in one.candidates if not c.text)
-        truths |= {c.truth for c in one.candidates if c.text}
+        assert all(c.verification is None for c in one.candidates if not c.text)
+        truths |= {c.verification for c in one.candidates if c.text}
     assert len(truths) > 1
 
 

@@ -148,7 +148,9 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
     with Loopback(answer) as server:
         ((_, generator),) = generators(context(server.url, tmp_path), read_recipe(SPACE, "prop22"))
         truths = {
-            (one.query.relation, c.text): c.truth for one in generator.generate([plays, died]) for c in one.candidates
+            (one.query.relation, c.text): c.verification
+            for one in generator.generate([plays, died])
+            for c in one.candidates
         }
     assert truths == {
         (plays.relation, "oboe"): 0.0,

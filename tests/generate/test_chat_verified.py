@@ -52,7 +52,7 @@ def test_from_a_server_to_thresholds_that_prediction_obeys(command: Command, tmp
         assert command("predict", *common, *recipe, "--out", "tuned")[0] == 0
     kept = Path("on/candidates.jsonl.gz")
     told = [json.loads(line) for line in gzip.decompress(kept.read_bytes()).splitlines()]
-    assert {one["truth"] for row in told for one in row["candidates"] if one["object"]} == {0.0, 1.0}
+    assert {one["verification"] for row in told for one in row["candidates"] if one["object"]} == {0.0, 1.0}
     assert command("tune", *common, "--from", kept, "--trials", "0", "--folds", "2")[0] == 0
     assert command("predict", *common, "--from", kept, "--out", "replayed")[0] == 0
 

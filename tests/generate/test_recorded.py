@@ -141,6 +141,12 @@ def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
     assert (found.candidates, found.nothing, found.draws) == ((), (Nil(1.0, sources("a")),), (State.ABSTAINED,))
 
 
+def test_a_verification_score_is_read_by_the_name_that_older_files_give_it(tmp_path: Path) -> None:
+    given = [{"object": "Ann Lee", "score": 0.5, "truth": 0.75}, {"object": "Bo", "score": 0.5, "verification": 0.25}]
+    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
+    assert [candidate.verification for candidate in found.candidates] == [0.75, 0.25]
+
+
 def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
     given = [{"object": "Joe Strummer", "score": 0.7, "id": "[UNK]"}]
     for pooled in (False, True):
@@ -157,8 +163,8 @@ def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> No
     pooled = candidate_set(
         QUERY,
         (
-            Candidate("Joe Strummer", 0.9, sources("gpt#0", "gpt#1", "llama#0"), truth=0.75),
-            Candidate("Mick Jones", 0.4, sources("llama#0"), "Q2", truth=0.0),
+            Candidate("Joe Strummer", 0.9, sources("gpt#0", "gpt#1", "llama#0"), verification=0.75),
+            Candidate("Mick Jones", 0.4, sources("llama#0"), "Q2", verification=0.0),
             Nil(0.1, sources("gpt#2")),
         ),
         nil_probabilities=(Nil(0.2, sources("gpt")),),
@@ -169,8 +175,8 @@ def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> No
     found = replay(path, QUERY, failed.query, empty.query)
     assert found == [pooled, failed, candidate_set(empty.query, (), (State.ABSTAINED,))]
     (again, *_rest) = Pool(edition=EDITION).merge([found])
-    assert [(c.text, c.score, c.sources, c.truth) for c in again.candidates] == [
-        (c.text, c.score, c.sources, c.truth) for c in pooled.candidates
+    assert [(c.text, c.score, c.sources, c.verification) for c in again.candidates] == [
+        (c.text, c.score, c.sources, c.verification) for c in pooled.candidates
     ]
     for now, before in ((again.nothing, pooled.nothing), (again.nil_probabilities, pooled.nil_probabilities)):
         assert [(one.score, one.sources) for one in now] == [(one.score, one.sources) for one in before]
@@ -227,8 +233,8 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
     (json.dumps(row(candidates=[{"object": "x", "score": 7}])).replace("7", "1e999"), r"line 2, field .*out of range"),
     (row(candidates=[{"object": "x"}]), r"line 2, field candidates\[0\]: Object missing required field `score`"),
     (
-        row(candidates=[{"object": "x", "score": 1, "truth": 1.5}]),
-        r"line 2, field candidates\[0\]\.truth: 1.5 is out of range",
+        row(candidates=[{"object": "x", "score": 1, "verification": 1.5}]),
+        r"line 2, field candidates\[0\]\.verification: 1.5 is out of range",
     ),
     (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
     ("{", "line 2: not valid JSON"),

@@ -99,8 +99,8 @@ def test_recorded_facts_are_verified_by_a_server_and_else_stay_unverified(tmp_pa
     recipe = recipe_of(CHAT | {"verify": {"by": "text", "shots": 0}})
     with Loopback(lambda body: "False" if "land 1" in prompt_of(body) else "True") as server:
         found = proposed(recipe, path, tmp_path=tmp_path, servers={"base_url": server.url}).sets
-    assert [one.candidates[0].truth for one in found] == [1.0, 0.0, 1.0]
-    assert [one.candidates[0].truth for one in proposed(recipe, path, tmp_path=tmp_path).sets] == [None] * 3
+    assert [one.candidates[0].verification for one in found] == [1.0, 0.0, 1.0]
+    assert [one.candidates[0].verification for one in proposed(recipe, path, tmp_path=tmp_path).sets] == [None] * 3
 
 
 def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def one(subject: str, *objects: str, count: int = 1) -> CandidateSet:
 
 
 def truths(found: CandidateSet) -> dict[str, float | None]:
-    return {c.text: None if c.truth is None else round(c.truth, 6) for c in found.candidates}
+    return {c.text: None if c.verification is None else round(c.verification, 6) for c in found.candidates}
 
 
 def test_truth_stands_beside_the_score_and_nothing_is_left_alone() -> None:

@@ -17,13 +17,13 @@ RULE = Corroborated(inner=Cutoff(threshold=0.3), source="list", corroborating="y
 
 
 def row(**named: Mapping[str, float]) -> CandidateSet:
-    """Candidates by what each source makes of them, "truth" being the verdict."""
+    """Candidates by what each source makes of them, "verification" being the verdict."""
     found = [
         Candidate(
             text,
             score=sum(said.values()) / 9,
-            by_model=tuple((source, score) for source, score in said.items() if source != "truth"),
-            truth=said.get("truth"),
+            by_model=tuple((source, score) for source, score in said.items() if source != "verification"),
+            verification=said.get("verification"),
         )
         for text, said in named.items()
     ]
@@ -35,21 +35,21 @@ def kept(found: CandidateSet, rule: Corroborated = RULE) -> str:
 
 
 SURE = {"a": {"list": 0.4, "years": 0.9}, "b": {"list": 0.35, "years": 0.25}, "c": {"list": 0.3}}
-UNSURE = {"a": {"list": 0.6}, "b": {"years": 0.1, "truth": 0.4}, "c": {"years": 0.9, "truth": 0.3}}
+UNSURE = {"a": {"list": 0.6}, "b": {"years": 0.1, "verification": 0.4}, "c": {"years": 0.9, "verification": 0.3}}
 
 
 @pytest.mark.parametrize(
     ("named", "changes", "left"),
     [
         ({**SURE, "d": {"years": 1.0}}, {}, "abc"),  # the other source corroborates it, however few draws named it
-        ({**SURE, "d": {"years": 1.0, "truth": 1.0}}, {}, "abcd"),  # two of three are fewer than seven of ten
-        ({**SURE, "d": {"years": 1.0, "truth": 1.0}}, {"add_below": 0.6}, "abc"),
+        ({**SURE, "d": {"years": 1.0, "verification": 1.0}}, {}, "abcd"),  # two of three are fewer than seven of ten
+        ({**SURE, "d": {"years": 1.0, "verification": 1.0}}, {"add_below": 0.6}, "abc"),
         ({"a": {"list": 0.9}, "b": {"list": 0.8, "years": 0.1}, "c": {"years": 1.0}}, {}, "b"),
         ({"a": {"list": 0.9}, "c": {"years": 1.0}}, {}, ""),
         ({"a": {"list": 0.9}, "b": {"list": 0.8, "others": 1.0}}, {}, "ab"),  # nothing of the corroborating source
         (UNSURE, {}, "b"),
         (UNSURE, {"prune_below": 0.0}, "ab"),
-        ({"a": {"list": 0.1}, "b": {"list": 0.4, "years": 0.1, "truth": 1.0}}, {}, "b"),  # once
+        ({"a": {"list": 0.1}, "b": {"list": 0.4, "years": 0.1, "verification": 1.0}}, {}, "b"),  # once
         ({"a": {"years": 9.0}, "b": {"years": 1.0}}, {}, "a"),  # without the source, the inner rule decides
     ],
 )

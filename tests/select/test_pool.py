@@ -187,14 +187,14 @@ def test_two_groups_of_one_model_are_told_apart() -> None:
 
 
 def test_what_was_verified_stays_verified() -> None:
-    one = [Candidate("Ann", 1.0, sources(f"m#{draw}"), truth=0.9) for draw in range(3)]
+    one = [Candidate("Ann", 1.0, sources(f"m#{draw}"), verification=0.9) for draw in range(3)]
     other = [
-        Candidate("ann", 1.0, sources("n#0"), truth=0.5),
+        Candidate("ann", 1.0, sources("n#0"), verification=0.5),
         Candidate("Bo", 1.0, sources("n#0")),
         Nil(0.5, sources("n#1")),
     ]
     (merged,) = Pool(edition=STRINGS).merge([[candidate_set(QUERY, tuple(found))] for found in (one, other)])
-    assert {c.text: c.truth for c in merged.candidates} == {"Ann": 0.7, "Bo": None}
+    assert {c.text: c.verification for c in merged.candidates} == {"Ann": 0.7, "Bo": None}
 
 
 def test_a_subject_is_not_its_own_object() -> None:

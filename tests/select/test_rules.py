@@ -64,10 +64,10 @@ TWO_MODELS = candidate_set(
 VERIFIED = candidate_set(
     QUERY,
     (
-        Candidate("a", 0.2, sources("m#1"), truth=0.7),
-        Candidate("b", 0.2, sources("m#1"), truth=0.5),
+        Candidate("a", 0.2, sources("m#1"), verification=0.7),
+        Candidate("b", 0.2, sources("m#1"), verification=0.5),
         Candidate("c", 0.2, sources("m#1")),
-        Candidate("d", 0.1, sources("m#1", "n#1"), truth=0.0),
+        Candidate("d", 0.1, sources("m#1", "n#1"), verification=0.0),
     ),
 )
 

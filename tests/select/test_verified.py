@@ -14,10 +14,10 @@ from tests.candidates import candidate_set
 FOUND = candidate_set(
     Query("s", "r"),
     (
-        Candidate("a", 0.9, truth=0.1),
-        Candidate("b", 0.6, truth=0.9),
+        Candidate("a", 0.9, verification=0.1),
+        Candidate("b", 0.6, verification=0.9),
         Candidate("c", 0.5),
-        Candidate("d", 0.4, truth=0.5),
+        Candidate("d", 0.4, verification=0.5),
         Nil(0.2),
     ),
 )

@@ -153,13 +153,15 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
     examples = [example(f"s{number}", "Q1") for number in range(60)]
     sets = []
     for number, made in enumerate(examples):
-        judged = [Candidate(f"Q{own}", 0.5, id=f"Q{own}", truth=0.9 if own == 1 else 0.1) for own in (1, 2, 3)]
+        judged = [Candidate(f"Q{own}", 0.5, id=f"Q{own}", verification=0.9 if own == 1 else 0.1) for own in (1, 2, 3)]
         sets.append(
-            candidate_set(made.query, judged if number % 3 else [structs.replace(one, truth=None) for one in judged])
+            candidate_set(
+                made.query, judged if number % 3 else [structs.replace(one, verification=None) for one in judged]
+            )
         )
     known = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
     relation = known.relations[RELATION]
-    assert relation.calibration.weights["truth"] > 0.3
+    assert relation.calibration.weights["verification"] > 0.3
     assert relation.recall == pytest.approx(2 / 3, abs=0.02)  # of those that were judged
 
 

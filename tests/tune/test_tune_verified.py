@@ -33,7 +33,9 @@ def rows(relation: str, seed: int) -> list[tuple[CandidateSet, Example]]:
             right = name in [one.id for one in gold]
             tells, silent = rng.betavariate(5, 2) if right else rng.betavariate(2, 5), rng.betavariate(2, 2)
             score, truth = (silent, tells) if relation == HELPED else (tells, silent)
-            found.append(Candidate(name, score, sources("m#0"), name, truth=None if relation == UNASKED else truth))
+            found.append(
+                Candidate(name, score, sources("m#0"), name, verification=None if relation == UNASKED else truth)
+            )
         query = Query(f"{relation} {row}", relation)
         rng.shuffle(found)
         made.append((CandidateSet(query, tuple(found)), Example(query, gold)))
@@ -46,7 +48,7 @@ def tuned(pairs: Sequence[tuple[CandidateSet, Example]], **options: Any) -> Tune
 
 
 def unjudged(found: CandidateSet) -> CandidateSet:
-    return replace(found, candidates=tuple(structs.replace(one, truth=None) for one in found.candidates))
+    return replace(found, candidates=tuple(structs.replace(one, verification=None) for one in found.candidates))
 
 
 @pytest.mark.parametrize("seed", [0, 1])

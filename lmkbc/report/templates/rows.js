@@ -134,9 +134,9 @@
     return made;
   };
   const heads = ["object", ...(links ? ["link"] : []), "score", "is"];
-  const objects = (list) => list.map(([text, id, score, source, right, truth, place, due]) => [
+  const objects = (list) => list.map(([text, id, score, source, right, verified, place, due]) => [
     named(text, source), ...(links ? [evidence(id, text, place)] : []),
-    scored(score) + (truth === null ? "" : ` (truth ${scored(truth)})`), judged(right, due),
+    scored(score) + (verified === null ? "" : ` (verification score ${scored(verified)})`), judged(right, due),
   ]);
 
   const detail = (row) => {

@@ -210,5 +210,5 @@ def test_a_recipe_verifies_by_probability(tmp_path: Path, form: str) -> None:
         options = {"base_url": server.url, "store": tmp_path / "s.sqlite", "prices": (1.0, 1.0)}
         run = Run(workspace=SPACE, edition=MINI, servers=Servers(**options))
         (found,), notes = generated(run, recipe, [Query("Utopia", "CountryBordersCountry")])
-    assert {c.text: round(c.truth or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
+    assert {c.text: round(c.verification or 0, 6) for c in found.candidates} == {"Spain": 0.75, "Peru": 0.1}
     assert notes.usage["requests"] == 3
