@@ -14,11 +14,10 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, refuse
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.scoring.matchers import number
-from lmkbc.settings import refuse_unless
 from lmkbc.types import Example, Query
 
 log = logging.getLogger(__name__)
@@ -67,14 +66,14 @@ class Shots:
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
         first, last = self.rows or (1, 1)
-        refuse_unless(
-            (self.k >= 0, f"k is {self.k}: it cannot be negative"),
-            (1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
+        refuse(
+            (self.k < 0, f"k is {self.k}: it cannot be negative"),
+            (not 1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
             (
-                self.names is None or self.names >= 1,
+                self.names is not None and self.names < 1,
                 f"names is {self.names}: give at least 1, or leave it out for all",
             ),
-            (self.empty == "train" or 0 <= self.empty <= 1, f"empty is {self.empty}: give a share in [0, 1]"),
+            (self.empty != "train" and not 0 <= self.empty <= 1, f"empty is {self.empty}: give a share in [0, 1]"),
         )
 
 

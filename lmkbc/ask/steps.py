@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmkbc.ask.frames import SLOT, check_slots
+from lmkbc.errors import refuse
 from lmkbc.models.base import Sampling
-from lmkbc.settings import refuse_unless
 
 ParseAs = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
@@ -68,33 +68,36 @@ class Step:
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
         name, bounds = repr(self.name), {"max": MOST_ITEMS, "longest": LONGEST_FED, "every": 1000}
-        refuse_unless(
+        refuse(
             (
-                re.fullmatch(r"[a-z]\w*", self.name),
+                not re.fullmatch(r"[a-z]\w*", self.name),
                 f"a step's name is {name}: give a word in small letters, since it is a slot",
             ),
             (
-                bool(self.ask) != bool(self.items),
+                bool(self.ask) == bool(self.items),
                 f"step {name} needs something to ask, or a list of items: give one of the two",
             ),
             (
-                not self.each or self.parse_as not in ("text", *VERDICTS),
+                self.each and self.parse_as in ("text", *VERDICTS),
                 f"step {name} goes on with each item, but is parsed as {self.parse_as}, which has none",
             ),
             *(
-                (1 <= (value := getattr(self, bound)) <= most, f"{bound} of step {name} is {value}: give 1 to {most}")
+                (
+                    not 1 <= (value := getattr(self, bound)) <= most,
+                    f"{bound} of step {name} is {value}: give 1 to {most}",
+                )
                 for bound, most in bounds.items()
             ),
             (
-                len(self.items) <= MOST_ITEMS,
+                len(self.items) > MOST_ITEMS,
                 f"step {name} has {len(self.items)} items: give {MOST_ITEMS} at most",
             ),
             (
-                self.until is None or YEARS[0] <= self.until < YEARS[1],
+                self.until is not None and not YEARS[0] <= self.until < YEARS[1],
                 f"until of step {name} is {self.until}: give a year",
             ),
             (
-                self.samples is None or self.samples >= 1,
+                self.samples is not None and self.samples < 1,
                 f"samples of step {name} is {self.samples}: give at least 1",
             ),
         )
@@ -122,10 +125,10 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
     slots: that every template has. last: the template of the query itself.
     """
     names = [step.name for step in steps]
-    refuse_unless(
-        (len(steps) <= MOST_STEPS, f"a chain of {len(steps)} steps: give {MOST_STEPS} at most"),
+    refuse(
+        (len(steps) > MOST_STEPS, f"a chain of {len(steps)} steps: give {MOST_STEPS} at most"),
         (
-            [step.parse_as for step in steps].count("existence") <= 1,
+            [step.parse_as for step in steps].count("existence") > 1,
             "a chain has one step of existence: give another generator the others",
         ),
     )

@@ -7,8 +7,8 @@ from typing import Literal
 
 from lmkbc.ask.frames import JOINTS, RECALL, TEXTS, TURNS, Frame, Listing, Style, check_slots, wrong_stop
 from lmkbc.ask.steps import VERDICTS, Step, check_chain
+from lmkbc.errors import refuse
 from lmkbc.models.base import Form, Role
-from lmkbc.settings import refuse_unless
 
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
@@ -92,17 +92,17 @@ class PromptStyle:
             if asked and not any(f"{{{slot}}}" in text for slot in _SUBJECT for text in texts):
                 named = [slot for slot in _SUBJECT if slot in _TEMPLATES[field]]
                 raise ValueError(f"{field} is {asked!r}: it names no subject, as one of {', '.join(named)} does")
-        refuse_unless(
+        refuse(
             (
-                not self.repair or "{answer}" in self.repair,
+                self.repair and "{answer}" not in self.repair,
                 "repair asks for a broken answer as a list: show that answer with {answer}",
             ),
             (
-                not self.follow_up or self.form != "completion",
+                self.follow_up and self.form == "completion",
                 "follow_up is a second turn, and form 'completion' has none: use 'single' or 'chat'",
             ),
             (
-                not self.stop or self.form == "completion",
+                self.stop and self.form != "completion",
                 f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it",
             ),
         )

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmkbc.errors import InputError
-from lmkbc.settings import refuse_unless
+from lmkbc.errors import InputError, refuse
 
 SUBJECT = "{subject_entity}"
 """Slot of the subject in the challenge's own templates."""
@@ -34,13 +33,13 @@ class WordFile:
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
-        refuse_unless(
+        refuse(
             (
-                self.url.startswith(("https://", "http://127.0.0.1:")),
+                not self.url.startswith(("https://", "http://127.0.0.1:")),
                 f"url is {self.url!r}: give an address that begins with https://",
             ),
             (
-                (self.format == "prompt") == bool(self.relation),
+                (self.format == "prompt") != bool(self.relation),
                 "relation says what a whole prompt is about: give it with format 'prompt', and only there",
             ),
         )

@@ -16,6 +16,7 @@ from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.schema import keeps_schema
+from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
@@ -30,7 +31,6 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.settings import refuse_unless
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
@@ -63,18 +63,18 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         asks_again = any(
             style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
         )
-        refuse_unless(
+        refuse(
             (
-                not (self.context.reads and self.closed_book),
+                self.context.reads and self.closed_book,
                 f"the recipe is closed-book, but its context {self.context.provider!r} reads text from outside the "
                 "model: say closed_book = false, or use 'none' or 'recall'",
             ),
             (
-                self.ranking is None or not self.chained,
+                self.ranking is not None and self.chained,
                 "prompt.steps are asked of a model that writes: a ranking has none",
             ),
             (
-                self.executor == "calls" or not asks_again,
+                self.executor == "batch" and asks_again,
                 "a batch is answered once: use executor 'calls' where prompt has follow_up, repair or steps",
             ),
         )

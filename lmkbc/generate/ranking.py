@@ -16,12 +16,12 @@ import numpy as np
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
+from lmkbc.errors import refuse
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.settings import refuse_unless
 from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32
@@ -52,7 +52,7 @@ class CandidateRanking:
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
         counts = {"objects": self.objects, "rows": self.rows, "subjects": self.subjects}
-        refuse_unless(*((count >= 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
+        refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
 class _Scored(NamedTuple):

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from lmkbc.ask.plan import Asking, Asks
+from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
 from lmkbc.generate.prior import Floats
@@ -21,7 +22,6 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report
 from lmkbc.run.base import Run
-from lmkbc.settings import refuse_unless
 from lmkbc.types import Query
 
 PORTION = 256
@@ -38,13 +38,13 @@ class States(ModelReference, Asks):
         """ValueError for a value that makes no sense."""
         ModelReference.__post_init__(self)
         Asks.__post_init__(self)
-        refuse_unless(
+        refuse(
             (
-                self.backend != "server" and not self.base_url,
+                self.backend == "server" or self.base_url,
                 "states are read of a model of this machine: name no server",
             ),
-            (0 < self.depth <= 1, f"depth is {self.depth}: give a share of the layers, above 0 and up to 1"),
-            (not self.chained, "prompt.steps are asked of a model that writes: states are read, and have none"),
+            (not 0 < self.depth <= 1, f"depth is {self.depth}: give a share of the layers, above 0 and up to 1"),
+            (self.chained, "prompt.steps are asked of a model that writes: states are read, and have none"),
         )
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:

@@ -14,12 +14,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, refuse
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
-from lmkbc.settings import refuse_unless
 from lmkbc.types import Query
 
 
@@ -40,10 +39,10 @@ class ContextSettings:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
-        refuse_unless(
-            (not self.reads or self.path, f"{self.provider!r} lacks path: name a JSONL file of title and text"),
+        refuse(
+            (self.reads and not self.path, f"{self.provider!r} lacks path: name a JSONL file of title and text"),
             (
-                self.passages >= 1 and self.words >= 0 and 0 <= self.overlap <= max(self.words - 1, 0),
+                self.passages < 1 or self.words < 0 or not 0 <= self.overlap <= max(self.words - 1, 0),
                 "passages is at least 1, and overlap is below words",
             ),
         )

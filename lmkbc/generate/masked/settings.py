@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from lmkbc.errors import did_you_mean
+from lmkbc.errors import did_you_mean, refuse
 from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
-from lmkbc.settings import refuse_unless
 
 Objects = Literal["token", "expand"]
 Compose = Literal["mean", "frequency"]
@@ -67,26 +66,26 @@ class ProbeSettings:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        refuse_unless(
+        refuse(
             (
-                not isinstance(self.vocabulary, str) or self.vocabulary in (WHOLE, "train"),
+                isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"),
                 f"vocabulary is {self.vocabulary!r}: {did_you_mean(str(self.vocabulary), (WHOLE, 'train'))}",
             ),
             *(
                 (
-                    not isinstance(value, int) or value >= least,
+                    isinstance(value, int) and value < least,
                     f"{name} is {value}: give a whole number of at least {least}",
                 )
                 for name, least in (("top_k", 1), ("clozes", 0))
                 for value in _values(getattr(self, name))
             ),
             *(
-                (0 <= value <= 1, f"{name} is {value}: give a number from 0 to 1")
+                (not 0 <= value <= 1, f"{name} is {value}: give a number from 0 to 1")
                 for name in ("min_prob", "name_words")
                 for value in _values(getattr(self, name))
             ),
             (
-                not self.vectors or self.objects == "expand",
+                self.vectors and self.objects != "expand",
                 'vectors has no use without objects = "expand": set both or neither',
             ),
         )
