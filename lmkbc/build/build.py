@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
@@ -88,13 +88,6 @@ def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
 
 
-class Place(NamedTuple):
-    """Where a level stands: its depth, and the number of its first shard."""
-
-    depth: int
-    shard: int
-
-
 @dataclass(frozen=True, slots=True)
 class Build:
     """Build of a knowledge base in a directory.
@@ -124,7 +117,7 @@ class Build:
         shards, subjects = list[Shard](), 0
         while True:
             subjects += plan.subjects.classes.total()
-            made = self._level(directory, plan, Place(len(growth), len(shards)), written, report)
+            made = self._level(directory, plan, len(growth), len(shards), written, report)
             shards += made
             if any(written.get(shard.number) != shard for shard in made):
                 written = {}  # the levels below were asked about what other facts named
@@ -138,19 +131,24 @@ class Build:
         return directory.finish(whole, timing)
 
     def _level(
-        self, directory: Directory, plan: BuildPlan, place: Place, written: Mapping[int, Shard], report: Report
+        self,
+        directory: Directory,
+        plan: BuildPlan,
+        depth: int,
+        first: int,
+        written: Mapping[int, Shard],
+        report: Report,
     ) -> list[Shard]:
-        """Return the shards of a level, those that are lacking, or lack answers, once they are asked and written."""
+        """Return the shards of a level, those that are lacking, or lack answers, once they are asked and written.
+
+        first: the number of its first shard.
+        """
         sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
-        made = dict[int, Shard]()
-        for number, size in enumerate(sizes):
-            there = written.get(place.shard + number)
-            if there and (there.depth, there.queries) == (place.depth, size):
-                made[number] = there
+        there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
+        made = {n: shard for n, shard in there.items() if (shard.depth, shard.queries) == (depth, sizes[n])}
         todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
-        if todo:
-            for number, tables in self._answered(plan, todo, report):
-                made[number] = directory.write(place.shard + number, tables, place.depth, self.start["run"])
+        for number, tables in self._answered(plan, todo, report) if todo else ():
+            made[number] = directory.write(first + number, tables, depth, self.start["run"])
         return [made[number] for number in range(len(sizes))]
 
     def _answered(self, plan: BuildPlan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:

@@ -53,9 +53,8 @@ class Classes:
 
     def _fits(self, qid: str, kind: EntityType) -> bool:
         """Return whether a thing of a class is of a type; where relations were named, whether it may be."""
-        if any(self._is(qid, one) for one in (kind.qid, *kind.classes)):
-            return True
-        return self._named and any(self._is(one, qid) for one in (kind.qid, *kind.classes))
+        own = (kind.qid, *kind.classes)
+        return any(self._is(qid, one) for one in own) or (self._named and any(self._is(one, qid) for one in own))
 
     def _is(self, lower: str, upper: str) -> bool:
         """Return whether a class is another, or lies below it."""

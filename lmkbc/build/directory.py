@@ -76,8 +76,7 @@ class Directory:
         """Return the manifest of a build that has begun and lacks nothing; None where something is left to be done."""
         if (self._stage / MANIFEST).is_file():
             return None
-        made: dict[str, Any] = msgspec.json.decode((self.path / MANIFEST).read_bytes())
-        return made
+        return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
 
     def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
         """Return the shards that are written already, none of a build that lacks nothing.
@@ -184,8 +183,7 @@ class Directory:
                 atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
                 atomic.write_flushed(stage / MANIFEST, about)
             self._clear()
-        made: dict[str, Any] = msgspec.json.decode(about)
-        return made
+        return msgspec.json.decode(about, type=dict[str, Any])
 
     def _clear(self) -> None:
         """Remove what builds wrote below `unfinished/`, the manifest first; somebody's own files stay."""

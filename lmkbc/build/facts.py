@@ -21,6 +21,7 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.ranking import padded
 from lmkbc.select.rule import AT_ONCE, PerRelation
 from lmkbc.types import Candidate, CandidateSet, Prediction, Source, State
 
@@ -112,7 +113,10 @@ class Maker:
                     made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, places[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
-        facts, nothing, missing = map(_frame, made, (FACTS | {"sources": pl.Int64}, NOTHING, MISSING))
+        schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
+        facts, nothing, missing = (
+            pl.DataFrame(rows, schema=schema, orient="row") for rows, schema in zip(made, schemas, strict=True)
+        )
         named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
 
@@ -155,9 +159,7 @@ def floors(
     ]
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
-        p = np.zeros((len(some), max(len(sure[at].p) for at in some)))
-        for row, at in zip(p, some, strict=True):
-            row[: len(sure[at].p)] = sorted(sure[at].p, reverse=True)
+        p = padded([sorted(sure[at].p, reverse=True) for at in some], max(len(sure[at].p) for at in some), 0.0)
         best = ExpectedF1().best(p, np.zeros(len(some)))
         for row, at, count in zip(p, some, best, strict=True):
             least[at] = max(LEAST, float(row[count - 1])) if count else KEEP_NONE
@@ -167,10 +169,6 @@ def floors(
 def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:
     """Return whether the rule of a query takes scores for probabilities."""
     return isinstance(selector.rules.get(found.query.relation, selector.general), ExpectedF1)
-
-
-def _frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def why_nothing(found: CandidateSet) -> str:

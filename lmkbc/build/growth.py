@@ -82,15 +82,14 @@ class Growth:
     def _end(self, asked: Sequence[Subject], left: int | None, failed: bool) -> str:
         """Return why there is no next level; "" where there is one."""
         level = self._levels[-1]
-        if failed:
-            return "failed queries"
-        if not asked:
-            return "closed"
-        if len(self._levels) > self._bounds.depth:
-            return "depth"
-        if left == 0:
-            return "budget"
-        return "novelty" if level["new"] < self._bounds.novelty * level["mentions"] else ""
+        ends = {
+            "failed queries": failed,
+            "closed": not asked,
+            "depth": len(self._levels) > self._bounds.depth,
+            "budget": left == 0,
+            "novelty": level["new"] < self._bounds.novelty * level["mentions"],
+        }
+        return next((reason for reason, holds in ends.items() if holds), "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Subject]:
         """Yield the entities that facts name, each once, those with a link before the others."""

@@ -101,20 +101,15 @@ def inputs_of(
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """Return what is known before the first query. inputs: all that the facts depend on."""
+    """Return what is known before the first query. inputs: all that the facts depend on, whose hash is the run's id."""
     inputs = {"schema": SCHEMA_VERSION, **json.loads(json.dumps(inputs, default=dict))}
     return {
-        "run": run_id(inputs),
+        "run": sha256(msgspec.json.encode(inputs, order="deterministic"))[:16],
         "schema": SCHEMA_VERSION,
         "inputs": inputs,
         "relations": {one.name: msgspec.to_builtins(About.of(one)) for one in relations.values()},
         "versions": {name: version(name) for name in PACKAGES},
     }
-
-
-def run_id(inputs: Mapping[str, Any]) -> str:
-    """Return the id of a build: the same for the same inputs."""
-    return sha256(msgspec.json.encode(inputs, order="deterministic"))[:16]
 
 
 def written(manifest: Mapping[str, Any]) -> bytes:

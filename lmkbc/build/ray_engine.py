@@ -78,13 +78,8 @@ class RayEngine:
     """
 
     def __init__(self, workers: int, gpus: float = 0.0) -> None:
-        self._workers, self._gpus = workers, gpus
+        self.workers, self._gpus = workers, gpus
         self._usage: dict[str, Mapping[str, Any]] = {}
-
-    @property
-    def workers(self) -> int:
-        """Return how many blocks are answered at a time."""
-        return self._workers
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
@@ -99,10 +94,10 @@ class RayEngine:
         ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
         answered = ray.data.from_arrow_refs(sent).map_batches(
             _Actor,
-            fn_constructor_args=(work.shared(self._workers), ledger, not self._gpus),
+            fn_constructor_args=(work.shared(self.workers), ledger, not self._gpus),
             batch_size=1,
             batch_format="pyarrow",
-            compute=ray.data.ActorPoolStrategy(size=self._workers, max_tasks_in_flight_per_actor=2),
+            compute=ray.data.ActorPoolStrategy(size=self.workers, max_tasks_in_flight_per_actor=2),
             num_cpus=0 if self._gpus else 1,
             num_gpus=self._gpus or None,
         )
@@ -151,8 +146,7 @@ class _Ledger:
 
     def begin(self, start: int, stop: int) -> bool:
         """Return whether a range is to be begun."""
-        begun: bool = ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop))
-        return begun
+        return bool(ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop)))
 
     def end(self, start: int, stop: int) -> None:
         """Note that a range is answered."""

@@ -78,8 +78,13 @@ class SubjectFile(Subjects):
         others = linked.filter(pl.col("again") & pl.col("other"))
         namesakes = linked.filter(~pl.col("again") & pl.col("namesake"))
         repeated = len(bare.filter("again")) + len(linked.filter("again")) - len(others)
-        self.counts = {"rows": len(rows), "subjects": len(self), "repeated": repeated}
-        self.counts |= {"other_names": len(others), "namesakes": len(namesakes)}
+        self.counts = {
+            "rows": len(rows),
+            "subjects": len(self),
+            "repeated": repeated,
+            "other_names": len(others),
+            "namesakes": len(namesakes),
+        }
         self.remarks: list[str] = []
         if repeated:
             self.remarks.append(f"{path}: {repeated} rows repeat a subject and are left out")

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link import names
 from lmkbc.link.index import SCHEMA, VERSION, write_checksum
-from lmkbc.link.names import key
+from lmkbc.link.names import filed_under, key
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
@@ -186,4 +185,4 @@ class IndexBuilder:
 
 
 def _third(name: str, third: int) -> int:
-    return tuple(names.filed_under(name))[third]
+    return filed_under(name)[third]

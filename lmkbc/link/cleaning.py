@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.errors import InputError
-from lmkbc.link.evidence import Hit, Index
+from lmkbc.link.evidence import Hit
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
@@ -64,7 +64,7 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
 class TypeFilter:
     """Keeps candidates that may be of the relation's object type. relations: by every spelling that queries use."""
 
-    def __init__(self, relations: Mapping[str, Relation], index: Index) -> None:
+    def __init__(self, relations: Mapping[str, Relation], index: AliasIndex) -> None:
         self._relations, self._index = relations, index
         self._fits: dict[tuple[str, str], bool] = {}
 

@@ -53,10 +53,10 @@ STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] =
 
 def check(names: Sequence[str], where: str) -> None:
     """Refuse a strategy that does not exist: InputError saying where it is named."""
+    known = {KNOWN, MODEL, *STRATEGIES}
     for name in names:
-        if name not in {KNOWN, MODEL, *STRATEGIES}:
-            hint = did_you_mean(name, {KNOWN, MODEL, *STRATEGIES})
-            raise InputError(f"{where}: unknown linking strategy {name!r}; {hint}")
+        if name not in known:
+            raise InputError(f"{where}: unknown linking strategy {name!r}; {did_you_mean(name, known)}")
 
 
 def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:

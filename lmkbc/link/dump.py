@@ -114,13 +114,11 @@ def add_dump(
         if len(line) == packed.LONGEST_LINE:
             raise InputError(f"{path}, line {number}: longer than {len(line):,} bytes; give one entity per line")
         try:
-            entity = read_entity(line, languages, accepted)
+            if entity := read_entity(line, languages, accepted):
+                entities.append(entity)
+                held += sum(NAME + len(name) for name in entity.names)
         except ShapeError as error:
             broken.append((number, str(error)))
-            entity = None
-        if entity:
-            entities.append(entity)
-            held += sum(NAME + len(name) for name in entity.names)
         if number % LINES_PER_SAVE == 0 or held > HELD:
             builder.add(entities, source, SourceProgress(offset, number, done=False), broken)
             entities, broken, held = [], [], 0

@@ -55,24 +55,6 @@ class Search(Protocol):
 
     def search(self, texts: Sequence[str]) -> Mapping[str, tuple[Hit, ...]]:
         """Return hits per text, best first; a text without hits maps to (). Case is not significant."""
-        ...
 
     def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
         """Return what each id stands for (redirects followed), None for no entity; ids it cannot check are absent."""
-        ...
-
-
-class Index(Protocol):
-    """An offline alias index."""
-
-    def exact(self, text: str) -> tuple[Hit, ...]:
-        """Return entities one of whose names equals the text under normalisation, best first."""
-        ...
-
-    def fuzzy(self, text: str) -> tuple[Hit, ...]:
-        """Return entities one of whose names is one plausible typing error away, best first."""
-        ...
-
-    def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
-        """Return what the ids stand for; ids that the index does not hold are absent."""
-        ...

@@ -18,9 +18,8 @@ from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link import names
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import key
+from lmkbc.link.names import key, looked_up
 from lmkbc.names import as_qid
 
 VERSION = 1
@@ -128,7 +127,7 @@ class AliasIndex:
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
         """Return entities with a name within one edit (or swap of neighbours), nearest names first."""
         wanted = key(text)
-        hashes = sorted(names.looked_up(wanted))
+        hashes = sorted(looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
         close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
         close.sort(key=lambda name: (-JaroWinkler.similarity(wanted, name), name))

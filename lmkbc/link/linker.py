@@ -15,7 +15,8 @@ from msgspec import structs
 from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import disambiguation
-from lmkbc.link.evidence import Hit, Index, Link, Search
+from lmkbc.link.evidence import Hit, Link, Search
+from lmkbc.link.index import AliasIndex
 from lmkbc.link.names import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
 from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
@@ -59,7 +60,7 @@ class Linker:
 
     relations: Mapping[str, Relation]
     train: TrainObjects | None = None
-    index: Index | None = None
+    index: AliasIndex | None = None
     search: Search | None = None
     _: KW_ONLY
     strategies: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -101,12 +102,11 @@ class Linker:
             yield from (ready.get(id(group), group) for group in batch)
 
     def _with_ids(self, candidates: CandidateSet, links: Sequence[Link]) -> CandidateSet:
-        pairs = zip(candidates.candidates, links, strict=True)
-        return replace(candidates, candidates=tuple(self._with_id(candidate, link) for candidate, link in pairs))
-
-    def _with_id(self, candidate: Candidate, link: Link) -> Candidate:
-        found = link.id or (sendable(candidate.text) if self.names_unlinked else None)
-        return candidate if found == candidate.id else structs.replace(candidate, id=found)
+        found = []
+        for one, link in zip(candidates.candidates, links, strict=True):
+            id_ = link.id or (sendable(one.text) if self.names_unlinked else None)
+            found.append(one if id_ == one.id else structs.replace(one, id=id_))
+        return replace(candidates, candidates=tuple(found))
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
         """Yield each set, in order, with one link per candidate."""
@@ -160,12 +160,8 @@ class Linker:
         if self.search is None:
             return self._last_resort(query, link)
         asking = fill(self.searched.get(query.relation, "{object}"), {"object": text})
-        return _Open(query, text, asking, self._others(query, text), link)
-
-    def _others(self, query: Query, text: str) -> Iterator[str]:
-        """Return other ways to search for a text."""
-        words = typed(text, self._suffixes(query))
-        return variants(text, self._suffixes(query)) if self.variants else iter(words)
+        others = (variants if self.variants else typed)(text, self._suffixes(query))
+        return _Open(query, text, asking, iter(others), link)
 
     def _suffixes(self, query: Query) -> Sequence[str]:
         """Return the type words that a relation's names are searched for with."""

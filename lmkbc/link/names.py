@@ -13,10 +13,9 @@ from lmkbc.names import folded_key
 THIRDS = (0, 1, 2)
 
 
-def filed_under(key: str) -> Iterator[int]:
-    """Yield the three hashes under which a key is filed."""
-    for third in THIRDS:
-        yield _hash(key, len(key), third)
+def filed_under(key: str) -> list[int]:
+    """Return the three hashes under which a key is filed."""
+    return [_hash(key, len(key), third) for third in THIRDS]
 
 
 def looked_up(key: str) -> set[int]:

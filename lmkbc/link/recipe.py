@@ -11,7 +11,7 @@ from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.ask_model import AskModel
-from lmkbc.link.evidence import Index, Search
+from lmkbc.link.evidence import Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.sources import open_search
@@ -95,7 +95,7 @@ class Linking:
         return self.linker(run, index, search, AskModel(model.open(run, notes), run.relations) if model else None)
 
     def linker(
-        self, run: Run, index: Index | None, search: Search | None, ask: disambiguation.Ask | None = None
+        self, run: Run, index: AliasIndex | None, search: Search | None, ask: disambiguation.Ask | None = None
     ) -> Linker:
         """Return the linker that the table describes, with those of the given sources that its evidence names."""
         known, relations = run.workspace.relations, run.relations

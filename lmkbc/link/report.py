@@ -43,8 +43,8 @@ class LinkCount(NamedTuple):
     ambiguous: int
 
 
-SCHEMA = {"relation": pl.String, "evidence": pl.String, "strategy": pl.String, "linked": pl.Boolean}
-SCHEMA["ambiguous"] = pl.Boolean
+COUNTED = ("relation", "evidence", "strategy")
+SCHEMA = dict.fromkeys(COUNTED, pl.String) | dict.fromkeys(("linked", "ambiguous"), pl.Boolean)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,6 @@ class Labels(Protocol):
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the label of each id that it knows."""
-        ...
 
 
 def open_search(

@@ -11,8 +11,8 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.link.builder import IndexEntity
-from lmkbc.link.train_objects import as_name
-from lmkbc.names import QID, as_qid
+from lmkbc.link.train_objects import mentions
+from lmkbc.names import QID
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 
@@ -86,11 +86,5 @@ def _read(path: Path) -> pl.DataFrame:
 
 def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
     """Yield the objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
-    for example in examples:
-        relation = relations[example.query.relation]
-        if subject := as_qid(example.query.subject_id or ""):
-            yield IndexEntity(subject, example.query.subject, classes=(relation.subject_type.qid,))
-        for gold in example.objects:
-            names = tuple(filter(as_name, gold.names))
-            if relation.kind == "entity" and names and (qid := as_qid(gold.id or "")):
-                yield IndexEntity(qid, names[0], names, classes=(relation.object_type.qid,))
+    for mention in mentions(examples, relations):
+        yield IndexEntity(mention.id, mention.name, classes=(mention.type,))

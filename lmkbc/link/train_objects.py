@@ -9,9 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from lmkbc.link import names
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import key, plausible_typo
+from lmkbc.link.names import filed_under, key, looked_up, plausible_typo
 from lmkbc.link.object_types import bundled
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
@@ -31,9 +30,16 @@ class Mention(NamedTuple):
     row: Query
 
 
-def as_name(text: str) -> bool:
-    """Return whether a text is a name; some published objects have their id for one."""
-    return bool(text.strip()) and as_qid(text) is None
+def mentions(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Mention]:
+    """Yield the names of subjects and objects that have QIDs; some published objects have their id for a name."""
+    for example in examples:
+        relation, row = relations[example.query.relation], example.query
+        if subject := as_qid(row.subject_id or ""):
+            yield Mention(subject, row.subject, relation.subject_type.qid, None, row)
+        for gold in example.objects if relation.kind == "entity" else ():
+            if qid := as_qid(gold.id or ""):
+                names = (name for name in gold.names if name.strip() and as_qid(name) is None)
+                yield from (Mention(qid, name, relation.object_type.qid, relation.name, row) for name in names)
 
 
 class TrainObjects:
@@ -43,24 +49,12 @@ class TrainObjects:
         self._relations = relations
         self._mentions: dict[str, list[Mention]] = defaultdict(list)
         self._nearby: dict[int, list[str]] = defaultdict(list)
-        for mention in self._read(examples):
+        for mention in mentions(examples, relations):
             name = key(mention.name)
             if name not in self._mentions:
-                for part in names.filed_under(name):
+                for part in filed_under(name):
                     self._nearby[part].append(name)
             self._mentions[name].append(mention)
-
-    def _read(self, examples: Iterable[Example]) -> Iterator[Mention]:
-        for example in examples:
-            relation, row = self._relations[example.query.relation], example.query
-            if subject := as_qid(row.subject_id or ""):
-                yield Mention(subject, row.subject, relation.subject_type.qid, None, row)
-            if relation.kind != "entity":
-                continue
-            for gold in example.objects:
-                if qid := as_qid(gold.id or ""):
-                    for name in filter(as_name, gold.names):
-                        yield Mention(qid, name, relation.object_type.qid, relation.name, row)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
         """Return hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
@@ -69,7 +63,7 @@ class TrainObjects:
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
         """Return objects of the same relation whose name is one plausible typing error away."""
         typed = key(text)
-        near = {name for part in names.looked_up(typed) for name in self._nearby.get(part, ())}
+        near = {name for part in looked_up(typed) for name in self._nearby.get(part, ())}
         for name in sorted(name for name in near if plausible_typo(typed, name)):
             evidence, hits = self._rank(name, text, query)
             if evidence == "relation":

@@ -13,11 +13,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.ranking import Floats, Ranking
+from lmkbc.select.ranking import Floats, Ranking, padded
 
 LOOKS = 6
 """Number of independent thresholds that a curve is taken to have: a threshold at each doubling of the facts."""
@@ -44,14 +44,12 @@ UNUSUAL = 0.005
 def log_odds(p: Floats, edge: float = EDGE) -> Floats:
     """Return the log-odds of scores in [0, 1], kept finite."""
     clipped = np.clip(p, edge, 1 - edge)
-    odds: Floats = np.log(clipped) - np.log1p(-clipped)
-    return odds
+    return cast(Floats, np.log(clipped) - np.log1p(-clipped))
 
 
 def logistic(z: Floats) -> Floats:
     """Return the probability of log-odds."""
-    p: Floats = 1 / (1 + np.exp(-np.clip(z, -50.0, 50.0)))
-    return p
+    return 1 / (1 + np.exp(-np.clip(z, -50.0, 50.0)))
 
 
 def of_candidates(ranking: Ranking) -> dict[str, Floats]:
@@ -62,22 +60,20 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     model proposes the candidate. judged: whether there is a verification score; verification: its log-odds. Per model:
     said: whether it proposes the candidate; score: if so, its log-odds.
     """
-    real = ranking.scores >= 0
+    real, judged = ranking.scores >= 0, ranking.verifications >= 0
+    lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
+    nil = {name: column for name, column in _nil(ranking).items() if name != "nothing"}
     columns = {
         BIAS: np.where(real, 1.0, 0.0),
         "score": np.where(real, log_odds(ranking.scores), 0.0),
         "length": np.where(real, np.log(np.maximum(ranking.sizes, 1))[:, None], 0.0),
+        **{name: np.where(real, column[:, None], 0.0) for name, column in nil.items()},
+        "share": np.where(real, SCALE * ranking.scores, 0.0),
+        "lead": np.where(real, lead, 0.0),
+        "agreed": np.where(real & (ranking.models > 1), 1.0, 0.0),
+        "judged": judged.astype(float),
+        "verification": np.where(judged, log_odds(ranking.verifications, SHARE_EDGE), 0.0),
     }
-    for name, column in _nil(ranking).items():
-        if name != "nothing":
-            columns[name] = np.where(real, column[:, None], 0.0)
-    lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
-    columns["share"] = np.where(real, SCALE * ranking.scores, 0.0)
-    columns["lead"] = np.where(real, lead, 0.0)
-    columns["agreed"] = np.where(real & (ranking.models > 1), 1.0, 0.0)
-    judged = ranking.verifications >= 0
-    columns["judged"] = judged.astype(float)
-    columns["verification"] = np.where(judged, log_odds(ranking.verifications, SHARE_EDGE), 0.0)
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)
@@ -111,8 +107,7 @@ def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
 
 def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Return log-odds: the weighted sum of the columns; a column without a weight counts nothing."""
-    total: Floats = np.asarray(sum(weight_of(name, weights) * column for name, column in columns.items()))
-    return total
+    return np.asarray(sum(weight_of(name, weights) * column for name, column in columns.items()))
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:
@@ -134,10 +129,9 @@ class Calibration:
 
     def probabilities(self, ranking: Ranking) -> Floats:
         """Return the probability of each candidate, (n, m), -1 where padded; other queries do not change it."""
-        usual = np.zeros(ranking.scores.shape)
-        if self.label_priors:
-            for row, ranked in zip(usual, ranking.ranked, strict=True):
-                row[: len(ranked)] = [self.label_priors.get(candidate.text, 0.0) for candidate in ranked]
+        priors = self.label_priors
+        means = [[priors.get(candidate.text, 0.0) for candidate in candidates] for candidates in ranking.ranked]
+        usual = padded(means, ranking.scores.shape[1], 0.0)
         return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), usual))
 
     def of_evidence(self, columns: Mapping[str, Floats], usual: Floats) -> Floats:
@@ -147,8 +141,7 @@ class Calibration:
 
 def log_label_prior(usual: Floats) -> Floats:
     """Return the log of mean scores, smoothed."""
-    logged: Floats = np.log(usual + UNUSUAL)
-    return logged
+    return cast(Floats, np.log(usual + UNUSUAL))
 
 
 class Point(NamedTuple):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from msgspec import structs
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import CUT, Range, Rule
+from lmkbc.select.rule import CUT, Batchwise, Range, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 Evidence = Literal["nothing", "lead", "draws", "existence"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstentionThreshold(Rule):
+class AbstentionThreshold(Batchwise, Rule):
     """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
 
     evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best
@@ -58,17 +58,11 @@ class AbstentionThreshold(Rule):
 
     def _nil(self, ranking: Ranking, kind: str) -> Floats:
         """Return the source's own score of a kind, (n,); 0 where it gives none."""
-        scores: Floats = np.maximum(ranking.nil.get(f"{self.source}:{kind}", np.zeros(len(ranking.ranked))), 0.0)
-        return scores
+        return cast(Floats, np.maximum(ranking.nil.get(f"{self.source}:{kind}", np.zeros(len(ranking.ranked))), 0.0))
 
     def open(self, ranking: Ranking) -> Mask:
         """Return which queries get an answer, (n,)."""
         return self.strength(ranking) < self.threshold
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Select nothing, or what the inner rule selects."""
-        (kept,) = self.select_all([candidates])
-        return kept
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Select nothing, or what the inner rule selects, of each query."""

@@ -7,13 +7,13 @@ by hand.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from lmkbc.errors import InputError, OptionError
+from lmkbc.groups import grouped
 from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import Calibration, Point
 from lmkbc.select.composed import AbstentionThreshold
@@ -78,11 +78,8 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
 
     What a set is asked beside does not change its confidences, so that blocks may be of any size.
     """
-    rows: defaultdict[str, list[int]] = defaultdict(list)
-    for row, candidates in enumerate(sets):
-        rows[candidates.query.relation].append(row)
     made: dict[int, Confidence] = {}
-    for relation, places in rows.items():
+    for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
         calibration = calibration_of(selector, relation)
         chosen = [sets[place] for place in places]
         if calibration is None:
@@ -120,13 +117,8 @@ class AtPrecision(PerRelation):
     usual: PerRelation = field(default_factory=lambda: PerRelation(NOTHING))
     reached: Mapping[str, Point] = field(default_factory=dict)
 
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep what is sure enough; an empty answer says whether that is because nothing is."""
-        (kept,) = self.select_all([candidates])
-        return kept
-
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return the same for many queries, in their order."""
+        """Keep what is sure enough; an empty answer says whether that is because nothing is."""
         kept = super().select_all(sets)
         empty = [place for place, made in enumerate(kept) if not made.objects and not made.failed]
         for place, usual in zip(empty, self.usual.select_all([sets[place] for place in empty]), strict=True):

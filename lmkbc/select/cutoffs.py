@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
@@ -101,8 +101,7 @@ class Sticky(PrefixRule, SweptRule):
             return np.where(scores < 0, -1.0, np.minimum(scores[:, :1], scores / self.ratio))
         stuck = np.zeros(scores.shape, dtype=np.bool_)
         stuck[:, 1:] = (scores[:, 1:] >= self.ratio * scores[:, :-1]) & (scores[:, 1:] >= 0)
-        run: Floats = np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1)
-        return run
+        return cast(Floats, np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1))
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Return the length of the unbroken run of accepted candidates from the best on."""
@@ -139,5 +138,4 @@ class Quorum(SweptRule):
 
     def keep(self, ranking: Ranking) -> Mask:
         """Return which candidates are corroborated or verified, and score enough, (n, m)."""
-        kept: Mask = self.levels(ranking) >= max(self.min_score, 0.0)
-        return kept
+        return self.levels(ranking) >= max(self.min_score, 0.0)

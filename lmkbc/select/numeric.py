@@ -40,24 +40,13 @@ class NumericRule(Rule):
 
     def answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Return the chosen numbers of one query's ranked candidates."""
-        votes = [(value, candidate) for candidate in ranked if (value := _finite(candidate.text)) is not None]
+        read = ((number(candidate.text), candidate) for candidate in ranked)
+        votes = [(value, candidate) for value, candidate in read if value is not None and abs(value) < LARGEST]
         positive = sorted(((value, max(c.score, 0.0)) for value, c in votes if value > 0), key=lambda vote: vote[0])
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:
             return tuple(candidate for _, candidate in votes[:1])
         values, weights = np.array(positive).T
         return tuple(_vote_or_new(point, votes) for point in self.points(values, weights))
-
-
-class PointRule(NumericRule):
-    """A rule that answers with one number."""
-
-    @abstractmethod
-    def point(self, values: Floats, weights: Floats) -> float:
-        """Return the supported number of sorted positive values."""
-
-    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Return the one number of `point`."""
-        return (self.point(values, weights),)
 
 
 def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Candidate:
@@ -69,11 +58,6 @@ def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Cand
     return Candidate(text, min(math.fsum(max(candidate.score, 0.0) for _, candidate in votes), 1.0), id=text)
 
 
-def _finite(text: str) -> float | None:
-    value = number(text)
-    return value if value is not None and abs(value) < LARGEST else None
-
-
 def _written(value: float, whole: bool) -> str:
     """Return plain digits: whole if all votes were, else six significant ones (far below any tolerance)."""
     if whole:
@@ -82,7 +66,7 @@ def _written(value: float, whole: bool) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StabMid(PointRule):
+class StabMid(NumericRule):
     """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026).
 
     The intervals are the same ratio to both sides, so that a lone vote is its own middle.
@@ -92,7 +76,7 @@ class StabMid(PointRule):
     search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
 
-    def point(self, values: Floats, weights: Floats) -> float:
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Sweep the interval ends; on a tie the region that is widest as a ratio."""
         ends = np.concatenate([values / (1 + self.tolerance), values * (1 + self.tolerance)])
         cover = np.concatenate([weights, -weights])
@@ -101,44 +85,44 @@ class StabMid(PointRule):
         width = np.append(ends[1:] / ends[:-1], 0.0)
         deepest = np.flatnonzero(depth >= depth.max() - 1e-12)
         region = deepest[np.argmax(width[deepest])]
-        return float(np.sqrt(ends[region] * ends[region + 1]))
+        return (float(np.sqrt(ends[region] * ends[region + 1])),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ball(PointRule):
+class Ball(NumericRule):
     """The vote with the most weight within +-tolerance of it (thylinao1 2026); the median one on a tie."""
 
     name: ClassVar[str] = "ball"
     search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
 
-    def point(self, values: Floats, weights: Floats) -> float:
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the best supported vote."""
         total = np.concatenate([[0.0], np.cumsum(weights)])
         low = np.searchsorted(values, values * (1 - self.tolerance), side="left")
         high = np.searchsorted(values, values * (1 + self.tolerance), side="right")
         support = total[high] - total[low]
         tied = np.flatnonzero(support >= support.max() - 1e-12)
-        return float(values[tied[len(tied) // 2]])
+        return (float(values[tied[len(tied) // 2]]),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogCluster(PointRule):
+class LogCluster(NumericRule):
     """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %)."""
 
     name: ClassVar[str] = "log-cluster"
     search: ClassVar[Mapping[str, Range]] = {"width": Real(0.005, 0.3, log=True)}
     width: float = 0.05
 
-    def point(self, values: Floats, weights: Floats) -> float:
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Cut where neighbours are farther apart than `width`, take the heaviest piece's median."""
         cuts = np.flatnonzero(np.diff(np.log10(values)) > self.width) + 1
         pieces = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
-        return weighted_quantile(*max(pieces, key=lambda piece: piece[1].sum()), 0.5)
+        return (weighted_quantile(*max(pieces, key=lambda piece: piece[1].sum()), 0.5),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedMedian(PointRule):
+class WeightedMedian(NumericRule):
     """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55).
 
     between: where the quantile falls between two votes, their mean, not the lower one.
@@ -149,12 +133,12 @@ class WeightedMedian(PointRule):
     quantile: float = 0.5
     between: bool = False
 
-    def point(self, values: Floats, weights: Floats) -> float:
+    def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the weighted quantile."""
         low = weighted_quantile(values, weights, self.quantile)
         if not self.between:
-            return low
-        return (low - weighted_quantile(-values[::-1], weights[::-1], 1 - self.quantile)) / 2
+            return (low,)
+        return ((low - weighted_quantile(-values[::-1], weights[::-1], 1 - self.quantile)) / 2,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +160,7 @@ class ExpectedScore(NumericRule):
         chosen: list[float] = []
         covered: list[float] = []
         while left.any() and len(chosen) < self.max:
-            point = middle.point(values[left], weights[left])
+            (point,) = middle.points(values[left], weights[left])
             near = left & (np.abs(values / point - 1) <= self.tolerance + 1e-9)
             chosen.append(point)
             covered.append(math.fsum(weights[near]))

@@ -22,8 +22,6 @@ from lmkbc.names import folded_key
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 
-Per = Literal["draw", "model"]
-Of = Literal["answers", "replies"]
 ByModel = tuple[tuple[str, float], ...]
 _Ballot = tuple[int, Proposal]
 """The group that proposes something, and what that is."""
@@ -40,8 +38,8 @@ class Pooling:
     weights: model -> weight, 1 where not given.
     """
 
-    per: Per = "model"
-    of: Of = "answers"
+    per: Literal["draw", "model"] = "model"
+    of: Literal["answers", "replies"] = "answers"
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,11 +79,7 @@ class Pool:
         key = self._key
         for group, item in enumerate(sets):
             for candidate in item.candidates:
-                place = key(candidate.id, candidate.text)
-                if place in ballots:
-                    ballots[place].append((group, candidate))
-                else:
-                    ballots[place] = [(group, candidate)]
+                ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
         silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
         sources = [sum(map(self._counts, item.draws)) for item in sets]
         cast = _Cast(sources, self._shares(sources, weights), models)

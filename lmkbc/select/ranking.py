@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +40,13 @@ class Ranking:
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
         """Sort (stable) and pad the candidates of each query."""
         ranked = tuple(_objects(candidates) for candidates in sets)
-        scores = np.full((len(ranked), max(map(len, ranked), default=0)), -1.0)
-        for row, candidates in zip(scores, ranked, strict=True):
-            row[: len(candidates)] = [min(max(candidate.score, 0.0), 1.0) for candidate in candidates]
+        clipped = [[min(max(candidate.score, 0.0), 1.0) for candidate in candidates] for candidates in ranked]
+        scores = padded(clipped, max(map(len, ranked), default=0), -1.0)
         nothing = [max((nil.score for nil in candidates.nothing), default=0.0) for candidates in sets]
-        abstained = [_abstained(s.draws) for s in sets]
         nil = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
-        return cls(ranked, scores, _unit(nothing), _unit(abstained), _unit(nil), _nil(sets))
+        abstained = [_abstained(candidates.draws) for candidates in sets]
+        shares = np.clip(np.array([nothing, abstained, nil], dtype=float), 0.0, 1.0)
+        return cls(ranked, scores, shares[0], shares[1], shares[2], _nil(sets))
 
     @cached_property
     def sizes(self) -> Ints:
@@ -70,20 +71,14 @@ class Ranking:
     @cached_property
     def models(self) -> Ints:
         """Return how many distinct models stand behind each candidate, (n, m)."""
-        counts = np.zeros(self.scores.shape, dtype=np.int64)
-        for row, candidates in zip(counts, self.ranked, strict=True):
-            row[: len(candidates)] = [len({source.model for source in c.sources}) for c in candidates]
-        return counts
+        counts = [[len({source.model for source in c.sources}) for c in candidates] for candidates in self.ranked]
+        return padded(counts, self.scores.shape[1], 0)
 
     @cached_property
     def verifications(self) -> Floats:
         """Return what verification makes of each candidate, (n, m), -1 where nobody could tell."""
-        table = np.full(self.scores.shape, -1.0)
-        for row, candidates in zip(table, self.ranked, strict=True):
-            row[: len(candidates)] = [
-                -1.0 if candidate.verification is None else candidate.verification for candidate in candidates
-            ]
-        return table
+        given = [[-1.0 if c.verification is None else c.verification for c in candidates] for candidates in self.ranked]
+        return padded(given, self.scores.shape[1], -1.0)
 
     @cached_property
     def by_model(self) -> dict[str, Floats]:
@@ -99,17 +94,20 @@ class Ranking:
         return tables
 
 
+def padded(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.NDArray[Any]:
+    """Return rows as an array of the type of `fill`, (n, width), each filled up."""
+    table = np.full((len(rows), width), fill)
+    for padded_row, row in zip(table, rows, strict=True):
+        padded_row[: len(row)] = row
+    return table
+
+
 def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
     for candidate in candidates.candidates:
         if candidate.score != candidate.score:  # NaN has no rank
             pair = f"({candidates.query.subject!r}, {candidates.query.relation!r})"
             raise InputError(f"the score of candidate {candidate.text!r} of {pair} is not a number; give one in [0, 1]")
     return tuple(sorted(candidates.candidates, key=lambda candidate: -candidate.score))
-
-
-def _unit(column: Sequence[float]) -> Floats:
-    clipped: Floats = np.clip(np.array(column, dtype=float), 0.0, 1.0)
-    return clipped
 
 
 def _nil(sets: Sequence[CandidateSet]) -> dict[str, Floats]:

@@ -18,11 +18,10 @@ from lmkbc.select.rule import Rule
 from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
 from lmkbc.settings import checked
 
-THRESHOLDS: list[type[Rule]] = [Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified]
-SOURCES: list[type[Rule]] = [TwoStage, SourceFilter, Corroborated, Fallback]
-EXPECTATIONS: list[type[Rule]] = [ExpectedF1, Calibrated]
-NUMBERS: list[type[Rule]] = [StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian]
-RULES = {rule.name: rule for rule in THRESHOLDS + SOURCES + EXPECTATIONS + NUMBERS}
+_THRESHOLDS = Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified
+_OTHERS = TwoStage, SourceFilter, Corroborated, Fallback, ExpectedF1, Calibrated
+_NUMBERS = StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian
+RULES: Mapping[str, type[Rule]] = {rule.name: rule for rule in (*_THRESHOLDS, *_OTHERS, *_NUMBERS)}
 
 
 def rule_class(name: str) -> type[Rule]:

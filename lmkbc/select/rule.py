@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from lmkbc.groups import grouped
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.types import CandidateSet, Prediction
@@ -84,8 +85,20 @@ def _plain(value: Any) -> Any:
     return value.to_table() if isinstance(value, Rule) else value
 
 
+class Batchwise:
+    """Selects one query as it selects many: for what computes in arrays over all that it is given."""
+
+    @abstractmethod
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Keep objects of each query, in their order."""
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Keep objects of one query, best first. A query that no model answered stays failed."""
+        return self.select_all([candidates])[0]
+
+
 @dataclass(frozen=True)
-class PerRelation:
+class PerRelation(Batchwise):
     """A selector with a rule per relation; `general` serves those that have none of their own.
 
     rules, calibrations, curves: by every spelling of a relation that queries use. calibrations: what tuning fitted
@@ -97,18 +110,11 @@ class PerRelation:
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
 
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep objects by the relation's own rule."""
-        return self.rules.get(candidates.query.relation, self.general).select(candidates)
-
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Keep objects of each query by its relation's own rule, in their order."""
-        places: dict[str, list[int]] = {}
-        for place, candidates in enumerate(sets):
-            relation = candidates.query.relation
-            places.setdefault(relation if relation in self.rules else "", []).append(place)
+        own = [relation if (relation := one.query.relation) in self.rules else "" for one in sets]
         made: dict[int, Prediction] = {}
-        for relation, its in places.items():
+        for relation, its in grouped((relation, place) for place, relation in enumerate(own)).items():
             rule = self.rules.get(relation, self.general)
             made.update(zip(its, rule.select_all([sets[place] for place in its]), strict=True))
         return [made[place] for place in range(len(sets))]
@@ -118,17 +124,12 @@ class PerRelation:
         return replace(self, rules={**self.rules, **rules})
 
 
-class MaskRule(Rule):
+class MaskRule(Batchwise, Rule):
     """A rule that keeps some of the candidates as they are."""
 
     @abstractmethod
     def keep(self, ranking: Ranking) -> Mask:
         """Return which candidates of each query to keep, (n, m)."""
-
-    def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep objects of one query, best first. A query that no model answered stays failed."""
-        (kept,) = self.select_all([candidates])
-        return kept
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Keep objects of each query, as `select` does, in their order; many at once, so that arrays pay."""
@@ -202,5 +203,4 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
 
 def run_length(accepted: Mask) -> Ints:
     """Return how many are accepted before the first that is not; no list's end is."""
-    lengths: Ints = np.argmin(accepted, axis=1)
-    return lengths
+    return cast(Ints, np.argmin(accepted, axis=1))

@@ -6,21 +6,19 @@ What a control answers is easy; the rest is hard, and only there does a score sp
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import torch
 from scipy import sparse
+from transformers import PreTrainedModel
 
 from lmkbc.generate.naive_bayes import alone, log_posterior
 from lmkbc.generate.prior import Floats, class_prior
+from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all", seed: int = 0) -> PreTrainedModel:
@@ -38,7 +36,7 @@ def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all
         with torch.no_grad():
             word_vectors(fresh).copy_(drawn)
     fresh.train(mode=False)
-    return cast("PreTrainedModel", fresh.to(model.device))  # type: ignore[arg-type]
+    return cast(PreTrainedModel, fresh.to(model.device))  # type: ignore[arg-type]
 
 
 class Majority:
@@ -101,10 +99,8 @@ class _Counts:
 
 
 def _by_relation(facts: Iterable[tuple[str, str, str]]) -> dict[str, _Counts]:
-    grouped = defaultdict[str, list[tuple[str, str]]](list)
-    for subject, relation, answer in facts:
-        grouped[relation].append((subject, answer))
-    return {relation: _Counts(pairs) for relation, pairs in grouped.items()}
+    by_relation = grouped((relation, (subject, answer)) for subject, relation, answer in facts)
+    return {relation: _Counts(pairs) for relation, pairs in by_relation.items()}
 
 
 def _words(name: str) -> list[str]:

@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import counted, read_jsonl
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel
 from lmkbc.probe.kamel.dataset import read as read_kamel
@@ -107,11 +108,12 @@ def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
     relations = {fact.relation for fact in corpus.challenge}
     objects = {folded_key(name) for fact in corpus.challenge for name in fact.objects}
     subjects = {folded_key(fact.subject) for fact in corpus.challenge}
-    by_relation: dict[str, list[Fact]] = {}
-    for fact in corpus.others:
-        bears = fact.relation in relations or any(folded_key(name) in objects for name in fact.objects)
-        if bears and folded_key(fact.subject) not in subjects:
-            by_relation.setdefault(fact.relation, []).append(fact)
+
+    def bears(fact: Fact) -> bool:
+        return fact.relation in relations or any(folded_key(name) in objects for name in fact.objects)
+
+    some = (fact for fact in corpus.others if bears(fact) and folded_key(fact.subject) not in subjects)
+    by_relation = grouped((fact.relation, fact) for fact in some)
     draw = random.Random(seed)
     return [
         fact

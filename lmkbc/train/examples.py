@@ -135,7 +135,8 @@ def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> TaughtPr
     asked = [prompt.text if prompt.form == "completion" else model.chat(prompt.messages()) for prompt, _ in pairs]
     starts = model.encode(asked)
     wholes = model.encode([text + reply for text, (_, reply) in zip(asked, pairs, strict=True)])
-    tokens = (*wholes[-1], *_end(model))
+    end = model.tokenizer.eos_token_id
+    tokens = (*wholes[-1], *([end] if isinstance(end, int) else []))
     golds, answers = [IGNORED] * len(tokens), 0
     for start, whole in zip(starts, wholes, strict=True):
         first = common(start, whole)
@@ -144,8 +145,3 @@ def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> TaughtPr
             golds[learnt] = tokens[learnt]
             answers += 1
     return TaughtPrompt(tokens, tuple(golds), answers)
-
-
-def _end(model: CausalModel) -> Tokens:
-    end = model.tokenizer.eos_token_id
-    return (end,) if isinstance(end, int) else ()

@@ -52,26 +52,21 @@ class HeldOut:
 
     def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
         """Return the facts about other subjects, and how many were removed."""
-        kept: list[Fact] = []
-        removed = 0
-        for fact in facts:
-            if self.names(fact.subject):
-                removed += 1
-            else:
-                kept.append(fact)
-        return kept, removed
+        whole = list(facts)
+        kept = [fact for fact in whole if not self.names(fact.subject)]
+        return kept, len(whole) - len(kept)
 
     def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
         """Return the sentences that hold no name of a held-out subject, and how many do."""
         most = max((key.count(" ") for key in self.keys), default=0) + 1
-        kept, removed = list[str](), 0
-        for sentence in sentences:
+
+        def mentions(sentence: str) -> bool:
             readings = {_key(sentence), _key(_POSSESSIVE.sub(" ", sentence))}
-            if any(span in self.keys for reading in readings for span in _spans(reading.split(), most)):
-                removed += 1
-            else:
-                kept.append(sentence)
-        return kept, removed
+            return any(span in self.keys for reading in readings for span in _spans(reading.split(), most))
+
+        whole = list(sentences)
+        kept = [sentence for sentence in whole if not mentions(sentence)]
+        return kept, len(whole) - len(kept)
 
     def check(self, facts: Iterable[Fact]) -> None:
         """Prove that no fact is about a held-out subject: LmkbcError with the first that is."""

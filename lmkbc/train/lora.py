@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, replace
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.models.causal.checkpoint import library_of_adapters
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -48,7 +48,7 @@ def train(
     """
     spec = _causal(recipe)
     check_out(out, source(spec, run))
-    peft = _peft()
+    peft = library_of_adapters("training an adapter")
     local = local_model(spec, replace(run, models={}), Notes())  # others of the run are asked as they were
     model, base = local.model, local.identity
     if corpus:
@@ -66,8 +66,7 @@ def train(
         task_type="CAUSAL_LM",
         target_modules=list(lora.targets) or "all-linear",
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # it asks for what transformers renamed
         adapted: Any = peft.get_peft_model(model.model, config)
     done = fit(
         adapted,
@@ -102,10 +101,3 @@ def _causal(recipe: Recipe) -> LanguageModelSpec:
         if isinstance(spec, LanguageModelSpec) and spec.component == "causal":
             return spec
     raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
-
-
-def _peft() -> Any:
-    try:
-        return import_module("peft")
-    except ModuleNotFoundError:
-        raise InputError("training an adapter needs peft: install lmkbc[lora]") from None

@@ -6,22 +6,19 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
+from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import subject_of
 from lmkbc.models.masked.tensors import padded
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, train
 from lmkbc.train.settings import Masking, TrainingPlan
 from lmkbc.types import Fact
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-    from lmkbc.models.masked.backbone import Backbone
 
 IGNORED = -100
 RANDOM_SHARE = 0.15

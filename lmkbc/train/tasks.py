@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
 
 from lmkbc.errors import InputError, OptionError, did_you_mean
+from lmkbc.groups import grouped
 from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
@@ -160,14 +159,16 @@ def soft_prompts(
     backbone = open_masked(training, plan)
     trained, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
     without = []
-    for name, facts in sorted(_by_relation(facts_of(training, plan, corpus)).items()):
+    others, challenge = facts_of(training, plan, corpus)
+    by_relation = grouped((fact.relation, fact) for fact in (*others, *challenge))
+    for name, facts in sorted(by_relation.items()):
         entities = Entities.of(facts, backbone.tokenizer, _size(backbone), expand=False)
         columns = torch.tensor(entities.rows)
-        some, others = (
+        some, apart = (
             [(fact.subject, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
             for part in split(facts, training.apart, plan.seed)
         )
-        if len(entities.names) == 1 or not some or not others:
+        if len(entities.names) == 1 or not some or not apart:
             without.append(name)
             continue
         start = (
@@ -181,12 +182,12 @@ def soft_prompts(
             some,
             columns,
             plan,
-            held_out=others,
+            held_out=apart,
             criterion=LOSSES[loss],
             checkpoint=checkpoint_of(training.out, name),
             report=lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )
-        before, after = (precision(backbone, prompt, others, columns) for prompt in (start, trained[name]))
+        before, after = (precision(backbone, prompt, apart, columns) for prompt in (start, trained[name]))
         scores[name] = before, after
     if not trained:
         raise InputError("no relation has objects of one token to train on and to test: give more facts")
@@ -205,10 +206,3 @@ def _size(backbone: Backbone) -> int:
 def _split(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
     others, challenge = facts_of(training, plan, corpus)
     return split([*others, *challenge], training.apart, plan.seed)
-
-
-def _by_relation(parts: Iterable[Sequence[Fact]]) -> Mapping[str, list[Fact]]:
-    grouped = defaultdict[str, list[Fact]](list)
-    for fact in chain.from_iterable(parts):
-        grouped[fact.relation].append(fact)
-    return grouped

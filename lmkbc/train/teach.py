@@ -14,13 +14,15 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from zlib import crc32
 
 from torch import Tensor
+from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.activations import Activations, activations
+from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble, fold_file
 from lmkbc.models.masked.tensors import masked
@@ -33,11 +35,6 @@ from lmkbc.train.losses import soft_loss
 from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.tasks import facts_of, open_encoder, record
 from lmkbc.types import Fact
-
-if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
-
-    from lmkbc.models.masked.backbone import Backbone
 
 DROPOUT = 0.1
 RATES = {"layers": 0.3, "rows": 0.1}
@@ -68,14 +65,13 @@ def teach(
     backbone = open_encoder(training, plan)
     others, challenge = facts_of(training, plan, corpus)
     entities = answers(backbone, others, challenge, expand=expand)
-    learner = Top(cast("BertForMaskedLM", backbone.model), entities, top)
+    learner = Top(cast(BertForMaskedLM, backbone.model), entities, top)
     trained = Trained((), (), 0)
     if others:
         some, apart = split(others, training.apart, plan.seed)
         prompts = prepare(backbone, some, entities, top, clozes=1, report=report)
-        held_out = None
-        if any(entities.numbers(apart)):
-            held_out = prepare(backbone, apart, entities, top, clozes=1, report=report)
+        some_known = any(entities.numbers(apart))
+        held_out = prepare(backbone, apart, entities, top, clozes=1, report=report) if some_known else None
         checkpoint = checkpoint_of(training.out, "others")
         trained = train_top(learner, prompts, plan, held_out=held_out, checkpoint=checkpoint, report=report)
     folds: list[Top] = []
@@ -148,7 +144,7 @@ def prepare(
     if not items:
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
     ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
-    cached = activations(cast("BertForMaskedLM", backbone.model), ids, backbone.mask_id, top, report)
+    cached = activations(cast(BertForMaskedLM, backbone.model), ids, backbone.mask_id, top, report)
     return CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
 
 

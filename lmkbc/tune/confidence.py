@@ -102,9 +102,7 @@ class Facts:
 
     def recall_at(self, precision: float) -> float:
         """Return the recall of the largest prefix that has a precision; 0 if none has. Chosen on the same facts."""
-        _, right, kept = self.prefixes()
-        good = np.flatnonzero(right >= precision * kept - 1e-9)
-        return float(min(right[good[-1]] / max(self.gold.sum(), 1), 1.0)) if good.size else 0.0
+        return float(self.resampled_recall(precision, np.ones((1, len(self.gold)), dtype=np.int64))[0])
 
     def curve(self, max_facts: int | None = None) -> PrecisionCurve:
         """Return which thresholds promise what, each higher one more than those below by at least `STEP`."""

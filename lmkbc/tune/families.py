@@ -16,7 +16,7 @@ from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
-from lmkbc.select.ranking import Mask
+from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.registry import RULES, rule_class
 from lmkbc.select.rule import Choice, Range, Real, Rule, significant
 from lmkbc.select.sources import SourceFilter
@@ -60,14 +60,20 @@ class Task:
         return bool(self.outcomes.ranking.models.max(initial=0) > 1)
 
     @property
-    def sources(self) -> int:
-        """Return how many models are heard at all."""
-        return len(self.outcomes.ranking.by_model)
-
-    @property
     def min_objects(self) -> int:
         """Return the fewest objects that an answer has."""
         return 0 if self.nullable else 1
+
+    def held_out(self, rows: Mask, inner: Ints, fit: Callable[[Mask, int], Rule]) -> Floats:
+        """Return F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds.
+
+        inner: the fold of each query, (n,). fit: from the other folds' rows, and the fold, to a rule.
+        """
+        f1 = np.zeros(len(rows))
+        for fold in np.unique(inner[rows]):
+            held = rows & (inner == fold)
+            f1[held] = self.outcomes.f1(fit(rows & (inner != fold), int(fold)))[held]
+        return f1[rows]
 
 
 Fit = Callable[[Task, Mask], Rule]
@@ -218,7 +224,7 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
         needs = {
             Quorum.name: task.several,
             AbstentionThreshold.name: task.nullable,
-            SourceFilter.name: task.sources > 2,
+            SourceFilter.name: len(task.outcomes.ranking.by_model) > 2,
         }
         fits = needs.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):

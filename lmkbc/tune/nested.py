@@ -68,14 +68,14 @@ class Settings:
         return replace(self, study=f"{self.study}-{name}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Compared:
     """Results of inner cross-validation for a relation: held-out F1 of each family on the training rows.
 
     tried: the same of all that Optuna tried.
     """
 
-    held_out: dict[str, Floats] = field(default_factory=dict)
+    held_out: Mapping[str, Floats]
     tried: Mapping[Joint, Floats] = field(default_factory=dict)
 
 
@@ -165,17 +165,13 @@ def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
 
 
 def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:
-    result = Compared()
-    folds = np.unique(inner[rows])
-    for family in applicable(task, how.rules):
-        f1 = np.zeros(len(rows))
-        for fold in folds:
-            held = rows & (inner == fold)
-            rule = fit(replace(task, prior=priors[int(fold)]), family, rows & (inner != fold))
-            f1[held] = task.outcomes.f1(rule)[held]
-        result.held_out[family] = f1[rows]
+    def fitted(family: str) -> Callable[[Mask, int], Rule]:
+        return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
+
+    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, how.rules)}
+    tried: Mapping[Joint, Floats] = {}
     if how.trials and rows.any():
-        result.tried = search(
+        tried = search(
             task,
             rows,
             inner,
@@ -185,9 +181,9 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
             name=f"{how.study}-{task.relation}",
             storage=how.storage,
         )
-    if result.tried:
-        result.held_out[SEARCH] = _cross_selected(np.array(list(result.tried.values())), inner[rows])
-    return result
+    if tried:
+        held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
+    return Compared(held_out, tried)
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking, padded
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
 from lmkbc.types import Candidate, CandidateSet, Example, Prediction
 
@@ -58,10 +58,8 @@ class Outcomes:
     def names(self) -> Ints:
         """Return each candidate's place in the vocabulary, (n, m), 0 where padded."""
         places = {name: place for place, name in enumerate(self.vocabulary)}
-        table = np.zeros(self.ranking.scores.shape, dtype=np.int64)
-        for row, ranked in zip(table, self.ranking.ranked, strict=True):
-            row[: len(ranked)] = [places[candidate.text] for candidate in ranked]
-        return table
+        names = [[places[candidate.text] for candidate in ranked] for ranked in self.ranking.ranked]
+        return padded(names, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def gold(self) -> Ints:
@@ -76,14 +74,12 @@ class Outcomes:
         key = (make.__name__, *sorted(options.items()))
         if key not in self._made:
             self._made[key] = make(self, **options)
-        made: Made = self._made[key]
-        return made
+        return cast(Made, self._made[key])
 
     def f1(self, rule: Rule) -> Floats:
         """Return official F1 of each query under a rule, (n,)."""
         if isinstance(rule, PrefixRule):
-            f1: Floats = self.prefix_f1.ravel()[self._row_starts + rule.length(self.ranking)]
-            return f1
+            return self.prefix_f1[np.arange(len(self)), rule.length(self.ranking)]
         if isinstance(rule, MaskRule):
             return self._mask_f1(rule.keep(self.ranking))
         if isinstance(rule, AbstentionThreshold):
@@ -101,15 +97,14 @@ class Outcomes:
         """Return `f1`, kept for rules that are tried again on other folds."""
         if rule not in self._made:
             self._made[rule] = self.f1(rule)
-        f1: Floats = self._made[rule]
-        return f1
+        return cast(Floats, self._made[rule])
 
     @cached_property
     def prefix_f1(self) -> Floats:
         """Return F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
         for row, matched in zip(table, self.matched, strict=True):
-            hits, predicted = self._prefix_counts(matched)
+            hits, predicted = self.counts(matched, range(len(matched.keys)))
             row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), matched.gold))
             row[len(hits) :] = row[len(hits) - 1]
         return table
@@ -122,15 +117,6 @@ class Outcomes:
         order = np.argsort(-self.ranking.scores[row, column], kind="stable")
         row, column = row[order], column[order]
         return self.ranking.scores[row, column], gain[row, column], row, column
-
-    @cached_property
-    def _row_starts(self) -> Ints:
-        starts: Ints = np.arange(len(self)) * self.prefix_f1.shape[1]
-        return starts
-
-    def _prefix_counts(self, matched: Matched) -> tuple[Ints, Ints]:
-        """Return hits and distinct answers of each prefix of the ranking, m + 1 of both."""
-        return self.counts(matched, range(len(matched.keys)))
 
     def counts(self, matched: Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
         """Return hits and distinct answers of each prefix of some order."""
@@ -148,10 +134,8 @@ class Outcomes:
     @cached_property
     def gains(self) -> Ints:
         """Return hits of each candidate on its own, (n, m)."""
-        gains = np.zeros(self.ranking.scores.shape, dtype=np.int64)
-        for row, matched in zip(gains, self.matched, strict=True):
-            row[: len(matched.matches)] = [self._count(matched, [i]) for i in range(len(matched.matches))]
-        return gains
+        gains = [[self._count(one, [i]) for i in range(len(one.matches))] for one in self.matched]
+        return padded(gains, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def _competing(self) -> Ints:

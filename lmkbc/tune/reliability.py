@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -64,8 +64,7 @@ class Reliability:
 
 def equal_width(confidence: Floats) -> Ints:
     """Return the bin of each candidate, of those that share [0, 1] alike, (f,)."""
-    places: Ints = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    return places
+    return cast(Ints, np.minimum((confidence * BINS).astype(np.int64), BINS - 1))
 
 
 def equal_count(confidence: Floats) -> Ints:
@@ -104,5 +103,4 @@ def interval(samples: Floats) -> tuple[float, float]:
 
 def resampled(queries: int, seed: int = 0) -> Ints:
     """Return how often each query is drawn in each resample, (resamples, n): all facts of a query hang together."""
-    draws: Ints = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)
-    return draws
+    return np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)

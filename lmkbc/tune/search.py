@@ -90,11 +90,8 @@ class Joint:
 
     def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
         """Return F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds."""
-        steps, f1 = self.steps(task), np.zeros(len(rows))
-        for fold in np.unique(inner[rows]):
-            held = rows & (inner == fold)
-            f1[held] = task.outcomes.f1(self.fit(steps, rows & (inner != fold)))[held]
-        return f1[rows]
+        steps = self.steps(task)
+        return task.held_out(rows, inner, lambda others, _: self.fit(steps, others))
 
 
 @dataclass(frozen=True)
@@ -209,7 +206,10 @@ def search(
             value = mean(space.suggest(fixed))
             study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
         else:
-            study.sampler = _sampler(seed + len(done) + _elsewhere(study, began))
+            # it heeds finished trials alone, so that a resumed study goes on as it would have; a seed of its own for
+            # each trial in progress keeps processes from trying the same
+            own = seed + len(done) + _elsewhere(study, began)
+            study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=STARTUP, constant_liar=False)
             trial = study.ask()
             study.tell(trial, mean(space.suggest(trial)))
     joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
@@ -224,14 +224,6 @@ def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
     if len(values) in (0, trials) or len(values) > trials:
         return len(values) >= trials
     return len(values) - 1 - int(np.argmax(values >= values.max() - TIE)) >= patience
-
-
-def _sampler(seed: int) -> optuna.samplers.BaseSampler:
-    """Return a sampler that heeds finished trials alone, so that a resumed study goes on as it would have.
-
-    A seed of its own for each trial in progress keeps processes from trying the same.
-    """
-    return optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=False)
 
 
 def _complete(study: optuna.Study) -> list[FrozenTrial]:

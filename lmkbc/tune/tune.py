@@ -9,12 +9,14 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from optuna.exceptions import StorageInternalError
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, OptionError, check_known
+from lmkbc.groups import grouped
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.submission import answers
@@ -218,18 +220,16 @@ def _selected(
 def _tasks(
     pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, relations: Mapping[str, Relation], report: Report
 ) -> dict[str, Task]:
-    grouped: dict[str, list[tuple[CandidateSet, Example]]] = {}
-    for candidates, example in pairs:
-        grouped.setdefault(candidates.query.relation, []).append((candidates, example))
+    by_relation = grouped((pair[0].query.relation, pair) for pair in pairs)
     tasks = {}
-    for done, name in enumerate(sorted(grouped)):
-        report("score candidates (relations)", done, len(grouped))
+    for done, (name, own) in enumerate(sorted(by_relation.items(), key=itemgetter(0))):
+        report("score candidates (relations)", done, len(by_relation))
         check_known(name, relations, f"unknown relation {name!r}")
-        sets, examples = [candidates for candidates, _ in grouped[name]], [example for _, example in grouped[name]]
+        sets, examples = zip(*own, strict=True)
         outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
         nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
         tasks[name] = Task(name, outcomes, nullable)
-    report("score candidates (relations)", len(grouped), len(grouped))
+    report("score candidates (relations)", len(by_relation), len(by_relation))
     return tasks
 
 

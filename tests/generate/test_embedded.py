@@ -170,7 +170,7 @@ def test_facts_about_a_candidate_answer_a_symmetric_relation(cache: Path) -> Non
 
 def test_an_object_that_only_the_own_row_names_is_never_proposed(cache: Path) -> None:
     train = [*TRAIN, example("Onlyton", "speaks", "Klingon"), example("Loneville", "borders", "Nowhere")]
-    found = by_query(generator(cache, train).out_of_fold())
+    found = by_query(generator(cache, train).generate([row.query for row in train]))
     assert found.keys() == {row.query for row in train}
     assert "Klingon" not in {candidate.text for candidate in found[Query("Onlyton", "speaks")].candidates}
     assert "Nowhere" not in {candidate.text for candidate in found[Query("Loneville", "borders")].candidates}
@@ -259,7 +259,7 @@ def test_hardly_any_train_rows(tmp_path: Path, train: list[Example]) -> None:
     queries = [Query("Xanton", name) for name in EDITION.relations]
     found = by_query(generator(tmp_path, train).generate(queries))
     assert found.keys() == set(queries)
-    assert len(list(generator(tmp_path, train).out_of_fold())) == len(train)
+    assert len(list(generator(tmp_path, train).generate([row.query for row in train]))) == len(train)
 
 
 def test_no_train_rows_is_an_error(tmp_path: Path) -> None:

@@ -113,3 +113,17 @@ def test_what_a_source_does_not_say_is_known_to_be_unsaid() -> None:
     ranking = Ranking.of([pooled(a={"x": 1.0}), pooled(b={"": 1.0})])
     assert ranking.nil["a:nothing"].tolist() == [0.0, -1.0]
     assert ranking.nil["b:nothing"].tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"rule": "quorum", "models": 0},
+        {"rule": "calibrated", "inner": {"rule": "cutoff", "threshold": 0.5}, "label_priors": {"A": 0.5}},
+    ],
+    ids=lambda rule: str(rule["rule"]),
+)
+def test_an_inner_rule_reads_evidence_of_fewer_candidates_than_were_ranked(inner: dict[str, Any]) -> None:
+    rule = build({"rule": "source-filter", "sources": ["one"], "inner": inner})
+    kept = rule.select(pooled(one={"A": 0.9}, other={"A": 0.1, "B": 0.9, "C": 0.8}))
+    assert [candidate.text for candidate in kept.objects] == ["A"]

@@ -21,6 +21,7 @@ from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
 from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
 from lmkbc.generate.prior import Floats
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
+from lmkbc.groups import grouped
 from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.reference import flat
 from lmkbc.notes import Notes
@@ -151,11 +152,8 @@ class EmbeddedGenerator:
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
-        grouped: dict[int | None, list[Query]] = {}
-        for query in dict.fromkeys(queries):
-            fold = next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
-            grouped.setdefault(fold, []).append(query)
-        self._announce(list(dict.fromkeys(queries)), [fold for fold in grouped if fold not in self._fitted])
+        by_fold = grouped((self._fold_of(query), query) for query in dict.fromkeys(queries))
+        self._announce(list(dict.fromkeys(queries)), [fold for fold in by_fold if fold not in self._fitted])
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
@@ -166,10 +164,14 @@ class EmbeddedGenerator:
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
                 "weighed: run again, and only what is missing is asked"
             )
-        for fold, group in grouped.items():
+        for fold, group in by_fold.items():
             yield from (CandidateSet(query, draws=(State.MISSING,)) for query in group if query in self._sources.failed)
             yield from self._scored(fold, [query for query in group if query not in self._sources.failed])
         self._forget(queries)
+
+    def _fold_of(self, query: Query) -> int | None:
+        """Return the fold of a query that train answers; None for another."""
+        return next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
         """Tell of all steps that are to come, and about how long each takes."""
@@ -188,13 +190,8 @@ class EmbeddedGenerator:
             if total:
                 self._report(step, 0, total)
 
-    def out_of_fold(self) -> Iterator[CandidateSet]:
-        """Yield candidates of the train queries themselves, none from a stack that saw the query's subject."""
-        return self.generate([row.query for row in self._train])
-
     def _scored(self, fold: int | None, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        for relation in dict.fromkeys(query.relation for query in queries):
-            group = [query for query in queries if query.relation == relation]
+        for relation, group in grouped((query.relation, query) for query in queries).items():
             with threadpool_limits(1):
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)

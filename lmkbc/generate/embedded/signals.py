@@ -7,6 +7,7 @@ the call: a relation has about a hundred rows, so a fit costs milliseconds and n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -128,8 +129,7 @@ def _scaled(known: Floats, new: Floats) -> tuple[Floats, Floats]:
 
 
 def _unit(rows: Floats) -> Floats:
-    scaled: Floats = rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9)
-    return scaled
+    return cast(Floats, rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9))
 
 
 def vector_similarity(fit: Fit, texts: Texts) -> Floats:
@@ -160,8 +160,7 @@ def steady(values: Floats, bits: int = BITS) -> Floats:
     bits: of the mantissa that are kept. Below 2 ** FLOOR, where a difference of two numbers may end, fewer are.
     """
     step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, FLOOR))
-    rounded: Floats = np.rint(values / step) * step + 0.0  # no -0.0
-    return rounded
+    return cast(Floats, np.rint(values / step) * step + 0.0)  # no -0.0
 
 
 STRINGS = (naive_bayes, kernel_ridge, string_similarity)
@@ -171,21 +170,18 @@ STATES = (state_ridge, state_neighbours)
 
 def _softmax(logits: Floats) -> Floats:
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+    return cast(Floats, powers / powers.sum(axis=1, keepdims=True))
 
 
 def _dual_ridge(known: Floats, new: Floats, targets: Floats, penalty: float) -> Floats:
     mean = targets.mean(axis=0)
     duals: Floats = np.linalg.solve(known + penalty * np.eye(len(known)), targets - mean)
-    fitted: Floats = new @ duals + mean
-    return fitted
+    return cast(Floats, new @ duals + mean)
 
 
 def _idf(counts: sparse.csr_array) -> Floats:
     rows = counts.shape[0]
-    weights: Floats = 1 + np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1])))
-    return weights
+    return cast(Floats, 1 + np.log((1 + rows) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))))
 
 
 def _tfidf(counts: sparse.csr_array, weights: Floats) -> sparse.csr_array:

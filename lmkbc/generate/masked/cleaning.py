@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import cast
 
 from lmkbc.answer.clean import clean, same_name
 from lmkbc.edition import Edition
@@ -50,7 +52,7 @@ class AnswerCleaning:
         for relation in relations.values():
             if self._name_words(relation) is not None and not relation.shape.closed:
                 raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
-        self._known_as: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._names = cache(self._looked_up)
 
     def kept(self, query: Query, scores: Scores) -> dict[str, float]:
         """Return scores by object, "" for answering nothing. What only the query's own row names is left out."""
@@ -63,7 +65,7 @@ class AnswerCleaning:
             elif not self._known(name, query):
                 forms = ()
             else:
-                forms = self._cleaned(name, relation, query.subject) if self._probe.clean else (name,)
+                forms = self._cleaned(name, query) if self._probe.clean else (name,)
             for form in forms:
                 kept[form] = kept.get(form, 0.0) + score
         if self._probe.rescale and kept:
@@ -84,23 +86,18 @@ class AnswerCleaning:
         score = self._name_words(relation)
         if not score:
             return {}
-        return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, relation)}
+        return {name: score for word in _WORD.findall(query.subject) for name in self._names(word, query.relation)}
 
     def _name_words(self, relation: Relation) -> float | None:
-        score: float | None = for_relation(self._probe.name_words, relation, None)
-        return score
+        return cast(float | None, for_relation(self._probe.name_words, relation, None))
 
-    def _cleaned(self, name: str, relation: Relation, subject: str) -> list[str]:
-        names = self._names(name, relation)
-        return [form for form in names if relation.shape.may_be_subject or not same_name(form, subject)]
+    def _cleaned(self, name: str, query: Query) -> list[str]:
+        may_be = self._relations[query.relation].shape.may_be_subject
+        return [form for form in self._names(name, query.relation) if may_be or not same_name(form, query.subject)]
 
-    def _names(self, word: str, relation: Relation) -> tuple[str, ...]:
-        key = relation.name, word
-        if key not in self._known_as:
-            self._known_as[key] = self._looked_up(word, relation)
-        return self._known_as[key]
-
-    def _looked_up(self, word: str, relation: Relation) -> tuple[str, ...]:
+    def _looked_up(self, word: str, spelling: str) -> tuple[str, ...]:
+        """Return the names that a word may stand for, as an answer to a relation."""
+        relation = self._relations[spelling]
         word = for_relation(self._probe.variants, relation, {}).get(word.casefold(), word)
         if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
             return ()

@@ -25,7 +25,7 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes, Layout
 from lmkbc.models.masked.entity_space import mapped
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.soft_prompts import by_cloze, cloze_of, read_prompts, with_prompts
+from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
@@ -125,7 +125,7 @@ class MaskedGenerator:
         self._soft: dict[str, Layout] = {}
         if probe.soft_prompts:
             backbone, layouts = with_prompts(backbone, read_prompts(Path(backbone.name)))
-            self._soft = by_cloze(layouts, relations.values())
+            self._soft = {cloze_of(one): layouts[one.name] for one in relations.values() if one.name in layouts}
         self._name = Path(backbone.name).name
         self._words, self._clozes = Words(backbone.tokenizer), Clozes(backbone, self._soft)
         if probe.null and self._words.single(probe.null) is None:

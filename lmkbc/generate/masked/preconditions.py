@@ -21,8 +21,6 @@ from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Precondition
 
 Answers = Mapping[str, float]
-Named = Callable[[str], Sequence[str]]
-"""From a Wikidata class to names of its things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +32,9 @@ class Prepared:
 
 
 class Asker:
-    """Asks preconditions of one model. named: knows the answers of a precondition that declares a type."""
+    """Asks preconditions of one model. named: from a Wikidata class, which a precondition declares, to its things."""
 
-    def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Named) -> None:
+    def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Callable[[str], Sequence[str]]) -> None:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:

@@ -12,8 +12,6 @@ from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
 
-Objects = Literal["token", "expand"]
-Compose = Literal["mean", "frequency"]
 WHOLE, ANY = "all", "*"
 
 
@@ -59,8 +57,8 @@ class ProbeSettings:
     maximum: Mapping[str, float] = field(default_factory=dict)
     null: str = ""
     rescale: bool = False
-    objects: Objects = "token"
-    compose: Compose = "mean"
+    objects: Literal["token", "expand"] = "token"
+    compose: Literal["mean", "frequency"] = "mean"
     vectors: str = ""
     precision: Precision = "fp32"
 

@@ -45,13 +45,15 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     if not shares or (known and model.dtype != torch.float32):
         return Abilities(packs and shares, shares)
     prefix, prompts = _trial(model, encode)
-    same = _close if model.dtype == torch.float32 else _ranked_alike
     with torch.inference_mode():
         tokens = torch.tensor(prompts, device=model.device)
         plain = model(tokens, use_cache=False).logits[:, -1].float()
 
         def agrees(branches: Branches) -> bool:
-            return same(branches.read(prompts, [prefix, prefix], [1, 1]), plain)
+            found = branches.read(prompts, [prefix, prefix], [1, 1])
+            if model.dtype == torch.float32:
+                return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
+            return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
         packs = packs and agrees(Packed(model, Beginnings(model)))
         return Abilities(packs, packs or agrees(Batched(model, prefix)))
@@ -64,11 +66,3 @@ def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens
     prefix, *own = (tuple(token % size for token in tokens) for tokens in encode([beginning, *ways]))
     length = min(*map(len, own), 3)
     return prefix[:5], [prefix[:5] + tokens[:length] for tokens in own]
-
-
-def _close(found: torch.Tensor, plain: torch.Tensor) -> bool:
-    return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
-
-
-def _ranked_alike(found: torch.Tensor, plain: torch.Tensor) -> bool:
-    return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())

@@ -29,15 +29,12 @@ class Branches(Protocol):
 
     def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
         """Read some prompts, of each what follows its prefix; logits after their `last[i]` last tokens, which do."""
-        ...
 
     def fork(self, copies: int) -> None:
         """Let each prompt that was just read have so many answers, whose rows stand next to each other."""
-        ...
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
         """Go on with some of the rows only, one token each; logits after it."""
-        ...
 
 
 class Packed:

@@ -83,7 +83,10 @@ def load(
         config = AutoConfig.from_pretrained(source, **how)
         _check_kind(name, config)
         if not weights:
-            return _hollow(config, _dtype(dtype, place)), AutoTokenizer.from_pretrained(source, **how)
+            kind = _dtype(dtype, place)
+            with torch.device("meta"):  # the type that its weights would have, and no memory for them
+                hollow = AutoModelForCausalLM.from_config(config, dtype=config.dtype if kind == "auto" else kind)
+            return cast(PreTrainedModel, hollow), AutoTokenizer.from_pretrained(source, **how)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
             config=config,
@@ -105,24 +108,21 @@ def load(
     return cast(PreTrainedModel, model), tokenizer
 
 
-def _hollow(config: Any, dtype: Any) -> PreTrainedModel:
-    """Return a model of a configuration, of the type that its weights would have, without memory for them."""
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=config.dtype if dtype == "auto" else dtype)
-    return cast(PreTrainedModel, model)
+def library_of_adapters(what: str) -> Any:
+    """Return peft. InputError, which says what needs it, where it is not installed."""
+    try:
+        return import_module("peft")
+    except ModuleNotFoundError:
+        raise InputError(f"{what} needs peft: install lmkbc[lora]") from None
 
 
 def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
     """Return the model with a LoRA adapter merged into its weights. InputError unless it is saved as safetensors."""
-    try:
-        peft: Any = import_module("peft")
-    except ModuleNotFoundError:
-        raise InputError(f"{adapter} is a LoRA adapter, which needs peft: install lmkbc[lora]") from None
+    peft = library_of_adapters(f"{adapter} is a LoRA adapter, which")
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for what it renamed
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # it asks for what transformers renamed
             merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
     except Exception as error:  # damaged files fail in any way
         reason = " ".join(str(error).split())[:200].rstrip(". ")
@@ -165,8 +165,7 @@ def _four_bits(place: torch.device) -> dict[str, Any]:
     if lacking:
         raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")
     kind = torch.bfloat16 if place.type != "cpu" else torch.float32
-    packing: Any = BitsAndBytesConfig
-    made = packing(
+    made = BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=kind
     )
     return {"quantization_config": made, "device_map": {"": str(place)}}

@@ -13,7 +13,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -209,15 +209,13 @@ def _spelt(row: _Row, read: Read) -> tuple[tuple[str, float], ...]:
 
 def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int]:
     """Return a token per row: the likeliest, or by the row's own random number on the cumulative distribution."""
-    chosen: list[int]
     if how.repetition_penalty != 1:
         logits, penalty = logits.clone(), how.repetition_penalty
         for scores, row in zip(logits, rows, strict=True):
             seen = torch.tensor(list(row.seen), device=logits.device)
             scores[seen] = torch.where(scores[seen] < 0, scores[seen] * penalty, scores[seen] / penalty)
     if how.temperature == 0:
-        chosen = logits.argmax(-1).tolist()
-        return chosen
+        return cast(list[int], logits.argmax(-1).tolist())
     scores, order = (logits.double() / how.temperature).sort(stable=True, dim=-1, descending=True)
     if how.top_k:
         scores, order = scores[:, : how.top_k], order[:, : how.top_k]
@@ -226,5 +224,4 @@ def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int
     reached = shares.cumsum(-1)
     draws = torch.tensor([row.random.random() for row in rows], dtype=reached.dtype, device=reached.device)
     places = torch.searchsorted(reached, draws[:, None] * reached[:, -1:])
-    chosen = order.gather(-1, places)[:, 0].tolist()
-    return chosen
+    return cast(list[int], order.gather(-1, places)[:, 0].tolist())

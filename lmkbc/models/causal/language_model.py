@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import counted
+from lmkbc.groups import grouped
 from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.call import Call
@@ -162,9 +163,7 @@ class LocalModel:
 
         def ask(places: Sequence[int]) -> Iterator[dict[int, Any]]:
             new.update(places)
-            series: defaultdict[tuple[Prompt, Decoding], list[int]] = defaultdict(list)
-            for place in places:
-                series[draws[place].prompt, draws[place].how].append(place)
+            series = grouped(((draws[place].prompt, draws[place].how), place) for place in places)
             together: defaultdict[Decoding, list[tuple[Prompt, list[int]]]] = defaultdict(list)
             for (prompt, how), its in series.items():
                 numbers = [draws[place].number for place in its]

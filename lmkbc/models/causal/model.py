@@ -7,7 +7,6 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
@@ -174,20 +173,14 @@ class CausalModel:
         self.usage.calls += len(prompts)
         self.usage.prompt_tokens += sum(prompts)
 
-    @contextmanager
-    def _timing(self) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.usage.seconds += time.perf_counter() - start
-
     def _timed(self, work: Iterator[Worked]) -> Iterator[Worked]:
         """Yield the same, without the time that passes between one piece of work and the next."""
-        while True:
-            with self._timing():
-                piece = next(work, None)
-            if piece is None:
-                return
+        start = time.perf_counter()
+        for piece in work:
+            self.usage.seconds += time.perf_counter() - start
             yield piece
+            start = time.perf_counter()
+        self.usage.seconds += time.perf_counter() - start
 
     @cached_property
     def _able(self) -> Abilities:

@@ -7,9 +7,6 @@ from typing import NamedTuple
 
 from lmkbc.models.causal.prefixes import Tokens, common
 
-Encode = Callable[[Sequence[str]], list[Tokens]]
-"""Texts to tokens."""
-
 
 class Option(NamedTuple):
     """Continuation of a prompt: the tokens of both, and the number of tokens of the prompt alone."""
@@ -18,7 +15,9 @@ class Option(NamedTuple):
     first: int
 
 
-def with_options(encode: Encode, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[Option]]:
+def with_options(
+    encode: Callable[[Sequence[str]], list[Tokens]], prompts: Sequence[str], options: Sequence[Sequence[str]]
+) -> list[list[Option]]:
     """Return the tokens of each prompt with each option.
 
     No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds

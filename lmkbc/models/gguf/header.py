@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -95,16 +95,14 @@ class _Reading:
         if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
             raise InputError(f"{self._path} is no GGUF file: name one, or a directory that save_pretrained wrote")
         version = self._number("<I")
-        if version not in VERSIONS:
-            raise self._refused(f"is of GGUF's version {version}, and versions {VERSIONS} are read")
+        self._require(version in VERSIONS, f"is of GGUF's version {version}, and versions {VERSIONS} are read")
         tensors, keys = self._number("<Q"), self._number("<Q")
-        if tensors > MOST_TENSORS or keys > MOST_KEYS:
-            raise self._refused(f"claims {tensors} tensors and {keys} fields, which no model has")
+        few = tensors <= MOST_TENSORS and keys <= MOST_KEYS
+        self._require(few, f"claims {tensors} tensors and {keys} fields, which no model has")
         metadata = {}
         for _ in range(keys):
             key = self._string()
-            if key in metadata:
-                raise self._refused(f"has the field {key} twice")
+            self._require(key not in metadata, f"has the field {key} twice")
             metadata[key] = self._value(self._number("<I"))
         infos = [self._info() for _ in range(tensors)]
         return Header(self._path, metadata, tuple(self._placed(infos, metadata.get("general.alignment", ALIGNMENT))))
@@ -114,26 +112,22 @@ class _Reading:
             return self._string()
         if kind in _SCALARS:
             return self._numbers(kind, 1).item()
-        if kind != _ARRAY:
-            raise self._refused(f"has a field of the unknown type {kind}")
+        self._require(kind == _ARRAY, f"has a field of the unknown type {kind}")
         inner, count = self._number("<I"), self._number("<Q")
         if inner in _SCALARS:
             return self._numbers(inner, count)
-        if inner != _STRING:
-            raise self._refused(f"has an array of the type {inner}, which no model needs")
+        self._require(inner == _STRING, f"has an array of the type {inner}, which no model needs")
         self._strings += count
-        if self._strings > MOST_STRINGS:
-            raise self._refused(f"claims {self._strings} strings, which no model has")
+        self._require(self._strings <= MOST_STRINGS, f"claims {self._strings} strings, which no model has")
         return [self._string() for _ in range(count)]
 
     def _info(self) -> tuple[str, tuple[int, ...], int, int]:
         name, axes = self._string(), self._number("<I")
-        if not 1 <= axes <= MOST_AXES:
-            raise self._refused(f"has a tensor of {axes} axes")
+        self._require(1 <= axes <= MOST_AXES, f"has a tensor of {axes} axes")
         shape = tuple(self._number("<Q") for _ in range(axes))
         return name, shape[::-1], self._number("<I"), self._number("<Q")
 
-    def _placed(self, infos: list[tuple[str, tuple[int, ...], int, int]], alignment: Any) -> Iterator[Tensor]:
+    def _placed(self, infos: list[tuple[str, tuple[int, ...], int, int]], alignment: Any) -> list[Tensor]:
         from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
         if not isinstance(alignment, int) or not 8 <= alignment <= MOST_BYTES or alignment & (alignment - 1):
@@ -150,15 +144,14 @@ class _Reading:
                 ) from None
             block, bytes_each = GGML_QUANT_SIZES[kind]
             size = prod(shape) // block * bytes_each
-            if not size or shape[-1] % block or offset % alignment or base + offset + size > self._size:
-                raise self._refused(f"ends before its tensor {name} does, or that is misplaced")
+            misplaced = not size or shape[-1] % block or offset % alignment or base + offset + size > self._size
+            self._require(not misplaced, f"ends before its tensor {name} does, or that is misplaced")
             tensors.append(Tensor(name, shape, kind.name, base + offset, size))
-        if len({tensor.name for tensor in tensors}) < len(tensors):
-            raise self._refused("names a tensor twice")
-        ordered = sorted(tensors, key=lambda tensor: tensor.start)
-        if any(tensor.start + tensor.size > following.start for tensor, following in pairwise(ordered)):
-            raise self._refused("keeps two tensors in one place")
-        yield from tensors
+        self._require(len({tensor.name for tensor in tensors}) == len(tensors), "names a tensor twice")
+        ordered = pairwise(sorted(tensors, key=lambda tensor: tensor.start))
+        apart = all(tensor.start + tensor.size <= following.start for tensor, following in ordered)
+        self._require(apart, "keeps two tensors in one place")
+        return tensors
 
     def _numbers(self, kind: int, count: int) -> Any:
         form = np.dtype(_SCALARS[kind])
@@ -174,12 +167,14 @@ class _Reading:
             raise self._refused("has a text that is no UTF-8") from None
 
     def _take(self, count: int) -> bytes:
-        if self._place + count > self._size:
-            raise self._refused(f"needs {count} bytes more than it has")
-        if self._place + count > MOST_BYTES:
-            raise self._refused(f"has a header of more than {MOST_BYTES >> 20} MiB")
+        self._require(self._place + count <= self._size, f"needs {count} bytes more than it has")
+        self._require(self._place + count <= MOST_BYTES, f"has a header of more than {MOST_BYTES >> 20} MiB")
         self._place += count
         return self._file.read(count)
+
+    def _require(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise self._refused(otherwise)
 
     def _refused(self, what: str) -> InputError:
         return InputError(

@@ -6,7 +6,7 @@ name. A name that is not known here is refused: another split gives other tokens
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
 from lmkbc.models.gguf.header import ELSEWHERE, Header
@@ -103,8 +103,7 @@ def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Toke
 
 
 def _strings(header: Header, key: str) -> list[str]:
-    strings: list[str] = header.value(key, list)
-    return strings
+    return cast(list[str], header.value(key, list))
 
 
 def token_id(header: Header, name: str) -> int | None:

@@ -5,7 +5,7 @@ Training the layers above costs a fiftieth of training all of them at every posi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as fn
 
+from lmkbc.groups import grouped
 from lmkbc.models.precision import half_precision
 from lmkbc.progress import Report, silent
 
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 
 CACHED = 4096
 """Tokens of one batch while the lower layers are computed."""
+
+
+def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Iterator[list[int]]:
+    """Yield indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
+    masks = [sum(token == mask_id for token in ids) for ids in inputs]
+    if not all(masks):
+        raise ValueError(f"input {masks.index(0)} holds no mask")
+    alike = grouped(((len(ids), masks[index]), index) for index, ids in enumerate(inputs))
+    for (length, _), indices in sorted(alike.items()):
+        size = max(1, tokens // length)
+        for start in range(0, len(indices), size):
+            yield indices[start : start + size]
 
 
 def bert_layer(
@@ -78,20 +91,16 @@ def activations(
     starts = torch.cumsum(lengths, 0) - lengths
     vectors = torch.empty(int(lengths.sum()), model.config.hidden_size, dtype=torch.float16)
     masks = torch.tensor([list(prompt).index(mask_id) for prompt in prompts])
-    order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
     done = 0
-    while done < len(order):
-        width = len(prompts[order[done]])
-        same = order[done : done + max(1, CACHED // width)]
-        same = [number for number in same if len(prompts[number]) == width]  # no padding
+    for same in buckets(prompts, mask_id, CACHED):
         ids = torch.tensor([list(prompts[number]) for number in same], device=model.device)
         keep = torch.ones_like(ids, dtype=torch.bool)
         with torch.inference_mode(), half_precision(model.device):
             hidden = model.bert.embeddings(input_ids=ids)
             for layer in model.bert.encoder.layer[: len(model.bert.encoder.layer) - top]:
                 hidden = bert_layer(layer, hidden, keep=keep)
-        rows = starts[torch.tensor(same)][:, None] + torch.arange(width)
+        rows = starts[torch.tensor(same)][:, None] + torch.arange(ids.shape[1])
         vectors[rows] = hidden.cpu().half()
         done += len(same)
-        report("lower layers", done, len(order))
+        report("lower layers", done, len(prompts))
     return Activations(vectors, starts, lengths, masks)

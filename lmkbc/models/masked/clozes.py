@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import string
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
+from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Layout = tuple[int, ...]
 """A template as token ids, with SUBJECT, MASK and SOFT where those stand."""
@@ -55,11 +53,8 @@ class Clozes:
 
         InputError where a template has more or less than one mask once it is tokenised.
         """
-        places = defaultdict[str, list[int]](list)
-        for place, template in enumerate(templates):
-            places[template].append(place)
         inputs: list[list[int]] = [[]] * len(templates)
-        for template, group in places.items():
+        for template, group in grouped((template, at) for at, template in enumerate(templates)).items():
             for place, ids in zip(group, self.fill(template, [subjects[place] for place in group]), strict=True):
                 if ids.count(self.mask_id) != 1:
                     raise InputError(f"cloze {template!r} does not hold one mask once tokenised: reword it")

@@ -11,18 +11,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
+from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.types import Fact
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 FILE = "entities.json"
 MOST_BYTES = 24 << 20

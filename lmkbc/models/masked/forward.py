@@ -8,7 +8,6 @@ the model itself. "bf16" keeps the head in fp32; "int8" quantises the encoder's 
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, cast, get_args
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.models.masked.activations import bert_layer
+from lmkbc.models.masked.activations import bert_layer, buckets
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.int8 import quantise
 
@@ -99,20 +98,6 @@ def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[
         size = max(most // states.shape[1], 1)
         for start in range(0, len(indices), size):
             yield indices[start : start + size], states[start : start + size]
-
-
-def buckets(inputs: Sequence[Ids], mask_id: int, tokens: int) -> Iterator[list[int]]:
-    """Yield indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
-    alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for index, ids in enumerate(inputs):
-        masks = sum(token == mask_id for token in ids)
-        if not masks:
-            raise ValueError(f"input {index} holds no mask")
-        alike[len(ids), masks].append(index)
-    for (length, _), indices in sorted(alike.items()):
-        size = max(1, tokens // length)
-        for start in range(0, len(indices), size):
-            yield indices[start : start + size]
 
 
 class _Positions:

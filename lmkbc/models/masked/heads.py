@@ -5,21 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
+from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError, OptionError
 from lmkbc.models.masked.activations import Activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.tensors import word_vectors
-
-if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
 
 
 class Top(nn.Module):
@@ -46,14 +44,10 @@ class Top(nn.Module):
         hidden = bert_layer(self.layers[-1], hidden, queried, keep, dropout)[:, 0]
         return cast(Tensor, self.transform(hidden) @ self.rows.T + self.bias)
 
-    def trained(self) -> dict[str, nn.Parameter]:
-        """Return the parameters that learn, by name."""
-        return {name: value for name, value in self.named_parameters() if value.requires_grad}
-
 
 def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMaskedLM:
     """Return the whole model with the trained parts in it; expanded objects are rows behind the vocabulary."""
-    model = cast("BertForMaskedLM", copy.deepcopy(backbone.model))
+    model = cast(BertForMaskedLM, copy.deepcopy(backbone.model))
     rows = torch.tensor(entities.rows)
     if entities.expanded:
         model.resize_token_embeddings(int(rows.max()) + 1, mean_resizing=False)
@@ -85,7 +79,7 @@ def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entitie
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} holds no head of a fold ({error}): train the model again") from error
     layers = {name.split(".")[1] for name in values if name.startswith("layers.")}
-    head = Top(cast("BertForMaskedLM", backbone.model), entities, len(layers))
+    head = Top(cast(BertForMaskedLM, backbone.model), entities, len(layers))
     try:
         head.load_state_dict(values)
     except RuntimeError:

@@ -6,10 +6,10 @@ The rows stand behind the vocabulary and have no output row: no prompt's vector 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -24,8 +24,9 @@ from lmkbc.models.masked.forward import shared_copy
 from lmkbc.models.masked.tensors import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 
-if TYPE_CHECKING:
-    from lmkbc.models.masked.backbone import Backbone
+STAND_IN = "Ada"
+"""Holds the subject's place while a cloze is taken apart."""
+FILE = "soft_prompts.safetensors"
 
 
 def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
@@ -59,21 +60,9 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
     return Backbone(backbone.name, model, backbone.tokenizer), layouts
 
 
-def by_cloze(layouts: Mapping[str, Layout], relations: Iterable[Relation]) -> dict[str, Layout]:
-    """Return the layouts of the relations, by what stands for a soft prompt among a relation's clozes."""
-    return {cloze_of(relation): layouts[relation.name] for relation in relations if relation.name in layouts}
-
-
 def cloze_of(relation: Relation) -> str:
     """Return what stands for a relation's soft prompt among its clozes."""
     return f"the soft prompt of {relation.name}"
-
-
-STAND_IN = "Ada"
-"""Holds the subject's place while a cloze is taken apart."""
-
-
-FILE = "soft_prompts.safetensors"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

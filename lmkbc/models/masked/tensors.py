@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes, subject_of
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from lmkbc.models.masked.backbone import Backbone
-
 
 BATCH = 256
 """Rows that are asked at a time where nothing is learned."""

@@ -7,17 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from transformers import AddedToken, PreTrainedTokenizerBase
 
 from lmkbc.models.masked.backbone import Backbone
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 PIECE, BYTES, SPACE = "##", "Ġ", "▁"
 """Marks of WordPiece before a continuation, of byte-level BPE before a word, and of SentencePiece before a word."""
@@ -98,14 +96,15 @@ def expand(
     unknown = backbone.tokenizer.unk_token_id
     new = {name: ids for name, ids in pieces.items() if len(ids) > 1 and unknown not in ids}
     tokenizer, model = copy.deepcopy(backbone.tokenizer), copy.deepcopy(backbone.model)
-    _add(tokenizer, words, new)
+    spaced = words.mark != PIECE  # the space before a word belongs to it
+    tokenizer.add_tokens([AddedToken(name, single_word=True, normalized=True, lstrip=spaced) for name in new])
     rows = [tokenizer.convert_tokens_to_ids(name) for name in new]
     rows_now = len(_tables(model)[0])  # may be more than the tokenizer uses
     model.resize_token_embeddings(max(len(tokenizer), rows_now), mean_resizing=False)
     weights = [_weights(ids, compose, counts or {}) for ids in new.values()]
     with torch.no_grad():
         for table in _tables(model):
-            composed = [_composed(table, ids, weight) for ids, weight in zip(new.values(), weights, strict=True)]
+            composed = [weight.to(table) @ table[list(ids)] for ids, weight in zip(new.values(), weights, strict=True)]
             if composed:
                 table[rows] = torch.stack(composed)
             for name, row in zip(new, rows, strict=True):
@@ -120,13 +119,6 @@ def piece_counts(backbone: Backbone, texts: Iterable[str]) -> Counter[int]:
     return Counter(index for text in texts for index in words.ids(text))
 
 
-def _add(tokenizer: Any, words: Words, names: Iterable[str]) -> None:
-    from transformers import AddedToken
-
-    spaced = words.mark != PIECE  # the space before a word belongs to it
-    tokenizer.add_tokens([AddedToken(name, single_word=True, normalized=True, lstrip=spaced) for name in names])
-
-
 def _tables(model: Any) -> list[Tensor]:
     """Return input vectors, output rows and output biases; tied ones once."""
     decoder = model.get_output_embeddings()
@@ -139,7 +131,3 @@ def _weights(ids: Sequence[int], compose: str, counts: Mapping[int, int]) -> Ten
     if compose == "frequency":
         weights = torch.tensor([float(counts.get(index) or UNSEEN) for index in ids]) ** -POWER
     return weights / weights.sum()
-
-
-def _composed(table: Tensor, ids: Sequence[int], weights: Tensor) -> Tensor:
-    return weights.to(table) @ table[list(ids)]

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked import forward
+from lmkbc.models.masked.activations import buckets
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import Forward, buckets
+from lmkbc.models.masked.forward import Forward
 
 FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
 
