@@ -6,11 +6,12 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+Item = TypeVar("Item")
 Report = Callable[[str, int, int | None], None]
 """Called with (step, done, total) as a run goes on: first with 0 done, where the total is known before the work.
 
@@ -29,6 +30,14 @@ _NAMED = re.compile(r"(?P<key>(?P<name>.*?)(?:, loss.*?)?)(?: \((?P<unit>[^()]*)
 
 def silent(step: str, done: int, total: int | None) -> None:
     """Report nothing."""
+
+
+def tracked(items: Collection[Item], step: str, report: Report) -> Iterator[Item]:
+    """Yield items, and tell before each of them, and after the last, how many are done."""
+    for done, item in enumerate(items):
+        report(step, done, len(items))
+        yield item
+    report(step, len(items), len(items))
 
 
 class CountedStep(NamedTuple):

@@ -25,7 +25,7 @@ from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.lock import writing_alone
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, silent, tracked
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +105,9 @@ class Directory:
     def _reopened(self, found: Manifest, report: Report) -> bool:
         """Write the sound shards of a finished build again; False where it lacks neither answers nor files."""
         lost, shards = set[str](), found.shards or ()
-        for done, (name, sha256) in enumerate(found.outputs.items()):
-            report("check (files)", done, len(found.outputs))
+        for name, sha256 in tracked(found.outputs.items(), "check (files)", report):
             if not parts.PART.fullmatch(name) or checksum.file_sha256(self.path / name) != sha256:
                 lost.add(name)
-        report("check (files)", len(found.outputs), len(found.outputs))
         if lost:
             log.warning(
                 "%s: %d of %d files are damaged or gone, first %s; what they held is asked again",
@@ -130,13 +128,11 @@ class Directory:
     def _sound_shards(self, run: str, report: Report) -> list[Shard]:
         """Return the shards below `unfinished/` that are as they were written; remove the files of others."""
         files, sound = self._shards(), list[Shard]()
-        for done, path in enumerate(files):
-            report("check (shards)", done, len(files))
+        for path in tracked(files, "check (shards)", report):
             if (stored := _stored(path)) is None or stored.run != run:
                 path.unlink()
             else:
                 sound.append(stored.shard)
-        report("check (shards)", len(files), len(files))
         if lost := len(files) - len(sound):
             log.warning("%s: %d of %d shards are damaged, and asked again", self._stage, lost, len(files))
         return sound

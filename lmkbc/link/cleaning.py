@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.errors import InputError
-from lmkbc.link.evidence import Hit
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet
+from lmkbc.types import CandidateSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class TypeFilter:
 
     def __init__(self, relations: Mapping[str, Relation], index: AliasIndex) -> None:
         self._relations, self._index = relations, index
-        self._fits: dict[tuple[str, str], bool] = {}
+        self._fits = cache(self._looked_up)
 
     def keep(self, candidates: CandidateSet) -> CandidateSet:
         """Return the set without candidates that the index knows only as things of other kinds."""
@@ -74,19 +74,10 @@ class TypeFilter:
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in bundled().types:
             return candidates
-        return candidates.without(lambda candidate: not self._may_be(candidate, wanted), "type")
+        return candidates.without(lambda candidate: not self._fits(candidate.id, candidate.text, wanted), "type")
 
-    def _may_be(self, candidate: Candidate, wanted: str) -> bool:
-        name = candidate.id or candidate.text
-        if not name:
-            return True
-        if (name, wanted) not in self._fits:
-            classes = [hit.classes for hit in self._hits(candidate)]
-            fits = any(not names or bundled().fits(names, wanted) for names in classes)
-            self._fits[name, wanted] = fits or not classes
-        return self._fits[name, wanted]
-
-    def _hits(self, candidate: Candidate) -> list[Hit]:
-        """Return what the index knows of the entity to which a candidate is linked, else of its name."""
-        known = self._index.entities([candidate.id]).get(candidate.id) if candidate.id else None
-        return [known] if known else list(self._index.exact(candidate.text))
+    def _looked_up(self, qid: str | None, text: str, wanted: str) -> bool:
+        """Return whether what the index knows of an entity, else of the name, may be of a type."""
+        known = self._index.entities([qid]).get(qid) if qid else None
+        classes = [hit.classes for hit in ([known] if known else self._index.exact(text) if text else ())]
+        return not classes or any(not own or bundled().fits(own, wanted) for own in classes)

@@ -17,7 +17,7 @@ from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.names import sendable
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Query
 
@@ -95,12 +95,11 @@ def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progr
     What stays unlinked is dropped from the ids and reported.
     """
     report, lines = LinkReport(), []
-    progress("link (queries)", 0, len(rows))
-    for done, (row, (group, links)) in enumerate(zip(rows, linker.links(_sets(rows)), strict=True), start=1):
+    told = tracked(rows, "link (queries)", progress)
+    for row, (group, links) in zip(told, linker.links(_sets(rows)), strict=True):
         report.add(group.query, links)
         row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
         lines.append(msgspec.json.encode(row) + b"\n")
-        progress("link (queries)", done, len(rows))
     write_bytes(target, b"".join(lines))
     return report
 

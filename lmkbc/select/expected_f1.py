@@ -109,13 +109,9 @@ class Calibrated(MaskRule):
         """Return what makes probabilities of the candidates' evidence."""
         return Calibration(weights=self.weights, label_priors=self.label_priors)
 
-    def probabilities(self, ranking: Ranking) -> Floats:
-        """Return the probability of each candidate, (n, m), -1 where padded."""
-        return self.calibration.probabilities(ranking)
-
     def keep(self, ranking: Ranking) -> Mask:
         """Return what the inner rule keeps of the candidates in the order of their probabilities, (n, m)."""
-        p = self.probabilities(ranking)
+        p = self.calibration.probabilities(ranking)
         best = p.max(axis=1) if p.shape[1] else np.zeros(len(ranking.ranked))
         nothing = logistic(weighed(of_nothing(ranking, best), self.nothing))
         return kept_of(self.inner, replace(ranking, nothing=nothing), p)

@@ -18,10 +18,14 @@ from lmkbc.select.rule import Rule
 from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
 from lmkbc.settings import checked
 
-_THRESHOLDS = Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified
-_OTHERS = TwoStage, SourceFilter, Corroborated, Fallback, ExpectedF1, Calibrated
-_NUMBERS = StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian
-RULES: Mapping[str, type[Rule]] = {rule.name: rule for rule in (*_THRESHOLDS, *_OTHERS, *_NUMBERS)}
+RULES: Mapping[str, type[Rule]] = {
+    rule.name: rule
+    for rule in (
+        *(Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified),
+        *(TwoStage, SourceFilter, Corroborated, Fallback, ExpectedF1, Calibrated),
+        *(StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian),
+    )
+}
 
 
 def rule_class(name: str) -> type[Rule]:

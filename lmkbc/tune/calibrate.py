@@ -128,7 +128,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable:
 
 
 def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrated:
-    best = rule.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
+    best = rule.calibration.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
     columns = telling(of_nothing(outcomes.ranking, best), len(outcomes.ranking.by_model))
     columns = {name: column[rows] for name, column in columns.items()}
     return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), {})))

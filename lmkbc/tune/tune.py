@@ -9,7 +9,6 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from optuna.exceptions import StorageInternalError
@@ -17,7 +16,7 @@ from optuna.exceptions import StorageInternalError
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, OptionError, check_known
 from lmkbc.groups import grouped
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
@@ -222,14 +221,12 @@ def _tasks(
 ) -> dict[str, Task]:
     by_relation = grouped((pair[0].query.relation, pair) for pair in pairs)
     tasks = {}
-    for done, (name, own) in enumerate(sorted(by_relation.items(), key=itemgetter(0))):
-        report("score candidates (relations)", done, len(by_relation))
+    for name in tracked(sorted(by_relation), "score candidates (relations)", report):
         check_known(name, relations, f"unknown relation {name!r}")
-        sets, examples = zip(*own, strict=True)
+        sets, examples = zip(*by_relation[name], strict=True)
         outcomes = Outcomes(sets, examples, edition, numeric=relations[name].kind == "number")
         nullable = relations[name].nullable(edition.name) or bool(outcomes.empty.any())
         tasks[name] = Task(name, outcomes, nullable)
-    report("score candidates (relations)", len(by_relation), len(by_relation))
     return tasks
 
 

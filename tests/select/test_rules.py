@@ -131,8 +131,8 @@ def test_each_model_is_weighed_by_itself() -> None:
     rule = Calibrated(inner=TopK(k=1), weights={"m:said": 1.0, "m:score": 1.0, "n:said": -1.0})
     alone, silent = candidate_set(QUERY, (strong, weak)), candidate_set(QUERY, (weak,))
     assert kept(rule, alone) == "a"
-    together = rule.probabilities(Ranking.of([alone, silent]))
-    assert together[1, 0] == rule.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
+    together = rule.calibration.probabilities(Ranking.of([alone, silent]))
+    assert together[1, 0] == rule.calibration.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
 
 
 def test_nan_is_refused() -> None:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from lmkbc.edition import Edition
+from lmkbc.select.ranking import Floats, Ints
 from lmkbc.types import Candidate, Example, Query
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Links:

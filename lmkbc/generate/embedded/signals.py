@@ -147,9 +147,9 @@ def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
     """Return every signal that the features allow, by name."""
     signals = [
         prior,
-        *(STRINGS if texts.words.shape[1] else ()),
-        *(VECTORS if texts.vectors.shape[1] else ()),
-        *(STATES if texts.states.shape[1] else ()),
+        *((naive_bayes, kernel_ridge, string_similarity) if texts.words.shape[1] else ()),
+        *((neighbours, ridge, mapping, vector_similarity) if texts.vectors.shape[1] else ()),
+        *((state_ridge, state_neighbours) if texts.states.shape[1] else ()),
     ]
     return {signal.__name__: signal(fit, texts) for signal in signals}
 
@@ -161,11 +161,6 @@ def steady(values: Floats, bits: int = BITS) -> Floats:
     """
     step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, FLOOR))
     return cast(Floats, np.rint(values / step) * step + 0.0)  # no -0.0
-
-
-STRINGS = (naive_bayes, kernel_ridge, string_similarity)
-VECTORS = (neighbours, ridge, mapping, vector_similarity)
-STATES = (state_ridge, state_neighbours)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -22,9 +21,9 @@ from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, Floats, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
+from lmkbc.select.ranking import Ints, Mask
 from lmkbc.types import CandidateSet, Example, Query
 
-Ints = npt.NDArray[np.int64]
 Embed = Callable[[Sequence[str]], Floats]
 Read = Callable[[Sequence[Query]], Floats]
 FOLDS = 5
@@ -114,7 +113,7 @@ class Stack:
             return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
         return Trees.fit(np.concatenate(features), np.concatenate(right), seed, report)
 
-    def _fold_pairs(self, held_out: npt.NDArray[np.bool_]) -> Iterator[tuple[Pairs, npt.NDArray[np.bool_]]]:
+    def _fold_pairs(self, held_out: Mask) -> Iterator[tuple[Pairs, Mask]]:
         within = np.flatnonzero(~held_out)
         for table in self._tables.values():
             held = np.flatnonzero(held_out[table.positions])

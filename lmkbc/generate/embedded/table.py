@@ -12,9 +12,9 @@ from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Fit, Texts, scores, steady
 from lmkbc.generate.prior import ClosedSet, Floats
+from lmkbc.select.ranking import Ints
 from lmkbc.types import Query
 
-Ints = npt.NDArray[np.int64]
 POOL = 12
 COARSE = 5
 """Bits that are kept of what a language model says, which is computed in float32: two processors differ in its 18th."""

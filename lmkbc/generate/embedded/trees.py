@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmkbc.progress import Report, silent
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from lmkbc.select.ranking import Floats, Ints
 
 BOOST = "boost (trees)"
 """The step of fitting trees, in reports."""

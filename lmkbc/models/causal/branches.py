@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from itertools import accumulate, count, islice
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from transformers import Cache, DynamicCache
@@ -22,19 +22,6 @@ from lmkbc.models.causal.prefixes import Tokens, portions
 PIECE = 512
 """Tokens of prompts that are read at one time: with more, what they do not see of each other takes longer than reading.
 """
-
-
-class Branches(Protocol):
-    """Prompts that continue prefixes, and their answers. Logits are of shape (positions, vocabulary)."""
-
-    def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Read some prompts, of each what follows its prefix; logits after their `last[i]` last tokens, which do."""
-
-    def fork(self, copies: int) -> None:
-        """Let each prompt that was just read have so many answers, whose rows stand next to each other."""
-
-    def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
-        """Go on with some of the rows only, one token each; logits after it."""
 
 
 class Packed:
@@ -56,7 +43,7 @@ class Packed:
         self._next: list[int] = []
 
     def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Add some prompts to those that are there."""
+        """Add some prompts; logits after their `last[i]` last tokens, of which each follows the prompt's prefix."""
         self._heads = {
             prefix: self._heads.get(prefix) or (next(self._numbers), self._beginnings.cache(prefix))
             for prefix in dict.fromkeys(prefixes)
@@ -91,7 +78,7 @@ class Packed:
         return torch.cat(logits)
 
     def fork(self, copies: int) -> None:
-        """Let each prompt that was just read have so many answers."""
+        """Let each prompt that was just read have so many answers, whose rows stand next to each other."""
         if copies == 1:
             return
         first = len(self._next) - self._fresh
@@ -100,7 +87,7 @@ class Packed:
         self._answer[first:] = islice(self._numbers, len(self._answer) - first)
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
-        """Go on with some of the rows only."""
+        """Go on with some of the rows only, one token each; logits after it."""
         self._prefix, self._prompt, self._answer, positions = (
             [values[row] for row in kept] for values in (self._prefix, self._prompt, self._answer, self._next)
         )
@@ -193,3 +180,7 @@ class Batched:
         self._rows = len(rows)
         if self._cache.get_seq_length():
             self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
+
+
+Branches = Packed | Batched
+"""Prompts that continue prefixes, and their answers. Logits are of shape (positions, vocabulary)."""

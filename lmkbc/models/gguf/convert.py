@@ -165,16 +165,14 @@ def _alone(target: Path) -> Iterator[None]:
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        held = lock.acquire()
     except OSError as error:
         raise LmkbcError(
             f"{target.parent} cannot be written: {error.strerror or error}; free it, or name another cache with "
             "XDG_CACHE_HOME"
         ) from None
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def _sound(target: Path) -> bool:
