@@ -94,11 +94,8 @@ class Maker:
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
-        least = [self.least or 0.0] * len(sets)
-        if self.least is None:
-            least = floors(self.selector, sets, chosen, made_sure)
-        decided = zip(rows, sets, chosen, made_sure, least, strict=True)
-        for row, found, kept, sure, floor in decided:
+        floors_of = floors(self.selector, sets, chosen, made_sure) if self.least is None else [self.least] * len(sets)
+        for row, found, kept, sure, floor in zip(rows, sets, chosen, made_sure, floors_of, strict=True):
             query, relation = found.query, self.relations[found.query.relation]
             about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
             if kept.failed:

@@ -82,13 +82,8 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
     if not _YEAR.search(" ".join(_PARENTHESES.findall(bare))):
         bare = _PARENTHESES.sub("", bare).strip()
     head = bare.partition(":")[0].strip()
-    ways = [bare, head]
-    ways += [*typed(bare, suffixes), _singular(bare), bare.title()]
-    seen = {text}
-    for variant in ways:
-        if variant and variant not in seen:
-            seen.add(variant)
-            yield variant
+    ways = dict.fromkeys((bare, head, *typed(bare, suffixes), _singular(bare), bare.title()))
+    yield from (way for way in ways if way and way != text)
 
 
 def typed(text: str, suffixes: Sequence[str]) -> list[str]:

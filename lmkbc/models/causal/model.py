@@ -73,13 +73,11 @@ class CausalModel:
         -inf for what the model's window has no room for, and after an empty prompt.
         """
         tokens = with_options(self.encode, prompts, options)
-        logs: list[list[float]] = [[-math.inf] * len(choices) for choices in options]
-        fits: list[list[int]] = []
-        for row, choices in zip(logs, tokens, strict=True):
-            for place, (whole, first) in enumerate(choices):
-                if 1 <= first == len(whole):
-                    row[place] = 0.0
-            fits.append([at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window])
+        logs = [[0.0 if 1 <= first == len(whole) else -math.inf for whole, first in choices] for choices in tokens]
+        fits = [
+            [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window]
+            for choices in tokens
+        ]
         asked = [number for number, places in enumerate(fits) if places]
         kept = [[tokens[number][place] for place in fits[number]] for number in asked]
         self._count([min(option.first for option in choices) for choices in kept])

@@ -165,11 +165,11 @@ def read_batched(
             for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, most):
                 own = [members[place] for place in places]
                 logits, hidden = branches.read_all(own, layer)
-                last = zip(own, logits.log_softmax(-1), strict=True)
-                logs |= {tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in last}
-                if hidden is not None:
-                    last = zip(own, hidden, strict=True)
-                    states |= {tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in last}
+                pairs = [(logs, logits.log_softmax(-1)), *([(states, hidden)] if hidden is not None else [])]
+                for found, values in pairs:
+                    found |= {
+                        tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in zip(own, values, strict=True)
+                    }
     for number, options in enumerate(prompts):
         (read, first), *_ = [(whole[:-1], first) for whole, first in options]
         state = states[read][first - 1 - len(read)] if states else None
