@@ -118,10 +118,8 @@ class Linking:
 
     def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:
         """Strategies and keywords of an edition's relations, by the edition's names."""
-        strategies = _own(self.strategies, known, relations)
-        if self.default:
-            strategies = dict.fromkeys(relations, self.default) | strategies
-        return strategies, _own(self.keywords, known, relations)
+        usual = dict.fromkeys(relations if self.default else (), self.default)
+        return usual | _own(self.strategies, known, relations), _own(self.keywords, known, relations)
 
 
 def _own(words: Mapping[str, Its], known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, Its]:

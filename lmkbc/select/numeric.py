@@ -60,9 +60,7 @@ def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Cand
 
 def _written(value: float, whole: bool) -> str:
     """Return plain digits: whole if all votes were, else six significant ones (far below any tolerance)."""
-    if whole:
-        return str(round(value))
-    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+    return str(round(value)) if whole else np.format_float_positional(value, precision=6, fractional=False, trim="-")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,9 +70,8 @@ class Joint:
 
     def gate(self, inner: Rule) -> Rule:
         """Return a rule behind the gate."""
-        if self.evidence is None:
-            return inner
-        return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=self.evidence)
+        evidence = self.evidence
+        return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=evidence) if evidence else inner
 
     def steps(self, task: Task) -> ThresholdSteps:
         """Return how F1 depends on the swept parameter."""

@@ -52,9 +52,9 @@ def test_confidences_do_not_depend_on_the_block(sets: list[CandidateSet], size: 
 
 @given(SETS)
 def test_a_rule_keeps_the_same_of_a_query_whatever_stands_beside_it(sets: list[CandidateSet]) -> None:
-    together = CALIBRATED.probabilities(Ranking.of(sets))
+    together = CALIBRATED.calibration.probabilities(Ranking.of(sets))
     for row, candidates in enumerate(sets):
-        alone = CALIBRATED.probabilities(Ranking.of([candidates]))[0]
+        alone = CALIBRATED.calibration.probabilities(Ranking.of([candidates]))[0]
         assert together[row, : len(alone)].tolist() == alone.tolist()
 
 
@@ -63,7 +63,7 @@ def test_a_confidence_is_the_calibration_s_in_the_order_of_the_set(relation: str
     worse, better = Candidate("a", 0.2), Candidate("b", 0.6)
     found = candidate_set(Query("s", relation), (worse, better))
     (confidence,) = confidences(SELECTOR, [found])
-    ranked = CALIBRATED.probabilities(Ranking.of([found]))[0]
+    ranked = CALIBRATED.calibration.probabilities(Ranking.of([found]))[0]
     assert confidence.p == (ranked[1], ranked[0])
     assert confidence.of(better) == ranked[0]
 

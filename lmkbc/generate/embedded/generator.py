@@ -219,14 +219,19 @@ class EmbeddedGenerator:
     def _fingerprint(self) -> list[Any]:
         import sklearn
 
-        scorer = self._edition.metric.scorer
         relations = [
             (name, self._relations[name].kind, self._relations[name].symmetric) for name in self._edition.relations
         ]
-        digest = None if self._encoder is None else self._encoder.digest
-        libraries = (np.__version__, sklearn.__version__)
-        scoring = (self._edition.target, type(scorer).__name__, relations)
-        return [VERSION, libraries, self._seed, self._own, digest, *scoring]
+        return [
+            VERSION,
+            (np.__version__, sklearn.__version__),
+            self._seed,
+            self._own,
+            None if self._encoder is None else self._encoder.digest,
+            self._edition.target,
+            type(self._edition.metric.scorer).__name__,
+            relations,
+        ]
 
     def _embed(self, texts: Sequence[str]) -> Floats:
         if self._encoder is None:

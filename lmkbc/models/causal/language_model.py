@@ -256,9 +256,7 @@ class LocalModel:
         return [answers[place] for place in range(len(texts))]
 
     def _put(self, prompts: Sequence[str]) -> list[str]:
-        if not self._chats:
-            return list(prompts)
-        return [self.model.chat([{"role": "user", "content": text}]) for text in prompts]
+        return [self.model.chat([{"role": "user", "content": text}]) if self._chats else text for text in prompts]
 
 
 def _reply(draw: Completion) -> Reply | None:

@@ -127,7 +127,6 @@ def _tables(model: Any) -> list[Tensor]:
 
 
 def _weights(ids: Sequence[int], compose: str, counts: Mapping[int, int]) -> Tensor:
-    weights = torch.ones(len(ids))
-    if compose == "frequency":
-        weights = torch.tensor([float(counts.get(index) or UNSEEN) for index in ids]) ** -POWER
+    frequencies = torch.tensor([float(counts.get(index) or UNSEEN) for index in ids])
+    weights = frequencies**-POWER if compose == "frequency" else torch.ones(len(ids))
     return weights / weights.sum()
