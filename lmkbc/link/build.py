@@ -107,7 +107,11 @@ def _options(
     classes: Sequence[str],
 ) -> str:
     """Return the inputs as options of the build command."""
-    options = [("--edition", edition) for edition in splits] + [("--table", str(table)) for table in tables]
-    options += [("--dump", str(dump))] if dump else []
-    options += [("--language", language) for language in languages if dump] + [("--class", qid) for qid in classes]
+    options = [
+        *(("--edition", edition) for edition in splits),
+        *(("--table", str(table)) for table in tables),
+        *([("--dump", str(dump))] if dump else []),
+        *(("--language", language) for language in languages if dump),
+        *(("--class", qid) for qid in classes),
+    ]
     return shlex.join(word for option in options for word in option)

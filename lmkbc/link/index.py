@@ -141,12 +141,9 @@ class AliasIndex:
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         """Return what the ids stand for; ids that the index does not hold are absent."""
-        hits: dict[str, Hit | None] = {}
-        for qid in ids:
-            if as_qid(qid) == qid:
-                for row in self._rows("SELECT '', * FROM entities WHERE id = ?", (int(qid[1:]),), Row):
-                    hits[qid] = _hit(row)
-        return hits
+        of_id = "SELECT '', * FROM entities WHERE id = ?"
+        known = [qid for qid in ids if as_qid(qid) == qid]
+        return {qid: _hit(row) for qid in known for row in self._rows(of_id, (int(qid[1:]),), Row)}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the label of each id that the index holds."""
