@@ -41,13 +41,6 @@ def checked(kind: type[Settings], table: Any, what: str, make: Make | None = Non
         raise InputError(f"{what}: {error}") from None
 
 
-def refuse_unless(*rules: tuple[object, str]) -> None:
-    """Raise ValueError for the first rule that does not hold. rules: whether each holds, and what is said if not."""
-    for holds, sentence in rules:
-        if not holds:
-            raise ValueError(sentence)
-
-
 def listed(names: str | None) -> list[str] | None:
     """Return the names of a comma-separated option; None if it was not given. InputError if one is empty."""
     if names is None:

@@ -22,12 +22,12 @@ from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import fill, one_line
+from lmkbc.errors import refuse
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
-from lmkbc.settings import refuse_unless
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
 
 Variant = Literal["statement", "clozes", "question", "reverse"]
@@ -69,14 +69,14 @@ class Check:
 
     def __post_init__(self) -> None:
         """ValueError for a value that makes no sense."""
-        refuse_unless(
-            (0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
+        refuse(
+            (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
             (
-                self.variants and len(set(map(str.casefold, self.words))) == 2 and all(self.words),
+                not self.variants or len(set(map(str.casefold, self.words))) < 2 or not all(self.words),
                 "give at least one variant, and two different words",
             ),
             (
-                self.shots >= 0 and self.samples >= 1 and (self.temperature or 0.0) >= 0,
+                self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0,
                 "shots and temperature are at least 0, and samples at least 1",
             ),
         )

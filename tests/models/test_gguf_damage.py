@@ -234,6 +234,7 @@ def start(path: Path, kill: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.whole
 def test_two_at_once_and_a_kill(tiny: Path, tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(tiny.read_bytes())

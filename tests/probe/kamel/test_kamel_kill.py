@@ -55,6 +55,7 @@ def stored(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.kill
+@pytest.mark.whole
 def test_a_killed_run_asks_only_for_the_rest(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_causal.save(tmp_path / "model")
     source, asked = capitals(tmp_path), list[str]()
