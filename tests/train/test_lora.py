@@ -62,6 +62,7 @@ def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tupl
     assert "/" not in told["base"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("taught", [False, True], ids=["rows of train", "facts"])
 def test_a_killed_training_resumes_to_the_same_bytes(
     taught: bool, tiny: Path, trained: tuple[Path, tuple[float, ...]], tmp_path: Path

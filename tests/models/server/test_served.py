@@ -63,6 +63,7 @@ def objects(run: lmkbc.PredictedRun) -> set[str]:
     return {row["object"] for row in run.candidates.to_dicts()}
 
 
+@pytest.mark.whole
 def test_two_models_on_one_port_are_two_models(tmp_path: Path, port: int, given: dict[str, Any]) -> None:
     made: dict[str, lmkbc.PredictedRun] = {}
     asked = []
