@@ -4,7 +4,8 @@
 
 The server is llama.cpp on loopback, on the same GGUF file (lmkbc[llamacpp]); it halves keys and values, so a few of its
 answers differ. The recipe is the same file in all three. Printed: seconds of the whole command, F1 by the official
-scorer on the queries that were asked, and how many rows differ from the first run's.
+scorer on the queries that were asked, and how many rows differ from the first run's. A reply that cannot be read counts
+as an empty answer.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def main() -> None:
     path = gguf_file(given.model)
     if path is None:
         sys.exit(f"{given.model} is no GGUF file, and llama.cpp reads nothing else")
-    common = ["--split", "val", "--untuned", "--no-report", "--edition", given.edition, "--system", given.system]
-    common += ["--limit", str(given.limit)]
+    common = ["--split", "val", "--untuned", "--no-report", "--failed-as-empty"]
+    common += ["--edition", given.edition, "--system", given.system, "--limit", str(given.limit)]
     with TemporaryDirectory() as folder, serving(Path(folder) / "server.log", path) as url:
         ways = {
             "this machine": ["--model", given.model, "--store", f"{folder}/local.sqlite"],
