@@ -18,7 +18,7 @@ from lmkbc.types import Candidate, Example, GoldObject
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Where a split is published and the SHA-256 of its bytes."""
+    """Address of a published split, and the SHA-256 of its bytes."""
 
     url: str
     sha256: str

@@ -121,7 +121,7 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often a server may be asked, and how patiently it is asked again.
+    """Limits on requests to a server, and on retries.
 
     attempts: of one request, the first included. total_wait: seconds that its retries may take in all, a wait that the
     server asks for included. first_wait: seconds before the first retry, doubled before each next one.

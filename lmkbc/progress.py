@@ -21,8 +21,8 @@ What is counted may stand in brackets at the end of a step's name; what follows 
 """
 PERIOD = 10.0
 """Seconds from one plain line to the next."""
-EXPECTED = 10
-"""What a step was expected to take counts as much as one part in so many of what it took."""
+EXPECTED = 0.1
+"""Share of a step's parts that the pace expected of it counts as, beside the pace that was measured."""
 USUAL = 1.0
 """Seconds at the usual pace that a run is taken to have behind it, so that its first moments decide nothing."""
 _NAMED = re.compile(r"(?P<key>(?P<name>.*?)(?:, loss.*?)?)(?: \((?P<unit>[^()]*)\))?", re.DOTALL)
@@ -145,7 +145,7 @@ class Overall:
         slower = math.sqrt((spent + USUAL) / (usual + USUAL))
         left = 0.0
         for part in self._parts.values():
-            expected = part.total / EXPECTED
+            expected = part.total * EXPECTED
             each = (part.spent + expected * part.seconds * slower) / (part.done + expected) if part.total else 0.0
             left += (part.total - part.done) * each
         return max(left - (self._clock() - self._latest), 0.0)

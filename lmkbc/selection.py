@@ -1,4 +1,4 @@
-"""Which selector a run has: the thresholds that were tuned for what it asks, else its recipe's own rule."""
+"""Choice of a run's selector: the thresholds that were tuned for what it asks, else its recipe's own rule."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ LONGEST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where candidates come from: scores mean something else for another model, and for another prompt.
+    """Origin of candidates: scores mean something else for another model, and for another prompt.
 
     models: by name, sorted; none where no model is asked.
 
@@ -69,7 +69,7 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where thresholds come from. data_sha256: of the labelled split; candidates_sha256: of the candidates.
+    """Origin of thresholds. data_sha256: of the labelled split; candidates_sha256: of the candidates.
 
     models, wording, wording_sha256: of the candidates' `Origin`; None in older files, which do not say.
     """

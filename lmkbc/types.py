@@ -17,7 +17,7 @@ _ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
 
 
 class Source(NamedTuple):
-    """Who proposes a candidate: a model, and which of its draws, clozes or sources; "" where it has but one.
+    """Source of a candidate: a model, and one of its samples, clozes or sources; "" if it has only one.
 
     Its text, "MODEL#DRAW", stands in files alone, where several are joined by "; ": what would be taken for either
     sign is escaped there as in a URL.

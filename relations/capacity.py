@@ -1,4 +1,4 @@
-"""How many spectators a venue holds. Tricky: capacity changes with rebuilding; the gold takes the highest."""
+"""Number of spectators that a venue holds. Tricky: capacity changes with rebuilding; the gold takes the highest."""
 
 from lmkbc import EntityType, Relation, Shape
 

@@ -1,4 +1,4 @@
-"""What a person died of. Tricky: most subjects live or the cause is unknown; causes have lay and clinical names."""
+"""Cause of a person's death. Tricky: most subjects live or the cause is unknown; causes have lay and clinical names."""
 
 from lmkbc import EntityType, Precondition, Relation, Shape
 

@@ -1,4 +1,4 @@
-"""How many children a person has. Tricky: models that do not know say two, and names may come back, not a count."""
+"""Number of a person's children. Tricky: models that do not know say two, and names may come back, not a count."""
 
 from lmkbc import EntityType, Relation, Shape
 

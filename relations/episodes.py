@@ -1,4 +1,4 @@
-"""How many episodes a series has. Tricky: models give one season, the number of seasons, or a year."""
+"""Number of episodes of a series. Tricky: models give one season, the number of seasons, or a year."""
 
 from lmkbc import EntityType, Relation, Shape
 

@@ -1,4 +1,4 @@
-"""What a person does for a living. Tricky: the gold is long and fine-grained; models give one broad term, gendered."""
+"""Professions of a person. Tricky: the gold is long and fine-grained; models give one broad term, gendered."""
 
 from lmkbc import EntityType, Relation, Shape
 

@@ -1,4 +1,4 @@
-"""What each of the mechanisms of 2026 is worth on recorded answers of 2026 val, one line each.
+"""Gain of each mechanism of 2026 on recorded answers of 2026 val, one line each.
 
     python eval/bench/ablation.py [--data DIR] [--model NAME --rows N]
 

@@ -1,4 +1,4 @@
-"""How much of an accelerator probing uses: a masked LM of BERT-large's size on the prompts of 2023 val.
+"""Share of an accelerator's rate that probing uses: a masked LM of BERT-large's size on the prompts of 2023 val.
 
     python eval/bench/accelerator.py [--data DIR] [--device cuda] [--precision bf16] [--repeat 20] [--layers 24]
 

@@ -1,4 +1,4 @@
-"""What `lmkbc build` asks and keeps of 100 subjects of ten classes of Wikidata: facts by class and relation.
+"""Questions and facts of `lmkbc build` about 100 subjects of ten classes of Wikidata, by class and relation.
 
     python eval/bench/classes.py [--edition 2023] [--system prior]...
 

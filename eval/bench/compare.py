@@ -1,4 +1,4 @@
-"""Whether `lmkbc compare` keeps its word: coverage of the 95 % interval and type I error, on simulated runs.
+"""Test of what `lmkbc compare` promises: coverage of the 95 % interval and type I error, on simulated runs.
 
     python eval/bench/compare.py [--trials 1000] [--seed 0]
 

@@ -1,4 +1,4 @@
-"""What the embedded default reaches on each edition's labelled held-out split, beside its floors.
+"""Scores of the embedded default on each edition's labelled held-out split, beside its floors.
 
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--cache DIR] [--seed N]
 

@@ -1,4 +1,4 @@
-"""What the engine itself weighs: CPU-milliseconds a query of what all generators share, and memory as queries grow.
+"""Cost of the engine itself: CPU-milliseconds a query of what all generators share, and memory as queries grow.
 
     python eval/bench/engine.py [--edition 2023] [--system prior] [--times 1,10] [--candidates 50]
 

@@ -1,4 +1,4 @@
-"""What the container's image would hold, without building it: the size of what is installed here for lmkbc.
+"""Content of the container's image, without building it: the size of what is installed here for lmkbc.
 
     python eval/bench/image.py
 

@@ -1,4 +1,4 @@
-"""What a system answers on other processors: seconds, memory, F1, and how many rows differ from the first.
+"""Answers of a system on other processors: seconds, memory, F1, and number of rows that differ from the first.
 
     python eval/bench/machines.py [--system embedded] [--edition mini] [--split val] [--progress]
 

@@ -1,4 +1,4 @@
-"""How fast clozes are filled, against the organisers' way: the fill-mask pipeline of transformers, batches of 32.
+"""Speed of filling clozes, against the organisers' way: the fill-mask pipeline of transformers, batches of 32.
 
     python eval/bench/masked.py [--data DIR] [--rows 0] [--parts 4] [--model DIR] [--threads 1]
 

@@ -1,4 +1,4 @@
-"""What checking, accounts, recall, juries and second thoughts bring on a real model: F1 with each and without.
+"""Gain of checking, accounts, recall, juries and second thoughts on a real model: F1 with each and without.
 
     python eval/bench/parts.py [--edition 2023] [--relations 6] [--per-relation 12] [--parts "own account,variants"]
 

@@ -1,4 +1,4 @@
-"""How much of recorded answers of real models is known to be right, on subjects that nothing was learned from.
+"""Share of recorded answers of real models that is known to be right, on subjects that nothing was learned from.
 
     python eval/bench/precision.py [--data DIR] [--folds N] [--seed N] [ROW ...]
 

@@ -1,4 +1,4 @@
-"""What the probes measure and how fast they are: controls of the challenge, KMIR's builder, KAMEL on shared prefixes.
+"""Results and speed of the probes: controls of the challenge, KMIR's builder, KAMEL on shared prefixes.
 
     python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40] [--split test]
         [--model NAME] [--drawing fixed|random]

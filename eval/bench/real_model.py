@@ -42,7 +42,7 @@ from lmkbc.workspace import Workspace
 FLOORS = ("prior", "embedded")
 SEARCH = Path("wikidata/search_first_hit.json")
 SLOTS, CONTEXT, PORT = 4, 8192, 18431
-"""Of the server: requests at a time, tokens of each, and where it listens, by which stored answers are told apart."""
+"""Settings of the server: requests at a time, tokens of each, and its port, by which stored answers are told apart."""
 STATES = ("abstained", "dropped", "cut", "truncated", "unparsed", "missing")
 TOLD = ("prompt_tokens", "completion_tokens", "from_store", "saved_by_prefixes")
 HEAD = ("recipe", "F1", *STATES, "tokens in", "out", "stored", "shared", "seconds")
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def meant_for(recipe: Recipe, edition: Edition) -> bool:
-    """Whether a recipe has a generative source, and scores of the edition or of none at all."""
+    """Return whether a recipe has a generative source, and scores of the edition or of none at all."""
     places = [place.split("/")[0] for place in recipe.published]
     source = any(isinstance(spec, LanguageModelSpec) for spec in recipe.generate)
     return source and (edition.name in places or not places)

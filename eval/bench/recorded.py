@@ -1,4 +1,4 @@
-"""What recorded answers of real models score: by their authors, here untuned, and here tuned, out of fold.
+"""Scores of recorded answers of real models: by their authors, here untuned, and here tuned, out of fold.
 
     python eval/bench/recorded.py [--data DIR] [--trials N] [--folds N] [--seed N] [ROW ...]
 
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:
-    """Where a row's answers lie: beside the edition's splits."""
+    """Return the directory of a row's answers, beside the edition's splits."""
     folder = workspace.split_path(edition, edition.held_out).parent.parent
     return Run(
         workspace=workspace,

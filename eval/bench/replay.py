@@ -1,4 +1,4 @@
-"""What recorded answers of real models score in their authors' own recipe, and under our rules.
+"""Scores of recorded answers of real models in their authors' own recipe, and under our rules.
 
     python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [ROW ...]
 
@@ -169,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:
-    """Where a row's answers lie: beside the edition's splits."""
+    """Return the directory of a row's answers, beside the edition's splits."""
     folder = workspace.split_path(edition, edition.held_out).parent.parent
     return Run(
         workspace=workspace,

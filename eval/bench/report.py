@@ -1,4 +1,4 @@
-"""What a large report costs: size, time to make, time to first paint and until the rows are there, in Chromium.
+"""Cost of a large report: size, time to make, time to first paint and until the rows are there, in Chromium.
 
     python eval/bench/report.py [--rows 20000] [--candidates 10]
     python eval/bench/report.py --screenshot docs/report.png --page submissions/mini-val-embedded/report.html

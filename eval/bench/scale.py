@@ -64,7 +64,7 @@ class Builds:
         return subprocess.Popen([*map(str, command)], env=env, stderr=subprocess.DEVNULL)
 
     def seconds(self, out: str, workers: int, server: Loopback | None = None) -> float:
-        """How long a whole build takes."""
+        """Return the seconds of a whole build."""
         began = time.perf_counter()
         assert self.start(out, workers, server).wait() == 0
         return time.perf_counter() - began

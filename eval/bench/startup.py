@@ -1,4 +1,4 @@
-"""What whole commands cost in CPU-seconds and wall: `lmkbc --help`, and `lmkbc evaluate` beside the official script.
+"""Cost of whole commands in CPU-seconds and wall: `lmkbc --help`, and `lmkbc evaluate` beside the official script.
 
     python eval/bench/startup.py [--official DIR [--python PYTHON]] [--runs 7]
 

@@ -1,4 +1,4 @@
-"""What facts teach a small language model: the closed list by likelihood before, after, and for a random model.
+"""Effect of taught facts on a small language model: closed list by likelihood before, after, at random.
 
     python eval/bench/teach.py [--edition 2023] [--facts 100] [--per-relation 20] [--models DIR] [--only base taught]
 
@@ -121,7 +121,7 @@ class Bench:
 
     @cached_property
     def corpus(self) -> Corpus:
-        """What may be taught."""
+        """Return the facts that may be taught."""
         return gather(self.run.workspace, self.places, [self.run.edition.name])
 
     def recipes(self) -> list[Recipe]:
@@ -192,7 +192,7 @@ class Bench:
         return tuned.cv_macro_f1
 
     def differences(self) -> None:
-        """How far the taught model, alone, is above each other, with the 95 % interval of paired rows."""
+        """Print the lead of the taught model over each other one, with the 95 % interval of paired rows."""
         taught = self.found.pop("taught", [])
         for name, rows in self.found.items() if taught else ():
             strata = [[*zip(ours, theirs, strict=True)] for ours, theirs in zip(taught, rows, strict=True)]

@@ -1,4 +1,4 @@
-"""What facts teach a masked LM: the MiniLM encoder with a head, its random control, and number formats.
+"""Effect of taught facts on a masked LM: the MiniLM encoder with a head, its random control, and number formats.
 
     python eval/bench/train.py [--data DIR] [--quick] [--only expanded words random] [--models DIR]
 

@@ -1,4 +1,4 @@
-"""Where an answer stands in what a model wrote, and which words of its literals stand for objects.
+"""Place of an answer in a model's text, and the words of its literals that stand for objects.
 
 An answer stands behind its reasoning, behind a mark, within a fence. Objects are the words of lists, of JSON objects by
 their keys, and of triples.

@@ -1,4 +1,4 @@
-"""Which run is better on the same queries, and whether the difference is noise."""
+"""Comparison of runs on the same queries, with a test of whether the difference is noise."""
 
 from __future__ import annotations
 

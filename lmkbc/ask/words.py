@@ -47,7 +47,7 @@ class WordFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordingSource:
-    """Where a system's words are published. licence, credit: which are kept beside them.
+    """Published files of a system's words. licence, credit: kept beside the words.
 
     frame: settings that every frame has besides, where {template} is what the file says.
     """

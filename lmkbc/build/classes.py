@@ -1,4 +1,4 @@
-"""Which relations a subject is asked: those whose subjects are of its class; no other, unless a person names it."""
+"""Relations to ask of a subject: those whose subjects are of its class; no other, unless a person names it."""
 
 from __future__ import annotations
 

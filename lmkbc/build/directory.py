@@ -1,4 +1,4 @@
-"""Where a knowledge base is written: a directory whose tables appear when they are whole, and not before.
+"""Directory of a knowledge base: its tables appear when they are whole, and not before.
 
 Each shard is one file below `unfinished/`, which begins with its checksum, and is replaced as a whole. When every shard
 is there, the tables and the manifest that lists them are written to a staged directory, and take the place of an

@@ -44,7 +44,7 @@ class ShardPart(NamedTuple):
 
 
 class Engine(Protocol):
-    """Where blocks are answered, if not in this process."""
+    """Workers that answer blocks outside of this process."""
 
     @property
     def workers(self) -> int:

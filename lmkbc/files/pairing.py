@@ -1,4 +1,4 @@
-"""Which name of a published row belongs to which id, where the two lists differ in length.
+"""Pairs of names and ids in published rows whose two lists differ in length.
 
 The lists run in parallel, but names that hold commas were split at them ("Earl Wilbur Sutherland", "Jr."), and some
 names were lost. A name and an id are paired only where all best ways to lay one list along the other agree on it.

@@ -1,4 +1,4 @@
-"""Where files lie: the official splits, and the user's cache."""
+"""Directories of files: the official splits, and the user's cache."""
 
 from __future__ import annotations
 

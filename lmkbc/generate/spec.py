@@ -53,7 +53,7 @@ class NamedGenerator:
 GENERATORS = {
     "causal": "lmkbc.generate.language_model:LanguageModelSpec",
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
-    "embedded": "lmkbc.generate.embedded.generator:Embedded",
+    "embedded": "lmkbc.generate.embedded.spec:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
     "masked": "lmkbc.generate.masked.generator:Masked",
     "naive-bayes": "lmkbc.generate.naive_bayes:NaiveBayesSpec",

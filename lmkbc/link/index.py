@@ -42,7 +42,7 @@ Row = tuple[str, Annotated[int, msgspec.Meta(ge=1)], str, str, str, int]
 
 
 CHECKSUM = slice(60, 64)
-"""Where the header of an SQLite file has a number of the application's own (https://www.sqlite.org/fileformat.html).
+"""Offset of the application's own number in the header of an SQLite file (https://www.sqlite.org/fileformat.html).
 
 It holds a CRC-32 of the rest, so that damage is seen before anything is read; 0 in files without one.
 """

@@ -1,4 +1,4 @@
-"""What Wikibase writes, in dumps and in replies of its API: the parts that linking reads, checked as they are decoded.
+"""Wikibase's data model in dumps and API replies: the parts that linking reads, checked as they are decoded.
 
 Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html. Bytes of another shape are a ShapeError,
 never a value, so nothing unchecked is cached, indexed or asked for.

@@ -1,4 +1,4 @@
-"""Which search linking uses, by the options of a command: a recorded table, the cache alone, or the network."""
+"""The search that linking uses, by the options of a command: a recorded table, the cache alone, or the network."""
 
 from __future__ import annotations
 

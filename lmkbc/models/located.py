@@ -1,4 +1,4 @@
-"""Where a model lies that was named: a directory, a GGUF file, the hub's cache, an installed package, or the hub."""
+"""Place of a named model: a directory, a GGUF file, the hub's cache, an installed package, or the hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a store lies: a file, or a PostgreSQL database that workers on many machines share."""
+"""Place of a store: a file, or a PostgreSQL database that workers on many machines share."""
 
 from __future__ import annotations
 

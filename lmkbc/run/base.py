@@ -24,7 +24,7 @@ Loaded = TypeVar("Loaded")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRun:
-    """What all steps that ask language models share: the options of the command line, and what was opened so far."""
+    """State shared by all steps that ask language models: options of the command line, and models opened so far."""
 
     model: str | None = None
     offline: bool = False

@@ -38,7 +38,7 @@ class InSample:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """Where a run's predictions lie, and what its manifest says, where it has one."""
+    """A saved run: the place of its predictions, and its manifest, if it has one."""
 
     path: Path
     predictions: Path

@@ -65,7 +65,7 @@ def _written(value: float, whole: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StabMid(NumericRule):
-    """Where most intervals of +-tolerance around the votes overlap: the geometric middle of that region (CS2 2026).
+    """Geometric middle of the region in which most intervals of +-tolerance around the votes overlap (CS2 2026).
 
     The intervals are the same ratio to both sides, so that a lone vote is its own middle.
     """

@@ -47,7 +47,7 @@ class Choice(NamedTuple):
 
 Range = Real | Whole | Choice
 CUT = Real(1e-6, 2.0, log=True)
-"""Where a cut-off on scores may lie; above 1 it keeps nothing."""
+"""Range of a cut-off on scores; above 1 it keeps nothing."""
 
 
 class Rule(ABC):

@@ -74,7 +74,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masking:
-    """Which tokens are masked: the object, or 15 % of all tokens at random.
+    """Choice of the masked tokens: the object, or 15 % of all tokens at random.
 
     policy: "object", "object+N" with N tokens around it, or "random". apart: one example per masked token with the rest
     of the object in sight, as the authors' code has it, in place of one example with all of them masked. nothing: the

@@ -1,4 +1,4 @@
-"""Which rule for which relation: inner cross-validation, a shared default, and what it takes to leave it.
+"""Choice of a rule per relation: inner cross-validation, a shared default, and the gain that it takes to leave it.
 
 What Optuna finds is one more family; everything is chosen without it too, so that it is known what it brings.
 

@@ -1,4 +1,4 @@
-"""Whether confidences mean what they say: how often candidates are right that are held right so often."""
+"""Reliability of confidences: the share of right candidates among those of equal confidence."""
 
 from __future__ import annotations
 

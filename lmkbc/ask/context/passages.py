@@ -24,7 +24,7 @@ from lmkbc.types import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Where context comes from, as a recipe's plain data.
+    """Source of context, as a recipe's plain data.
 
     path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
     --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it

@@ -40,7 +40,7 @@ SOFT_PROMPT = TrainingPlan(rate=3e-3, epochs=10, batch=16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusOptions:
-    """Where facts to teach come from."""
+    """Source of the facts to teach."""
 
     edition: Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")] = None
     data: Annotated[Path | None, SHARED["data"][1]] = None

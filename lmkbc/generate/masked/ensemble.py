@@ -1,4 +1,4 @@
-"""What several clozes propose, merged: the average, the best, or how many propose it (Ning and Celebi 2022)."""
+"""Merged answers of several clozes: by average, by the best score, or by number of votes (Ning and Celebi 2022)."""
 
 from __future__ import annotations
 

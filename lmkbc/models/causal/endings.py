@@ -1,4 +1,4 @@
-"""Where an answer ends though the model goes on: behind the list that it is, and where it only repeats itself."""
+"""The end of an answer after which the model goes on: behind its list, or where it only repeats itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Repeats:
 
 
 def list_end(text: str) -> int | None:
-    """Where the list, tuple or object ends that a text starts with; None while it is open, and for any other text.
+    """Return the end of the list, tuple or object that a text starts with; None while it is open, or for another text.
 
     A string ends at a quote that a separator, a bracket or the end of the line follows, as the parser has it; but what
     the parser repairs, such as brackets that do not match or a string without end, is taken for open.

@@ -1,4 +1,4 @@
-"""Which prompts share a beginning: prompts in tokens -> groups whose common tokens are encoded once.
+"""Groups of prompts that share a beginning, in tokens; the common tokens of a group are encoded once.
 
 Tokens, not texts, are compared, so that every prompt keeps exactly the tokens it has on its own.
 """

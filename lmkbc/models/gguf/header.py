@@ -38,7 +38,7 @@ _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?")))
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where a tensor lies. shape: as torch has it, rows first. kind: of number, by its name in llama.cpp, as in Q4_1.
+    """Place of a tensor. shape: as torch has it, rows first. kind: of number, by its name in llama.cpp, as in Q4_1.
 
     start, size: bytes from the file's beginning, and how many.
     """

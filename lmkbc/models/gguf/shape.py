@@ -1,4 +1,4 @@
-"""What a GGUF file's model is to transformers: its configuration, and what each tensor is called there.
+"""The model of a GGUF file as transformers has it: its configuration, and its names of tensors.
 
 Llama and its kin only (Llama, Mistral, SmolLM2, Qwen2, Qwen3). Tensors are named by the package gguf, and their sizes
 are those of transformers' own model. A tensor that it has no place for is refused: it would be left out in silence, and

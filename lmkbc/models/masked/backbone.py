@@ -42,7 +42,7 @@ class Backbone:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """Return the device of the weights."""
         return self.model.device
 
     @property

@@ -101,7 +101,7 @@ def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[
 
 
 class _Positions:
-    """Where the masks of the current batch are."""
+    """Places of the masks in the current batch."""
 
     def set(self, masks: Tensor) -> None:
         rows, self.columns = masks.nonzero(as_tuple=True)

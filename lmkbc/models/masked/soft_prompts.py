@@ -67,7 +67,7 @@ def cloze_of(relation: Relation) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftPrompt:
-    """Where subject, mask and m trained vectors stand, and the vectors, (m, h).
+    """Places of subject, mask and m trained vectors, and the vectors, (m, h).
 
     layout: token ids, special ones included, and SUBJECT, MASK and SOFT in their places.
     """

@@ -1,4 +1,4 @@
-"""Where a model is asked: the server's address, what it calls the model, and the key, which is never written.
+"""A model's server: its address, its name for the model, and the key, which is never written.
 
 A server gets a key that the user has named for its host, never one that a recipe alone asks for.
 """
@@ -44,7 +44,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a model is asked. any_model: take answers of a server that calls the model by another name.
+    """A model's server. any_model: take answers of a server that calls the model by another name.
 
     key_variable: which environment variable holds the key. owner: whose server it is, where others share the store and
     each of them has a server of that address. asked: the name that was asked for, where `model` is the one that the

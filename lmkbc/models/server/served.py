@@ -61,7 +61,7 @@ class _Settings(msgspec.Struct):
 
 
 class Props(msgspec.Struct):
-    """What llama.cpp tells of itself. total_slots: prompts whose caches it keeps."""
+    """Properties that llama.cpp reports. total_slots: number of prompts whose caches it keeps."""
 
     default_generation_settings: _Settings | None = None
     total_slots: int | None = None

@@ -1,0 +1,112 @@
+"""The table of the embedded default in a recipe, and what it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lmkbc.generate.embedded.generator import EmbeddedGenerator, array_store
+from lmkbc.generate.embedded.other_sources import OtherSources
+from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
+from lmkbc.models.encoder import find_encoder
+from lmkbc.models.reference import flat
+from lmkbc.notes import Notes
+from lmkbc.run.base import Run
+from lmkbc.settings import checked
+from lmkbc.types import Generator, Query
+
+if TYPE_CHECKING:
+    from lmkbc.generate.states import States
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded(GeneratorSpec):
+    """The recipe's table of this generator.
+
+    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder.
+    Without, a stack has what models say, and how often train names an object. encoder: whether to use the sentence
+    encoder, where this machine has it. features: tables of generators whose scores are features, too; they are asked of
+    train. hidden_states: the table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
+    """
+
+    use_train_features: bool = True
+    encoder: bool = True
+    features: tuple[Mapping[str, Any], ...] = ()
+    hidden_states: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError for a stack of nothing."""
+        if not self.use_train_features and not self.features and self.hidden_states is None:
+            raise ValueError("use_train_features = false leaves nothing to learn from: give features or hidden_states")
+
+    @cached_property
+    def _specs(self) -> tuple[GeneratorSpec, ...]:
+        return specs(self.features)
+
+    @cached_property
+    def _reading(self) -> States | None:
+        if self.hidden_states is None:
+            return None
+        from lmkbc.generate.states import States  # loads torch
+
+        return checked(States, flat(self.hidden_states), "hidden_states")
+
+    def check(self, relations: Relations) -> None:
+        """InputError for a relation that does not exist, and for a table within that makes no sense."""
+        super().check(relations)
+        _ = self._reading
+        for spec in self._specs:
+            spec.check(relations)
+
+    def whole(self) -> Iterator[GeneratorSpec]:
+        """Yield the table itself, and those of its features."""
+        yield self
+        for spec in self._specs:
+            yield from spec.whole()
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
+        """Yield the questions to the models behind its hidden states and features, about train too; nothing is kept."""
+        train = [row.query for row in run.train]
+        reading = self._reading
+        reader = reading.open(run, notes, array_store(run.cache, dry=True)) if reading else None
+        for spec in self._specs:
+            for question in spec.questions(run, notes):
+                yield question._replace(ask=_with_first(train, question.ask))
+        if reading and reader:
+            yield GeneratorQuestions("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """Return the generator."""
+        encoder = find_encoder() if self.use_train_features and self.encoder else None
+        reading, kept = self._reading, array_store(run.cache)
+        reader = reading.open(run, notes, kept) if reading else None
+        generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
+        sources = OtherSources(generators, run.report)
+        return EmbeddedGenerator(
+            run.edition,
+            run.relations,
+            run.train,
+            encoder,
+            kept,
+            report=run.report,
+            reader=reader,
+            sources=sources,
+            own=self.use_train_features,
+        )
+
+
+def _with_first(
+    train: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
+) -> Callable[[Sequence[Query]], Iterable[object]]:
+    """Return a function that asks about train before the first queries, and about no query twice."""
+    asked: dict[Query, None] = {}
+
+    def after(queries: Sequence[Query]) -> Iterator[object]:
+        for some in (train if not asked else (), queries):
+            new = [query for query in dict.fromkeys(some) if query not in asked]
+            asked.update(dict.fromkeys(new))
+            yield from ask(new) if new else ()
+
+    return after
