@@ -81,13 +81,13 @@ class Edition:
         refuse(
             (not self.relations, "relations is empty: name the relations that the edition asks for"),
             (len(set(self.relations)) != len(self.relations), "relations names a relation twice"),
-            *((one not in self.splits, f"splits lacks {one!r}") for one in ("train", "test", self.held_out)),
+            *((split not in self.splits, f"splits lacks {split!r}") for split in ("train", "test", self.held_out)),
             (self.target not in ("id", "string"), f"target is {self.target!r}: use 'id' or 'string'"),
             (
                 (self.target == "id") != (self.column == "ObjectEntitiesID"),
                 f"target is {self.target!r} but column is {self.column!r}: QIDs stand in ObjectEntitiesID",
             ),
-            *((True, f"published names the profile {one!r}, which profiles lacks") for one in sorted(lacking)),
+            (lacking, f"published names the profile {min(lacking, default='')!r}, which profiles lacks"),
         )
 
     def split_named(self, split: str) -> str:

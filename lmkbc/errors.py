@@ -47,14 +47,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"known are: {', '.join(names) or 'none'}"
 
 
-def check_known(name: str, known: Collection[str], said: str) -> None:
-    """Raise InputError for a name that is not known: what is said of it, and the nearest known one."""
+def check_known(name: str, known: Collection[str], sentence: str) -> None:
+    """Raise InputError if a name is not known. sentence: what is wrong; the nearest known name is added to it."""
     if name not in known:
-        raise InputError(f"{said}: {did_you_mean(name, known)}")
+        raise InputError(f"{sentence}: {did_you_mean(name, known)}")
 
 
 def refuse(*checks: tuple[object, str]) -> None:
     """Raise ValueError with the sentence of the first check that holds: what is wrong with a value."""
-    for wrong, said in checks:
+    for wrong, sentence in checks:
         if wrong:
-            raise ValueError(said)
+            raise ValueError(sentence)

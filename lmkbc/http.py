@@ -120,11 +120,12 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RequestLimits:
     """Limits on requests to a server, and on retries.
 
-    attempts: of one request, the first included. total_wait: seconds that its retries may take in all, a wait that the
-    server asks for included. first_wait: seconds before the first retry, doubled before each next one.
+    requests_per_minute, tokens_per_minute: None for no limit. attempts: of one request, the first included.
+    total_wait: seconds that its retries may take in all, a wait that the server asks for included. first_wait: seconds
+    before the first retry, doubled before each next one.
     """
 
     requests_per_minute: float | None = None
@@ -137,7 +138,7 @@ class Patience:
 class Pace:
     """When requests to a server may start; one object for all of them, spread evenly over the minutes."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: RequestLimits) -> None:
         self._patience = patience
         self._request = 60 / patience.requests_per_minute if patience.requests_per_minute else 0.0
         self._token = 60 / patience.tokens_per_minute if patience.tokens_per_minute else 0.0

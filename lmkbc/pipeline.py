@@ -123,7 +123,7 @@ class Steps:
                     replies[query].append(source.notes.replies[query])
                 source.notes.replies.clear()
             if self._grouper:
-                groups = self._grouper.grouped(groups)
+                groups = self._grouper.merged(groups)
             self._report("pool (queries)", done, total)
             done += len(new)
             if pooled := tuple(pool.add(groups, last=not following)):

@@ -39,7 +39,8 @@ class Command:
         return shown, told
 
     def fails(self, *words: object, status: int = 2) -> str:
-        """Return the standard error of a call that ends with this status."""
-        ended, _, told = self(*words)
+        """Return the standard error of a call that ends with this status, and with nothing else where it is 2."""
+        ended, shown, told = self(*words)
         assert ended == status, told
+        assert status != 2 or not shown, shown
         return told

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.http import CallError, Pace, Patience, TooLargeError, pooled, read_body, retry_after
+from lmkbc.http import CallError, Pace, RequestLimits, TooLargeError, pooled, read_body, retry_after
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_passes_is_asked_again(failures: list[Exception], attempts: int) ->
             raise error
         return "answer"
 
-    pace = Pace(Patience(attempts=3, total_wait=5, first_wait=0.001))
+    pace = Pace(RequestLimits(attempts=3, total_wait=5, first_wait=0.001))
     if attempts > len(failures):
         assert asyncio.run(pace.retrying(request)) == "answer"
     else:

@@ -49,6 +49,7 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"closed_book": "no"}), "generator 'chat': setting 'closed_book' is 'no': give true or false"),
         (generating({"prices": ["a", "b"]}), "generator 'chat': setting 'prices[0]' is 'a': give a number"),
         (generating({"prices": [1.0]}), "setting 'prices' is [1.0]: give a list of 2 numbers"),
+        (generating({"sampling": {"samples": 0}}), "samples is 0"),
         (generating({"prices": 5}), "setting 'prices' is 5: give a list of 2 numbers"),
         (generating({"model": 5}), "generator 'chat': setting 'model' is 5: give a string"),
         (generating({"model": 5}, "masked"), "generator 'masked': setting 'model' is 5: give a string"),

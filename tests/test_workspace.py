@@ -90,7 +90,7 @@ def test_a_module_that_is_wrong_is_told_by_file_and_field(
     path.write_text(changed if written is None else text.replace(written, changed))
     with pytest.raises(InputError, match=re.escape(told)) as error:
         _ = Workspace(tmp_path).relations
-    assert str(error.value).startswith(str(path))
+    assert str(error.value).startswith(f"{path}: " if written else str(path))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_no_digest_is_refused(tmp_path: Path, changed: str, told: str) -
     (tmp_path / "eval" / "2031.py").write_text(
         f'from lmkbc import Download\nDownload("https://x.example/y", {changed})\n'
     )
-    with pytest.raises(InputError, match=f"^{re.escape(str(tmp_path / 'eval' / '2031.py'))}: .*{told}"):
+    with pytest.raises(InputError, match=f"^{re.escape(str(tmp_path / 'eval' / '2031.py'))}: .*{re.escape(told)}"):
         _ = Workspace(tmp_path).editions
 
 
@@ -160,5 +160,5 @@ def test_the_bundled_edition_needs_no_data(tmp_path: Path) -> None:
 def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, told: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(recipe)
-    with pytest.raises(InputError, match=f"{re.escape(str(path))}.*{told}"):
+    with pytest.raises(InputError, match=f"{re.escape(str(path))}.*{re.escape(told)}"):
         read_recipe(Workspace(), str(path))

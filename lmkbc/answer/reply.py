@@ -18,8 +18,8 @@ from lmkbc.models.causal.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
-FIRST = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
-"""States of parts, in the order in which they decide on that of the whole."""
+_PRECEDENCE = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
+"""States by precedence: the first that any part has is the state of the whole."""
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
@@ -70,7 +70,7 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
     if len(sets) == 1:
         return sets[0]
     by_draw = zip(*(one.draws for one in sets), strict=True)
-    draws = tuple(next((state for state in FIRST if state in states), State.UNPARSED) for states in by_draw)
+    draws = tuple(next((state for state in _PRECEDENCE if state in states), State.UNPARSED) for states in by_draw)
     best: dict[tuple[str, Source], Candidate] = {}
     whole = together(sets[0].query, sets)
     for candidate in whole.candidates:

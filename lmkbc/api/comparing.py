@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords
-from lmkbc.api.scores import HasRun, finished, run_edition
+from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
@@ -101,7 +101,7 @@ def compare(
     from lmkbc.compare import compare as compared  # which computes, and loads numpy
     from lmkbc.compare import distinct_names
 
-    space, opened = Workspace(workspace, data), [finished(run) for run in runs]
+    space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
     chosen = run_edition(space, opened, edition)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmkbc.api.options import keywords
-from lmkbc.api.scores import HasRun, finished, run_edition
+from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_file
@@ -58,7 +58,7 @@ def report(
     from lmkbc.report.links import Evidence
     from lmkbc.report.run import ReportInput, page  # which draws figures
 
-    opened, space, replies = finished(run), Workspace(workspace, data), tuple(map(Path, files))
+    opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
     given = (path, evidence.index, evidence.search_table, *replies)

@@ -167,7 +167,7 @@ def saved_run(predictions: Any) -> SavedRun | None:
     return SavedRun.at(Path(predictions)) if isinstance(predictions, Path | str) else None
 
 
-def finished(run: Path | str | HasRun) -> SavedRun:
+def open_run(run: Path | str | HasRun) -> SavedRun:
     """Return the run that lies somewhere. InputError for anything else."""
     opened = saved_run(run)
     if opened is None:

@@ -67,7 +67,8 @@ class Step:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
-        name, bounds = repr(self.name), {"max": MOST_ITEMS, "longest": LONGEST_FED, "every": 1000}
+        name = repr(self.name)
+        bounds = (("max", self.max, MOST_ITEMS), ("longest", self.longest, LONGEST_FED), ("every", self.every, 1000))
         refuse(
             (
                 not re.fullmatch(r"[a-z]\w*", self.name),
@@ -82,11 +83,8 @@ class Step:
                 f"step {name} goes on with each item, but is parsed as {self.parse_as}, which has none",
             ),
             *(
-                (
-                    not 1 <= (value := getattr(self, bound)) <= most,
-                    f"{bound} of step {name} is {value}: give 1 to {most}",
-                )
-                for bound, most in bounds.items()
+                (not 1 <= value <= most, f"{bound} of step {name} is {value}: give 1 to {most}")
+                for bound, value, most in bounds
             ),
             (
                 len(self.items) > MOST_ITEMS,

@@ -21,7 +21,7 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.ranking import padded
+from lmkbc.select.ranking import table_of
 from lmkbc.select.rule import AT_ONCE, PerRelation
 from lmkbc.types import Candidate, CandidateSet, Prediction, Source, State
 
@@ -156,7 +156,7 @@ def floors(
     ]
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
-        p = padded([sorted(sure[at].p, reverse=True) for at in some], max(len(sure[at].p) for at in some), 0.0)
+        p = table_of([sorted(sure[at].p, reverse=True) for at in some], max(len(sure[at].p) for at in some), 0.0)
         best = ExpectedF1().best(p, np.zeros(len(some)))
         for row, at, count in zip(p, some, best, strict=True):
             least[at] = max(LEAST, float(row[count - 1])) if count else KEEP_NONE

@@ -63,7 +63,8 @@ def spread_all(app: typer.Typer) -> typer.Typer:
     for command in app.registered_commands:
         command.callback = command.callback and spread(command.callback)
     for group in app.registered_groups:
-        spread_all(group.typer_instance or app)
+        if group.typer_instance is not None:
+            spread_all(group.typer_instance)
     return app
 
 
@@ -109,7 +110,8 @@ def _options(group: Any) -> dict[str, tuple[Any, Any]]:
 
 def _as_typed(name: str, hint: Any) -> Any:
     """Return the annotation of an option as typer takes it: a single type, a path where text may stand for one."""
-    kind, about = getattr(hint, "__origin__", hint), getattr(hint, "__metadata__", ())
+    about = getattr(hint, "__metadata__", ())
+    kind = hint.__origin__ if about else hint
     if not about and name in SHARED:
         about = SHARED[name][1:]
     if not about or not isinstance(about[0], Meta):

@@ -117,7 +117,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold", header_style="bold")
     for row in rows:
         table.add_row(*map(_cell, row))
-    output = _Output(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
+    is_shown = sys.stdout.isatty()
+    output = _Output(highlight=False, width=None if is_shown else WIDEST, force_terminal=None if is_shown else False)
     if title is not None:
         output.print(Text(title.ljust(output.measure(table).maximum), style="table.title"), soft_wrap=True)
     output.print(table)

@@ -12,7 +12,7 @@ import httpx2
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.http import CallError, Pace, Patience, is_web_address, retry_after, trusted
+from lmkbc.http import CallError, Pace, RequestLimits, is_web_address, retry_after, trusted
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -44,7 +44,7 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
     if not is_web_address(url):
         raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
     part = path.with_name(f"{path.name}.part")
-    pace = Pace(Patience(attempts=4, total_wait=60, first_wait=0.2))
+    pace = Pace(RequestLimits(attempts=4, total_wait=60, first_wait=0.2))
     try:
         asyncio.run(pace.retrying(lambda: _stream(what, url, part, progress)))
     except TimeoutError:

@@ -46,14 +46,6 @@ def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
     return packed.whole(path, most).removeprefix(BOM)
 
 
-def read_document(path: Path, kind: type[Row], what: str) -> Row:
-    """Read a JSON file that is one value. InputError for anything else; what: the file for people, as in "manifest"."""
-    try:
-        return msgspec.json.decode(read_bytes(path, packed.DOCUMENT), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no {what}: {error}; make the run again") from None
-
-
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
     """Return all rows of a JSONL file, checked against `row_type`. An empty file is an error.
 

@@ -15,12 +15,13 @@ import numpy as np
 from scipy import sparse
 
 from lmkbc.edition import Edition
-from lmkbc.generate.prior import ClosedSet, Floats, Mask, class_prior, ranked
+from lmkbc.generate.prior import ClosedSet, class_prior, ranked
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.groups import grouped
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
+from lmkbc.select.ranking import Floats, Mask
 from lmkbc.types import CandidateSet, Example, Generator, Query
 
 _WORD = re.compile(r"\w+")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 from scipy import sparse
 
@@ -19,10 +18,8 @@ from lmkbc.groups import grouped
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
+from lmkbc.select.ranking import Floats, Mask
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

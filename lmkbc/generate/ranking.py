@@ -17,11 +17,12 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.errors import refuse
-from lmkbc.generate.prior import ClosedSet, Floats, ranked
+from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
+from lmkbc.select.ranking import Floats
 from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from lmkbc.answer.clean import UNWRITABLE, sifted
 from lmkbc.answer.reply import candidates
@@ -165,9 +164,11 @@ class Recorded:
         return row
 
 
-def replayed(files: Iterable[Path], run: Run, notes: Notes, **how: Any) -> Recorded:
-    """Open files of recorded answers; their models, and what they lack in the end, are noted. how: as of `Recorded`."""
-    recorded = Recorded(files, run.edition, run.relations, **how)
+def replayed(
+    files: Iterable[Path], run: Run, notes: Notes, *, clean: bool = True, read: Read | None = None, name: str = ""
+) -> Recorded:
+    """Open files of recorded answers; notes take their models, and the answers that they lack in the end."""
+    recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, name=name)
     notes.asked(*recorded.models)
     notes.at_end.append(recorded.ended)
     return recorded

@@ -134,8 +134,9 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
     """Yield the fields of a row that lie in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
-        if candidate.verification is not None:
-            yield f"candidates[{place}].verification", candidate.verification
+        for name, value in (("truth", candidate.truth), ("verification", candidate.verification)):
+            if value is not None:
+                yield f"candidates[{place}].{name}", value
     given = row.existence_probabilities
     for p in (given.values() if isinstance(given, dict) else given) or ():
         yield "existence_probabilities", p

@@ -38,7 +38,7 @@ class Verifier(Protocol):
     """Judges candidates."""
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the verification scores of its objects, where it can be told."""
+        """Yield each set, in order, with the verification scores of its objects, where they are known."""
         ...
 
 
@@ -109,7 +109,7 @@ class FactCheck:
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Each set with the verification scores of its objects."""
+        """Yield each set, in order, with the verification scores of its objects."""
         given = list(sets)
         pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))

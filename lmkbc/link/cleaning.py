@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from lmkbc.answer.clean import SUBJECT
 from lmkbc.errors import InputError
@@ -15,7 +14,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import CandidateSet
+from lmkbc.types import Candidate, CandidateSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ class TypeFilter:
 
     def __init__(self, relations: Mapping[str, Relation], index: AliasIndex) -> None:
         self._relations, self._index = relations, index
-        self._fits = cache(self._looked_up)
+        self._fits: dict[tuple[str, str], bool] = {}
 
     def keep(self, candidates: CandidateSet) -> CandidateSet:
         """Return the set without candidates that the index knows only as things of other kinds."""
@@ -74,7 +73,13 @@ class TypeFilter:
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in bundled().types:
             return candidates
-        return candidates.without(lambda candidate: not self._fits(candidate.id, candidate.text, wanted), "type")
+        return candidates.without(lambda candidate: not self._may_be(candidate, wanted), "type")
+
+    def _may_be(self, candidate: Candidate, wanted: str) -> bool:
+        key = candidate.id or candidate.text, wanted
+        if key not in self._fits:
+            self._fits[key] = self._looked_up(candidate.id, candidate.text, wanted)
+        return self._fits[key]
 
     def _looked_up(self, qid: str | None, text: str, wanted: str) -> bool:
         """Return whether what the index knows of an entity, else of the name, may be of a type."""

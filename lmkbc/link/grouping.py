@@ -76,7 +76,7 @@ class Grouper:
     def __init__(self, model: LanguageModel, relations: Mapping[str, Relation], most: int) -> None:
         self._model, self._relations, self._most = model, relations, most
 
-    def grouped(self, sources: Sequence[Sequence[CandidateSet]]) -> list[list[CandidateSet]]:
+    def merged(self, sources: Sequence[Sequence[CandidateSet]]) -> list[list[CandidateSet]]:
         """Return the sets of all sources, each in the order of the queries, with a single name for each object.
 
         A query about which the model could not be asked is missing, since its names would count as different objects.

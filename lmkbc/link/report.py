@@ -95,8 +95,8 @@ def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progr
     What stays unlinked is dropped from the ids and reported.
     """
     report, lines = LinkReport(), []
-    told = tracked(rows, "link (queries)", progress)
-    for row, (group, links) in zip(told, linker.links(_sets(rows)), strict=True):
+    counted_rows = tracked(rows, "link (queries)", progress)
+    for row, (group, links) in zip(counted_rows, linker.links(_sets(rows)), strict=True):
         report.add(group.query, links)
         row.ObjectEntitiesID = list(dict.fromkeys(link.id for link in links if link.id))
         lines.append(msgspec.json.encode(row) + b"\n")

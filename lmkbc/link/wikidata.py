@@ -21,7 +21,7 @@ from lmkbc.http import (
     HEADERS,
     CallError,
     Pace,
-    Patience,
+    RequestLimits,
     TooLargeError,
     is_web_address,
     pooled,
@@ -68,19 +68,19 @@ class Client:
             raise InputError(f"API URL {api_url!r} is no web address: give one like {API_URL}")
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
         self._headers = {"User-Agent": user_agent(contact), **HEADERS}
-        self._patience = Patience(
+        self._limits = RequestLimits(
             requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
         )
 
     def answers(self, calls: Sequence[ApiCall[T]]) -> Iterator[tuple[int, T | None]]:
         """Make all calls, and yield the position of each with its answer, as answers come.
 
-        None stands for an error that the call counts as an answer (`Call.passes`). LmkbcError if calls failed for good:
-        at the end for one or two of them; at once if the API refuses us, or as many failed as are in flight, which is
-        when nothing answers.
+        None stands for an error that the call counts as an answer (`ApiCall.passes`). LmkbcError if calls failed for
+        good: at the end for one or two of them; at once if the API refuses us, or as many failed as are in flight,
+        which is when nothing answers.
         """
         http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted())
-        pace, failed = Pace(self._patience), list[str]()
+        pace, failed = Pace(self._limits), list[str]()
 
         async def ask(position: int) -> tuple[int, T | None] | None:
             call = calls[position]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lmkbc.groups import grouped
 from lmkbc.report.rows import Row
 from lmkbc.scoring.table import Summary
 
@@ -193,9 +194,7 @@ def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
         "Lines reach from the 10th to the 90th percentile, dots are medians. The bar marks the rule's cut as it came "
         "out: the least score that was kept."
     )
-    by_relation: defaultdict[str, list[ScoredCandidate]] = defaultdict(list)
-    for one in pool:
-        by_relation[one.relation].append(one)
+    by_relation = grouped((candidate.relation, candidate) for candidate in pool)
     with canvas("cuts", "Scores and the rule's cut, per relation", caption, 1.1 + 0.26 * len(relations)) as drawn:
         axes = drawn.axes
         places = np.arange(len(relations))[::-1]

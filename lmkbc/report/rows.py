@@ -99,12 +99,12 @@ def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mappin
     """Return by query the candidates of a run's directory, its models' replies, and those of completions files."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     own_files = (run.path / name for name in (submission.CANDIDATES, submission.MISSING, submission.REPLIES))
-    candidates, missing, asked = ([path] if path.is_file() and path.stat().st_size else [] for path in own_files)
+    candidates, missing, asked = ([path] if path.is_file() else [] for path in own_files)
     for path in candidates:
         for row in read_rows(path, edition):
             made[row.SubjectEntity, row.Relation] |= _candidates(row)
     for path in missing:
-        for lost in read_jsonl(path, MissingRow):
+        for lost in read_jsonl(path, MissingRow) if path.stat().st_size else ():
             made[lost.SubjectEntity, lost.Relation] |= {"unparsed": True, "reason": cut(lost.reason, 100)}
     for path in (*asked, *replies):
         for row in read_rows(path, edition):

@@ -13,7 +13,6 @@ from typing import Any
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.atomic import Kind, check_replaceable, write_directory
 from lmkbc.files.buffer import Content
-from lmkbc.files.jsonl import read_document
 from lmkbc.run import submission
 from lmkbc.run.subset import Subset
 
@@ -83,4 +82,4 @@ def _manifest(directory: Path) -> Mapping[str, Any] | None:
     """Return what a run's manifest says; None where there is none of ours."""
     if RUN.own(directory) is None:
         return None
-    return read_document(directory / submission.MANIFEST, dict[str, Any], "manifest of a run")
+    return submission.read_manifest(directory / submission.MANIFEST)

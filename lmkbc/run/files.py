@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -45,24 +46,26 @@ class RunFiles:
 
     def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
         self._edition, self._as_empty = edition, as_empty
-        self._buffers = {name: Buffer(packed=name.endswith(".gz")) for name in GROWING}
+        self._open = ExitStack()
+        packed = {name: name.endswith(".gz") for name in GROWING}
+        self._buffers = {name: self._open.enter_context(closing(Buffer(packed=packed[name]))) for name in GROWING}
         self.tally = RunCounts(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Take in a block, and what is selected of it."""
         self.tally.add(block.sets, predictions)
         answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
-        written = (
-            submission.prediction_lines(self._edition, answered),
-            submission.missing_lines(block.sets),
-            submission.withheld_lines(predictions),
-            submission.candidate_rows(block.sets),
-            lines_of(block.passages),
-            submission.reply_rows(block.replies),
-        )
-        for buffer, lines in zip(self._buffers.values(), written, strict=True):
+        written = {
+            submission.PREDICTIONS: submission.prediction_lines(self._edition, answered),
+            submission.MISSING: submission.missing_lines(block.sets),
+            submission.WITHHELD: submission.withheld_lines(predictions),
+            submission.CANDIDATES: submission.candidate_rows(block.sets),
+            submission.RETRIEVED: lines_of(block.passages),
+            submission.REPLIES: submission.reply_rows(block.replies),
+        }
+        for name, lines in written.items():
             if lines:
-                buffer.write(lines)
+                self._buffers[name].write(lines)
 
     def finished(
         self,
@@ -106,8 +109,7 @@ class RunFiles:
 
     def close(self) -> None:
         """Let go of the files."""
-        for buffer in self._buffers.values():
-            buffer.close()
+        self._open.close()
 
 
 class RunCounts:

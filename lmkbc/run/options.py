@@ -122,11 +122,13 @@ def described(options: type) -> dict[str, tuple[Any, Meta]]:
 
 
 def check_servers(given: Servers) -> None:
-    """InputError for a number that is out of its option's bounds or not finite, and for prices that are none."""
+    """Raise InputError for a number out of its option's bounds, for prices that are none, and for a wrong store."""
     for name, (_, about) in described(Servers).items():
         value: Any = given.get(name)
         if about.ge is not None and value is not None and not about.ge <= value < math.inf:
             kind = "finite number" if isinstance(value, float) else "number"
             raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
     if (prices := given.get("prices")) is not None:
-        checked_prices([*prices], f"prices is {prices!r}")
+        checked_prices(prices, f"prices is {prices!r}")
+    if isinstance(store := given.get("store"), str):
+        place_of(store)

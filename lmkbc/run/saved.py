@@ -14,7 +14,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column
-from lmkbc.files.jsonl import read_document, read_jsonl
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.run import submission
 from lmkbc.scoring.table import WRONG, Pair
 from lmkbc.workspace import Workspace
@@ -56,7 +56,7 @@ class SavedRun:
         return cls(
             path,
             predictions,
-            read_document(manifest, dict[str, Any], "manifest of a run") if manifest.is_file() else {},
+            submission.read_manifest(manifest) if manifest.is_file() else {},
         )
 
     @property
@@ -125,7 +125,7 @@ def _beside(path: Path) -> dict[str, Any]:
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
-    written = read_document(manifest, dict[str, Any], "manifest of a run")
+    written = submission.read_manifest(manifest)
     outputs = written.get("outputs")
     own = isinstance(outputs, dict) and outputs.get(path.name) == file_sha256(path)
     return written if own else {}

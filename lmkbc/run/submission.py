@@ -20,41 +20,33 @@ import msgspec
 
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files import packed
 from lmkbc.files.buffer import Content, pieces
 from lmkbc.files.columns import read_column
+from lmkbc.files.jsonl import read_bytes
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
 PREDICTIONS = "predictions.jsonl"
-
-
 ARCHIVE = "predictions.zip"
-
-
 CANDIDATES = "candidates.jsonl.gz"
-
-
 MANIFEST = "manifest.json"
-
-
 RETRIEVED = "retrieved.jsonl"
-
-
 REPLIES = "replies.jsonl.gz"
-
-
 MISSING = "missing.jsonl"
-
-
 WITHHELD = "withheld.jsonl"
-
-
 TIMING = "timing.json"
-
-
 REPORT = "report.html"
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return a run's manifest. InputError for anything else."""
+    try:
+        return msgspec.json.decode(read_bytes(path, packed.DOCUMENT), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 
 
 def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
@@ -165,7 +157,7 @@ def _proposals(candidates: CandidateSet) -> Iterator[str]:
 
 @lru_cache(1 << 14)
 def _sources(sources: tuple[Source, ...]) -> str:
-    """OtherSources as JSON names them: a run has few, and names them over and over."""
+    """Return sources as JSON names them: a run has few, and names them over and over."""
     return encode_basestring("; ".join(sorted(map(str, sources))))
 
 

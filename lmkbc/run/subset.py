@@ -61,7 +61,7 @@ WHOLE = Subset()
 
 def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
     """Return one name, several, or none, as a sequence."""
-    return (given,) if isinstance(given, str) else given or ()
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def _names(space: Workspace, name: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Matches = Sequence[Sequence[int]]
-"""For each answer, the gold objects that it finds."""
+"""For each answer, the gold objects that it finds, each once: the search needs that."""
 
 
 def most_pairs(matches: Matches) -> int:

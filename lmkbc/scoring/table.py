@@ -99,18 +99,21 @@ class Tally:
     """Rows as they are scored: how often each outcome occurs, and where the rows are wanted later, each of them too.
 
     A row's precision, recall and F1 follow from three small numbers, of which few combinations occur: so a million
-    rows take no more memory than a hundred, and no array library has to be loaded. Rows that are wanted share the few
-    scores. place: where the row stands in the gold file; rows may come in any order.
+    rows take no more memory than a hundred, and no array library has to be loaded, but for the rare rows whose matching
+    needs a search. Rows that are wanted share the few scores. place: where the row stands in the gold file; rows may
+    come in any order.
     """
 
     def __init__(self, metric: Metric, rows: bool = False) -> None:
         self._metric, self._score = metric, metric.scorer.score
+        self._known: dict[Counts, Counts] = {}
         self._outcomes: defaultdict[str, Counter[Counts]] = defaultdict(Counter)
         self._rows: defaultdict[str, list[tuple[str, int, Counts]]] | None = defaultdict(list) if rows else None
 
     def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
         """Score one row of raw column values. Raises what the scorer does of a value that it cannot read."""
         outcome = self._score(predicted, gold, relation)
+        outcome = self._known.setdefault(outcome, outcome)  # one tuple for all rows of this outcome
         self._outcomes[relation][outcome] += 1
         if self._rows is not None:
             self._rows[relation].append((subject, place, outcome))

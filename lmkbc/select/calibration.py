@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.ranking import Floats, Ranking, padded
+from lmkbc.select.ranking import Floats, Ranking, table_of
 
 LOOKS = 6
 """Number of independent thresholds that a curve is taken to have: a threshold at each doubling of the facts."""
@@ -37,6 +37,8 @@ VERIFICATION = ("judged", "verification")
 """Evidence from verification: confidences weigh it, rules read it through `verified` alone."""
 BIAS = "bias"
 LABEL_PRIOR = "label_prior"
+OLD_NAMES = {"nil_probability": "doubt", LABEL_PRIOR: "habit", "verification": "truth"}
+"""Names of evidence in older thresholds files."""
 UNUSUAL = 0.005
 """Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
 
@@ -111,9 +113,9 @@ def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floa
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:
-    """Return the weight of a column, 0 if it has none; older thresholds files have other names."""
-    old = name.replace("nil_probability", "doubt").replace(LABEL_PRIOR, "habit").replace("verification", "truth")
-    return weights.get(name, weights.get(old, 0.0))
+    """Return the weight of a column, 0 if it has none; older thresholds files have other names for some."""
+    model, colon, kind = name.rpartition(":")
+    return weights.get(name, weights.get(f"{model}{colon}{OLD_NAMES.get(kind, kind)}", 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +131,10 @@ class Calibration:
 
     def probabilities(self, ranking: Ranking) -> Floats:
         """Return the probability of each candidate, (n, m), -1 where padded; other queries do not change it."""
-        priors = self.label_priors
-        means = [[priors.get(candidate.text, 0.0) for candidate in candidates] for candidates in ranking.ranked]
-        usual = padded(means, ranking.scores.shape[1], 0.0)
+        priors, usual = self.label_priors, np.zeros(ranking.scores.shape)
+        if priors:
+            means = [[priors.get(one.text, 0.0) for one in candidates] for candidates in ranking.ranked]
+            usual = table_of(means, ranking.scores.shape[1], 0.0)
         return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), usual))
 
     def of_evidence(self, columns: Mapping[str, Floats], usual: Floats) -> Floats:

@@ -11,14 +11,14 @@ from msgspec import structs
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import CUT, Batchwise, Range, Rule
+from lmkbc.select.rule import CUT, BatchSelector, Range, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 Evidence = Literal["nothing", "lead", "draws", "existence"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstentionThreshold(Batchwise, Rule):
+class AbstentionThreshold(BatchSelector, Rule):
     """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
 
     evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best

@@ -41,7 +41,7 @@ class Ranking:
         """Sort (stable) and pad the candidates of each query."""
         ranked = tuple(_objects(candidates) for candidates in sets)
         clipped = [[min(max(candidate.score, 0.0), 1.0) for candidate in candidates] for candidates in ranked]
-        scores = padded(clipped, max(map(len, ranked), default=0), -1.0)
+        scores = table_of(clipped, max(map(len, ranked), default=0), -1.0)
         nothing = [max((nil.score for nil in candidates.nothing), default=0.0) for candidates in sets]
         nil = [0.5 if (p := candidates.existence) is None else 1 - p for candidates in sets]
         abstained = [_abstained(candidates.draws) for candidates in sets]
@@ -72,13 +72,13 @@ class Ranking:
     def models(self) -> Ints:
         """Return how many distinct models stand behind each candidate, (n, m)."""
         counts = [[len({source.model for source in c.sources}) for c in candidates] for candidates in self.ranked]
-        return padded(counts, self.scores.shape[1], 0)
+        return table_of(counts, self.scores.shape[1], 0)
 
     @cached_property
     def verifications(self) -> Floats:
         """Return what verification makes of each candidate, (n, m), -1 where nobody could tell."""
         given = [[-1.0 if c.verification is None else c.verification for c in candidates] for candidates in self.ranked]
-        return padded(given, self.scores.shape[1], -1.0)
+        return table_of(given, self.scores.shape[1], -1.0)
 
     @cached_property
     def by_model(self) -> dict[str, Floats]:
@@ -94,11 +94,11 @@ class Ranking:
         return tables
 
 
-def padded(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.NDArray[Any]:
-    """Return rows as an array of the type of `fill`, (n, width), each filled up."""
+def table_of(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.NDArray[Any]:
+    """Return rows of different lengths as an array, (n, width); `fill`, whose type it has, stands behind their ends."""
     table = np.full((len(rows), width), fill)
-    for padded_row, row in zip(table, rows, strict=True):
-        padded_row[: len(row)] = row
+    for line, row in zip(table, rows, strict=True):
+        line[: len(row)] = row
     return table
 
 

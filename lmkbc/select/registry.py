@@ -21,9 +21,24 @@ from lmkbc.settings import checked
 RULES: Mapping[str, type[Rule]] = {
     rule.name: rule
     for rule in (
-        *(Cutoff, Relative, Sticky, TopK, Quorum, AbstentionThreshold, Verified),
-        *(TwoStage, SourceFilter, Corroborated, Fallback, ExpectedF1, Calibrated),
-        *(StabMid, ExpectedScore, Ball, LogCluster, WeightedMedian),
+        Cutoff,
+        Relative,
+        Sticky,
+        TopK,
+        Quorum,
+        AbstentionThreshold,
+        Verified,
+        TwoStage,
+        SourceFilter,
+        Corroborated,
+        Fallback,
+        ExpectedF1,
+        Calibrated,
+        StabMid,
+        ExpectedScore,
+        Ball,
+        LogCluster,
+        WeightedMedian,
     )
 }
 

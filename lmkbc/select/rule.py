@@ -85,8 +85,8 @@ def _plain(value: Any) -> Any:
     return value.to_table() if isinstance(value, Rule) else value
 
 
-class Batchwise:
-    """Selects one query as it selects many: for what computes in arrays over all that it is given."""
+class BatchSelector(ABC):
+    """Selector of many queries at once, in arrays; a single query is a batch of one."""
 
     @abstractmethod
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
@@ -98,7 +98,7 @@ class Batchwise:
 
 
 @dataclass(frozen=True)
-class PerRelation(Batchwise):
+class PerRelation(BatchSelector):
     """A selector with a rule per relation; `general` serves those that have none of their own.
 
     rules, calibrations, curves: by every spelling of a relation that queries use. calibrations: what tuning fitted
@@ -124,7 +124,7 @@ class PerRelation(Batchwise):
         return replace(self, rules={**self.rules, **rules})
 
 
-class MaskRule(Batchwise, Rule):
+class MaskRule(BatchSelector, Rule):
     """A rule that keeps some of the candidates as they are."""
 
     @abstractmethod

@@ -15,10 +15,11 @@ from scipy import sparse
 from transformers import PreTrainedModel
 
 from lmkbc.generate.naive_bayes import alone, log_posterior
-from lmkbc.generate.prior import Floats, class_prior
+from lmkbc.generate.prior import class_prior
 from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key
+from lmkbc.select.ranking import Floats
 
 
 def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all", seed: int = 0) -> PreTrainedModel:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -95,9 +96,14 @@ class Facts:
         columns = [np.concatenate(part)[sure] if part else np.zeros(0, dtype=np.int64) for part in (right, row)]
         return cls(joined[sure], columns[0], columns[1], np.concatenate([outcomes.gold[rows], np.array(lost, int)]))
 
+    @cached_property
+    def _ends(self) -> Ints:
+        """Return the last place of each distinct confidence."""
+        return np.flatnonzero(np.diff(self.confidence, append=-1.0))
+
     def prefixes(self) -> tuple[Floats, Ints, Ints]:
         """Return each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
-        ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
+        ends = self._ends
         return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
 
     def recall_at(self, precision: float) -> float:
@@ -123,8 +129,8 @@ class Facts:
         return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
 
     def resampled_recall(self, precision: float, draws: Ints) -> Floats:
-        """Return `recall_at` of resampled queries, (resamples,)."""
-        ends = np.flatnonzero(np.diff(self.confidence, append=-1.0))
+        """Return the recall of the largest prefix that has a precision, per resample of the queries, (resamples,)."""
+        ends = self._ends
         made = np.zeros(len(draws))
         for place, times in enumerate(draws):
             drawn = times[self.row]

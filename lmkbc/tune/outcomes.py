@@ -14,7 +14,7 @@ from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.numeric import NumericRule
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking, padded
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking, table_of
 from lmkbc.select.rule import MaskRule, PrefixRule, Rule
 from lmkbc.types import Candidate, CandidateSet, Example, Prediction
 
@@ -59,7 +59,7 @@ class Outcomes:
         """Return each candidate's place in the vocabulary, (n, m), 0 where padded."""
         places = {name: place for place, name in enumerate(self.vocabulary)}
         names = [[places[candidate.text] for candidate in ranked] for ranked in self.ranking.ranked]
-        return padded(names, self.ranking.scores.shape[1], 0)
+        return table_of(names, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def gold(self) -> Ints:
@@ -135,7 +135,7 @@ class Outcomes:
     def gains(self) -> Ints:
         """Return hits of each candidate on its own, (n, m)."""
         gains = [[self._count(one, [i]) for i in range(len(one.matches))] for one in self.matched]
-        return padded(gains, self.ranking.scores.shape[1], 0)
+        return table_of(gains, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def _competing(self) -> Ints:

@@ -1,4 +1,4 @@
-"""Reliability of confidences: the share of right candidates among those of equal confidence."""
+"""Reliability of confidences: calibration errors, Brier score, and the bins of a reliability diagram."""
 
 from __future__ import annotations
 
@@ -102,5 +102,5 @@ def interval(samples: Floats) -> tuple[float, float]:
 
 
 def resampled(queries: int, seed: int = 0) -> Ints:
-    """Return how often each query is drawn in each resample, (resamples, n): all facts of a query hang together."""
+    """Return how often each query is drawn in each resample, (resamples, n): its facts are drawn together."""
     return np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)

@@ -71,7 +71,7 @@ def test_the_version_is_told(command: Command) -> None:
         (("link", "answers.jsonl", "-e", "mini"), "answers.jsonl, line 1: Object missing required field `Relation`"),
         (("link", "--explain", "Rome", "-e", "mini", "-r", "foo"), "unknown relation 'foo'"),
         (("evaluate", "other.jsonl", "-e", "mini"), "other.jsonl is a file of edition 2025 or 2026, not of mini"),
-        (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl"),
+        (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl: this is no run"),
         (("evaluate", "other.jsonl", "-e", "2026", "--rows"), "--rows is shown as JSON: add --json"),
         (("compare", "other.jsonl"), "compare needs two runs at least"),
         (("predict", "--edition", "2032"), "unknown edition '2032'"),

@@ -53,17 +53,17 @@ def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
 
 
 def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
-    assert command(*PREDICT, "--out", "run")[0] == 0
+    assert command.done(*PREDICT, "--out", "run")[0] == ""
     (tmp_path / "run" / "notes.txt").write_text("mine")
     (tmp_path / "run" / "predictions.zip").write_text("damaged")
-    assert command(*PREDICT, "--out", "run")[0] == 0
+    assert command.done(*PREDICT, "--out", "run")[0] == ""
     assert names(tmp_path / "run") == sorted([*WHOLE, "notes.txt"])
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "run" / "predictions.zip").read_bytes()[:2] == b"PK"
 
 
 def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_path: Path) -> None:
-    assert command(*PREDICT)[0] == 0
+    assert command.done(*PREDICT)[0] == ""
     whole = tmp_path / "submissions" / "mini-val-bl22-empty"
     before = {path.name: path.read_bytes() for path in whole.iterdir()}
     _, told = command.done(*PREDICT, "--limit", 5)
@@ -76,10 +76,10 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_pa
         *PREDICT, "--limit", 5, "--out", whole
     )
     assert {path.name: path.read_bytes() for path in whole.iterdir()} == before
-    assert command(*PREDICT, "--limit", 6, "--out", part)[0] == 0
-    assert command(*PREDICT, "--out", part)[0] == 0
+    assert command.done(*PREDICT, "--limit", 6, "--out", part)[0] == ""
+    assert command.done(*PREDICT, "--out", part)[0] == ""
     assert names(part) == WHOLE
-    assert command(*PREDICT, "--limit", 10**6)[0] == 0  # cuts nothing off
+    assert command.done(*PREDICT, "--limit", 10**6)[0] == ""  # cuts nothing off
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
@@ -108,8 +108,8 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
     rest = tmp_path / "rest.jsonl"
     rest.write_text("".join(json.dumps(row | {"completions": ["None"]}) + "\n" for row in missing))
     kept = tmp_path / "run" / "candidates.jsonl.gz"
-    assert command(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == 0
-    assert command(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == 0
+    assert command.done(*RECORDED, "--from", given, "--from", rest, "--out", "both")[0] == ""
+    assert command.done(*RECORDED, "--from", kept, "--from", rest, "--out", "run")[0] == ""
     assert names(tmp_path / "run") == WHOLE
     both, one = ((tmp_path / name / "predictions.jsonl").read_bytes() for name in ("both", "run"))
     assert both == one
@@ -117,12 +117,12 @@ def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command:
 
 def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, tmp_path: Path) -> None:
     every, some = answers(tmp_path / "all.jsonl", range(len(QUERIES))), answers(tmp_path / "some.jsonl", range(9))
-    assert command(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
     for _ in range(2):
         assert "run-unfinished/missing.jsonl" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
     assert names(tmp_path / "run") == WHOLE
     assert names(tmp_path / "run-unfinished") == LACKING
-    assert command(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == 0
+    assert command.done(*RECORDED, "--from", every, "--out", "run-unfinished")[0] == ""
     assert "name another directory with --out" in command.fails(*RECORDED, "--from", some, "--out", "run", status=1)
     shown, told = command.done(*RECORDED, "--from", some, "--out", "run", "--failed-as-empty")
     lacking, first = len(QUERIES) - 9, QUERIES[9]
@@ -134,7 +134,7 @@ def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, 
     assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])
     assert names(tmp_path / "run-unfinished") == WHOLE
-    assert command(*RECORDED, "--from", every, "--out", "run")[0] == 0
+    assert command.done(*RECORDED, "--from", every, "--out", "run")[0] == ""
     assert names(tmp_path / "run") == WHOLE
 
 
@@ -149,9 +149,9 @@ def test_a_run_without_any_answer_has_no_candidates(command: Command, tmp_path: 
 def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> None:
     for system in ("prior", "naive-bayes"):
         recipe = recipe_file(tmp_path / f"{system}.toml", {"component": system}, select={"rule": "expected-f1"})
-        assert command(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == 0
+        assert command.done(*PREDICT[:-2], "--system", recipe, "--out", system)[0] == ""
         kept = tmp_path / system / "candidates.jsonl.gz"
-        assert command(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == 0
+        assert command.done(*RECORDED, "--from", kept, "--out", f"{system}-again")[0] == ""
         lines = gzip.decompress(kept.read_bytes())
         assert gzip.decompress((tmp_path / f"{system}-again" / kept.name).read_bytes()) == lines
         assert b'"score"' in lines
@@ -174,7 +174,7 @@ def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> 
         == "error: mine/p.zip is there already and holds something else: name the zip with --out\n"
     )
     assert (tmp_path / "mine" / "p.zip").read_bytes() == written
-    assert command(*submit, "--out", "mine/p.zip")[0] == 0
+    assert command.done(*submit, "--out", "mine/p.zip")[0] == ""
     assert (tmp_path / "mine" / "p.zip").read_bytes() != written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
 

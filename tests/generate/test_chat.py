@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -61,6 +62,15 @@ def test_a_fault_loses_no_row_and_empties_none(chat: Chat, fault: str) -> None:
         found = run(chat(server, limits=limits), asked)
     assert found == expected
     assert all(one.draws == (State.ANSWERED,) for one in found.values())
+
+
+def test_the_key_is_in_no_log_and_no_remark(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with Loopback(lambda _: f'["Spain", "{CANARY}"]', faults=["500", "reset", "broken-json"]) as server:
+        generator = chat(server)
+        found = run(generator, queries(3))
+    assert any(CANARY in head for head in server.headers)
+    assert not any(CANARY in repr(shown) for shown in (found, generator.notes.remarks, generator._model, caplog.text))
 
 
 @pytest.mark.timeout(60)

@@ -236,6 +236,7 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
         row(candidates=[{"object": "x", "score": 1, "verification": 1.5}]),
         r"line 2, field candidates\[0\]\.verification: 1.5 is out of range",
     ),
+    (row(candidates=[{"object": "x", "score": 1, "truth": 1.5}]), r"line 2, field candidates\[0\]\.truth: 1.5 is out"),
     (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
     ("{", "line 2: not valid JSON"),
 ]

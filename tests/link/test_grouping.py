@@ -51,7 +51,7 @@ GIVEN = [
 )
 def test_names_of_a_group_become_the_one_that_most_sources_propose(reply: str, texts: list[list[str]] | None) -> None:
     model = Writing(reply)
-    found = Grouper(model, RELATIONS, 40).grouped(GIVEN)
+    found = Grouper(model, RELATIONS, 40).merged(GIVEN)
     (prompt,) = model.asked
     assert "1. Borsa Milano\n2. NASDAQ\n3. Milan Bourse\n4. Tokyo\n" in prompt
     if texts is None:
@@ -64,16 +64,16 @@ def test_names_of_a_group_become_the_one_that_most_sources_propose(reply: str, t
 def test_a_query_that_the_model_could_not_be_asked_about_is_missing_and_others_are_not() -> None:
     alone = Query("Lone", NAME)
     given = [[*sets, named("x", "Nasdaq", query=alone)] for sets in GIVEN]
-    found = Grouper(Writing(None), RELATIONS, 40).grouped(given)
+    found = Grouper(Writing(None), RELATIONS, 40).merged(given)
     assert [[one.failed for one in sets] for sets in found] == [[True, False]] * 3
     assert not any(one.candidates for sets in found for one in sets[:1])
 
 
 def test_nobody_is_asked_about_one_name_nor_about_other_relations() -> None:
     model = Writing("1, 2")
-    assert Grouper(model, RELATIONS, 40).grouped([[named("a", "NYSE")], [named("b", "nyse")]])
-    assert Grouper(model, {}, 40).grouped(GIVEN) == GIVEN
-    assert Grouper(model, RELATIONS, 40).grouped([[], []]) == [[], []]
+    assert Grouper(model, RELATIONS, 40).merged([[named("a", "NYSE")], [named("b", "nyse")]])
+    assert Grouper(model, {}, 40).merged(GIVEN) == GIVEN
+    assert Grouper(model, RELATIONS, 40).merged([[], []]) == [[], []]
     assert model.asked == []
 
 

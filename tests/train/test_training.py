@@ -27,6 +27,11 @@ def state(backbone: Backbone) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in backbone.model.state_dict().items()}
 
 
+def test_masked_training_lowers_its_loss(backbone: Backbone, facts: list[Fact]) -> None:
+    trained = train_mlm(backbone, facts, [], TrainingPlan(rate=1e-2, epochs=15, batch=4), Masking())
+    assert trained.losses[-1] < 0.5 * trained.losses[0]
+
+
 def test_early_stopping_keeps_the_best_weights_and_stops(backbone: Backbone, facts: list[Fact]) -> None:
     wrong = [Fact(one.subject, "home", one.clozes, (facts[n - 1].objects[0],), ("",)) for n, one in enumerate(facts)]
     plan = TrainingPlan(rate=3e-2, epochs=30, batch=4, patience=2)

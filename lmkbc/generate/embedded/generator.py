@@ -17,11 +17,11 @@ from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
 from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
-from lmkbc.generate.prior import Floats
 from lmkbc.groups import grouped
 from lmkbc.models.encoder import Encoder
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.relation import Relation
+from lmkbc.select.ranking import Floats
 from lmkbc.types import CandidateSet, Example, Query, State
 
 if TYPE_CHECKING:

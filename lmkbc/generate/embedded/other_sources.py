@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lmkbc.generate.prior import Floats
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
+from lmkbc.select.ranking import Floats
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 ASKING = "language models (answers)"

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lmkbc.generate.naive_bayes import log_posterior
-from lmkbc.generate.prior import Floats, class_prior
+from lmkbc.generate.prior import class_prior
+from lmkbc.select.ranking import Floats
 
 PSEUDO = 30.0
 TRUST = 0.6

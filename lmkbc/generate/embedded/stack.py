@@ -18,10 +18,10 @@ from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, RelationTable
 from lmkbc.generate.embedded.trees import Trees
-from lmkbc.generate.prior import ClosedSet, Floats, ranked
+from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.select.ranking import Ints, Mask
+from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.types import CandidateSet, Example, Query
 
 Embed = Callable[[Sequence[str]], Floats]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Fit, Texts, scores, steady
-from lmkbc.generate.prior import ClosedSet, Floats
-from lmkbc.select.ranking import Ints
+from lmkbc.generate.prior import ClosedSet
+from lmkbc.select.ranking import Floats, Ints
 from lmkbc.types import Query
 
 POOL = 12

@@ -18,6 +18,8 @@ from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 
+AT_ONCE = 2048
+"""Prompts that are in memory as tokens at a time."""
 PORTION = 512
 """Prompts that are answered and kept at a time: a killed run loses no more, and their shared beginning is read once."""
 
@@ -168,9 +170,11 @@ class LocalModel:
             for (prompt, how), its in series.items():
                 numbers = [draws[place].number for place in its]
                 together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((prompt, its))
-            for how, some in together.items():
-                for row, completions in self.model.complete([self.model.text(prompt) for prompt, _ in some], how):
-                    yield {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
+            for how, whole in together.items():
+                for start in range(0, len(whole), AT_ONCE):
+                    some = whole[start : start + AT_ONCE]
+                    for row, completions in self.model.complete([self.model.text(prompt) for prompt, _ in some], how):
+                        yield {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
 
         calls = [self._call(draw) for draw in draws]
         for place, reply in answered(self._store, calls, ask, Reply, lambda reply: reply.is_answer):

@@ -167,8 +167,10 @@ class _Reading:
             raise self._refused("has a text that is no UTF-8") from None
 
     def _take(self, count: int) -> bytes:
-        self._require(self._place + count <= self._size, f"needs {count} bytes more than it has")
-        self._require(self._place + count <= MOST_BYTES, f"has a header of more than {MOST_BYTES >> 20} MiB")
+        if self._place + count > self._size:
+            raise self._refused(f"needs {count} bytes more than it has")
+        if self._place + count > MOST_BYTES:
+            raise self._refused(f"has a header of more than {MOST_BYTES >> 20} MiB")
         self._place += count
         return self._file.read(count)
 

@@ -1,4 +1,4 @@
-"""Facts as token ids: a cloze with its subject and a mask, or with its object written out."""
+"""Tensors of a masked model: token ids of clozes, padded inputs, logits at masks, word vectors."""
 
 from __future__ import annotations
 

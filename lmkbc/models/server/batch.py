@@ -148,7 +148,7 @@ async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int
         content = await session.client.patiently(partial(_content, file, most))
         replies += _commit(session, job.calls, content)
     store.set_note(job.note, None)
-    return tokens_of(replies, 0)
+    return tokens_of(replies, job.guess[0]) if replies else (0, 0)
 
 
 async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:

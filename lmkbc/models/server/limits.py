@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from lmkbc.http import CallError, Pace, Patience
+from lmkbc.http import CallError, Pace, RequestLimits
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
@@ -23,11 +23,11 @@ Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits(Patience):
+class Limits(RequestLimits):
     """Limits of one server, as a recipe's plain data. They change no answer, so they are no part of a stored key.
 
     concurrency: requests in flight. timeout: seconds for one attempt. patience: queries in a row that may fail before a
-    run stops asking. poll: seconds between two looks at a batch job. The others: see `Patience`.
+    run stops asking. poll: seconds between two looks at a batch job. The others: see `RequestLimits`.
     """
 
     concurrency: int = 8
@@ -54,7 +54,10 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
 
 
 class OverBudgetError(CallError):
-    """The next request might overrun a limit of the budget."""
+    """A request that is not sent, since it might overrun a limit of the budget. limit: as it is told."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"{limit} is reached", transient=False)
 
 
 class Paid:
@@ -70,7 +73,7 @@ class Paid:
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
             if limit := self._budget.exhausted_by(*guess):
-                raise OverBudgetError(f"{limit} is reached", transient=False)
+                raise OverBudgetError(limit)
             self._in_flight += 1
 
         async def attempt() -> Sequence[Answer]:

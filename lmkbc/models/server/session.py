@@ -140,12 +140,16 @@ class Session:
 
         (0, 0) where the server does not tell its context.
         """
-        new = [call for call in calls if self.stored(call) is None]
+        new: list[Call] = []
+        for call in calls:
+            if self.stored(call) is None:
+                if not new:
+                    await self.window.ask(self.client)
+                    if self.window.tokens is None:
+                        return 0, 0
+                new.append(call)
         if new:
-            await self.window.ask(self.client)
-        if self.window.tokens is None:
-            return 0, 0
-        await self.window.count(self.client, max(new, key=length_of))
+            await self.window.count(self.client, max(new, key=length_of))
         return sum(self.window.exceeded(*length_of(call)) for call in new), len(new)
 
     async def token_report(self, body: Mapping[str, Any]) -> TokenReport:

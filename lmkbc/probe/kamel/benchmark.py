@@ -18,6 +18,7 @@ from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
+from lmkbc.models.store_place import default_place
 from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kamel import dataset, score
@@ -65,7 +66,7 @@ class KamelBenchmark:
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and stripped."""
-        kept = means.servers.get("store")
+        kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         if self.split not in ("dev", "test"):
             raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
