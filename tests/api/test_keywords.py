@@ -6,14 +6,17 @@ mypy checks this file, so that an unknown keyword which it accepted would make i
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import pytest
 
 import lmkbc
 from lmkbc.cli.options import spread
 from lmkbc.cli.predict import predict
+from lmkbc.errors import InputError
 from lmkbc.run.options import RunOptions
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
@@ -30,6 +33,20 @@ def test_five_misspelt_keywords_are_refused(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(TypeError, match=r"tune\(\) takes no keyword 'trails': did you mean 'trials'\?"):
         lmkbc.tune("val", edition="mini", trails=5)  # type: ignore[call-arg]
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"store": "mysql://host/base"}, "no store can lie in mysql://"),
+        ({"prices": {2.5, 10.0}}, "prices is "),
+        ({"max_cost": float("inf")}, "give a finite number"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_anything_is_asked(tmp_path: Path, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        lmkbc.predict("val", edition="mini", system="prior", out=tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_value_of_another_type_is_seen_by_a_type_checker() -> None:

@@ -83,6 +83,19 @@ def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.Mon
     assert written.getvalue() == "best published on dev: B, F1 0.300\n"
 
 
+def test_a_piped_table_is_plain_text_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.setenv(name, "1")
+    terminal.show_table(["relation", "F1"], [["borders", 0.5]], title="scores")
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "scores",
+        "relation     F1",
+        "borders   0.500",
+    ]
+
+
 def test_json_on_the_screen_means_the_same_and_cannot_steer_it(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a\x9b": ["\x1b[2J\x7f", "b\u202ec\u2066", "Ärger 日本"]}
     terminal.show_json(value)

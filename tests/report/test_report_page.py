@@ -16,6 +16,7 @@ from space import MINI, SPACE
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
+from lmkbc.errors import InputError
 from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
@@ -180,6 +181,13 @@ def test_the_same_run_gives_the_same_page(command: Command, tmp_path: Path) -> N
 def test_a_cut_text_says_so() -> None:
     assert cut("abc", 3) == "abc"
     assert cut("abcd" * 500, 3) == "abc … [cut: 2,000 characters in all]"
+
+
+@pytest.mark.parametrize("name", ["candidates.jsonl.gz", "replies.jsonl.gz"])
+def test_a_file_of_a_run_that_lost_its_content_is_damaged_and_not_absent(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=name):
+        recorded(SavedRun(tmp_path, tmp_path), MINI, ())
 
 
 PAIR = ("s", "CountryBordersCountry")
