@@ -30,7 +30,12 @@ NAMES = {
 VARIANTS = {spelling: name for name, spellings in NAMES.items() for spelling in spellings}
 RELATION = Relation(
     name="country-borders",
-    names=("CountryBordersWithCountry", "CountryBordersCountry", "countryLandBordersCountry"),
+    names=(
+        "CountryBordersWithCountry",
+        "CountryBordersCountry",
+        "countryLandBordersCountry",
+        "country-borders-country",
+    ),
     property="P47",
     subject_type=EntityType("country", "Q6256"),
     object_type=EntityType("country", "Q6256"),

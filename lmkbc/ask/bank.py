@@ -27,7 +27,8 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Relation]) -> list[Example]:
     """Return the examples of a file, bundled or a path, in its order. InputError names file, line and field.
 
-    known: relations by any name. asked: those of an edition, by the names that it gives them, as examples get them.
+    known: relations by any name. asked: those of an edition, by the names that it gives them, as examples get them; the
+    others keep the names of the file.
     """
     path = bundled("shots", name, ".jsonl")
     lines = [*numbered_lines(read_bytes(path, DOCUMENT))]

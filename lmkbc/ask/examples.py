@@ -45,7 +45,8 @@ class Shots:
     n-th to m-th row there or in train, counted from 1. empties: whether examples without objects may occur. one_empty:
     where the relation has such rows and none of them is shown, the first of them is, behind the k others.
     empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
-    relations: from the query's relation, or from "all" of the edition, a different one each where there are enough.
+    relations: from the query's relation, or from "all" of the edition, a different one each where there are enough;
+    those of a file then keep the names that it calls their relations.
     names: of how many objects an example tells at most, the first ones; all where it is left out.
     fit: show a server fewer where a prompt exceeds its context, the last (of "nearest" the farthest) left out first.
     """

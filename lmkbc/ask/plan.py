@@ -128,7 +128,8 @@ class Asking:
             style, shots, sampling = asks.about(spelt.get(relation.name, ""))
             style, shots = asks.framed(style, shots, relation)
             if shots not in selectors:
-                bank = read_bank(shots.file, self._relations, relations) if shots.file else None
+                spelt_as = relations if shots.relations == "own" else {}
+                bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
                 selectors[shots] = ExampleSelector(shots, train, encoder, bank)
             self._plans[name] = Plan(style, selectors[shots], sampling)
 

@@ -99,9 +99,10 @@ def test_examples_of_prompts(tmp_path: Path) -> None:
     assert len(asked("llmke23")["messages"]) == 12
     for relation in ("CountryBordersCountry", "PersonPlaysInstrument"):
         prompt = asked("bl23-gpt-ids", relation)["prompt"]
-        assert prompt.startswith('State of Palestine, CountryBordersCountry, ["Q801"]\nParaguay, ')
-        assert prompt.endswith(f"\nUtopia, {relation}, ")
-    assert asked("bl23-gpt-ned")["prompt"].count("\n") == 4
+        assert prompt.startswith('State of Palestine, country-borders-country, ["Q801"]\n    Paraguay, ')
+        assert prompt.endswith(f"\n    Utopia, {relation}, ")
+    assert asked("bl23-gpt-ned")["prompt"].count("\n    ") == 4
+    assert ", country-borders-country, " in asked("bl23-gpt-ned", "PersonPlaysInstrument")["prompt"]
 
 
 def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
