@@ -77,7 +77,11 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
     sources = table.get("each")
     for source in sources if isinstance(sources, list) else [{}]:
         whole = {name: value for name, value in {**table, **source}.items() if value is not sources}
-        if isinstance(model := whole.get("model"), str):
+        model = whole.get("model")
+        if isinstance(model, Mapping):  # a name with settings, or models by relation
+            named = [model["name"]] if "name" in model else model.values()
+            yield from (name for name in named if isinstance(name, str))
+        elif isinstance(model, str):
             yield model
         for value in whole.values():
             for within in value if isinstance(value, list) else [value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -47,9 +47,12 @@ class _Job(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Masked(GeneratorSpec):
-    """The table of a generator over a masked language model."""
+    """The table of a generator over a masked language model.
 
-    model: str = ""
+    model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others.
+    """
+
+    model: str | Mapping[str, str] = ""
     revision: str | None = None
     trust_remote_code: bool = False
     device: str | None = None
@@ -68,24 +71,35 @@ class Masked(GeneratorSpec):
     def check(self, relations: Relations) -> None:
         """InputError for a relation that does not exist."""
         super().check(relations)
-        for setting, table in self.probe.by_relation.items():
-            check_names(
-                [name for name in table if name != ANY], relations, f"generator {self.component!r}: probe.{setting}"
-            )
+        tables = {f"probe.{setting}": table for setting, table in self.probe.by_relation.items()}
+        if isinstance(self.model, Mapping):
+            tables["model"] = self.model
+        for setting, table in tables.items():
+            check_names([name for name in table if name != ANY], relations, f"generator {self.component!r}: {setting}")
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator. InputError where no model, or no file of vectors, is named."""
-        name, probe = run.model or self.model, self.probe
+        probe = self.probe
         if run.answers is not None:
             return Replay(replayed(run.answers, run, notes, clean=probe.clean) if run.answers else None, None)
-        if not name:
-            raise InputError("this system asks a masked language model: name one with --model (an id or a directory)")
         if probe.vectors == "from":
             if len(run.files) != 1:
                 raise InputError(
                     "this system reads entity vectors: name one file in Wikipedia2Vec's format with --from"
                 )
             probe = replace(probe, vectors=str(run.files[0]))
+        chosen = {run.workspace.relation(name).name for name in self.only}
+        asked = {name: one for name, one in run.relations.items() if not chosen or one.name in chosen}
+        by_model = grouped((run.model or for_relation(self.model, one, ""), name) for name, one in asked.items())
+        if "" in by_model:
+            raise InputError(
+                f"no masked language model is named for {by_model[''][0]}: name one with --model (an id or a directory)"
+            )
+        parts = [(names, self._over(name, run, probe, notes)) for name, names in by_model.items()]
+        return parts[0][1] if len(parts) == 1 else ByRelation(parts)
+
+    def _over(self, name: str, run: Run, probe: ProbeSettings, notes: Notes) -> MaskedGenerator:
+        """Return the generator over one model."""
         backbone = load(
             name,
             revision=self.revision,
@@ -95,6 +109,19 @@ class Masked(GeneratorSpec):
         )
         notes.asked(model_name(name))
         return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)
+
+
+class ByRelation:
+    """A generator of several parts, each of which is asked about relations of its own."""
+
+    def __init__(self, parts: Sequence[tuple[Collection[str], Generator]]) -> None:
+        self._parts = parts
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield the sets of each part."""
+        for relations, generator in self._parts:
+            if own := [query for query in queries if query.relation in relations]:
+                yield from generator.generate(own)
 
 
 class MaskedGenerator:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from opened import generators, recipe_of
 from space import SPACE
 from tiny_families import probabilities
+from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
@@ -285,5 +286,31 @@ def test_ensembles(proposals: list[dict[str, float]]) -> None:
 
 def test_a_model_must_be_named(tmp_path: Path) -> None:
     system = recipe_of({"component": "masked"})
-    with pytest.raises(InputError, match="name one with --model"):
+    with pytest.raises(InputError, match="for CompanyHasParentOrganisation: name one with --model"):
         list(generators(Run(workspace=SPACE, edition=SPACE.edition("mini")), system))
+
+
+def test_relations_have_models_of_their_own(tmp_path: Path) -> None:
+    one, other = (str(save(tmp_path / name, ("piano",), seed)) for seed, name in enumerate(("one", "other")))
+    plays, dies = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
+    table = {"component": "masked", "probe": {"clean": False, "top_k": 1}}
+
+    def asked(named: Any, **given: Any) -> dict[str, list[tuple[str, float]]]:
+        """Return what each relation's model answers, by the model's name."""
+        system = recipe_of(table | {"model": named})
+        ((_, generator),) = generators(Run(workspace=SPACE, edition=SPACE.edition("mini"), **given), system)
+        found = {made.query: made.candidates for made in generator.generate([dies, plays])}
+        assert len(found) == 2
+        return {
+            f"{query.relation} {c.sources[0].model}": [(c.text, round(c.score, 5))]
+            for query in found
+            for c in found[query]
+        }
+
+    alone = asked(one) | asked(other)
+    assert asked({"*": one, "instrument": other}) == {
+        name: alone[name] for name in (f"{dies.relation} one", f"{plays.relation} other")
+    }
+    assert asked({"*": one, "instrument": other}, model=other) == asked(other)
+    with pytest.raises(InputError, match="model names 'instruments', which is no relation"):
+        asked({"instruments": other})
