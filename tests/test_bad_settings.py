@@ -64,7 +64,7 @@ STYLES: list[tuple[dict[str, Any], str]] = [
     ({"task": "List the {objct_type}"}, "slot {objct_type}: did you mean 'object_type'"),
     ({"block": "{subjct}"}, "block has a slot {subjct}: did you mean 'subject'"),
     ({"block": "Who?"}, "block is 'Who?': it names no subject"),
-    ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze does"),
+    ({"ask": "Who?"}, "ask is 'Who?': it names no subject, as one of subject, question, cloze, asked does"),
     ({"ask": "{subject"}, "ask has '{subject': write the slot as {subject}"),
     ({"ask": "Of { subject }"}, "ask has '{ subject }': write the slot as {subject}"),
     ({"ask": "Of subject}"}, "ask is 'Of subject}': it names no subject"),

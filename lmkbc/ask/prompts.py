@@ -60,7 +60,8 @@ def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Exampl
 
 def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str) -> str:
     """Return a template of the style about a query."""
-    return _Writer(style, relations[query.relation], "").filled(template, query, **slots)
+    writer = _Writer(style, relations[query.relation], "")
+    return writer.filled(template, query, asked=writer.ask(query), **slots)
 
 
 def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
@@ -126,7 +127,9 @@ class _Writer:
 
     def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
         """Return the query's part: what was found about it, and the question as the style words it."""
-        question = self.filled(self._style.ask, query, **slots) if self._style.ask else self.ask(query)
+        question = self.ask(query)
+        if self._style.ask:
+            question = self.filled(self._style.ask, query, asked=question, **slots)
         return (
             f"Context: {context.strip()}\n\n{question}" if context.strip() and not self._style.follow_up else question
         )

@@ -17,14 +17,14 @@ _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type
 _PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
 """Slots of a frame, which are about one query."""
 
-_SUBJECT = ("subject", "quoted_subject", "question", "cloze")
+_SUBJECT = ("subject", "quoted_subject", "question", "cloze", "asked")
 """Slots that name the subject."""
 
 _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
-    "ask": _SLOTS,
-    "follow_up": (*_SLOTS, "context"),
+    "ask": (*_SLOTS, "asked"),
+    "follow_up": (*_SLOTS, "asked", "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "answer"),
@@ -41,7 +41,8 @@ class PromptStyle:
     instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze} and the above.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, {asked}, which is how
+    examples ask, and the above.
     steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
     of the query, the answers are one.
     follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and

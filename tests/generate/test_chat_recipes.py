@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
 CHAT = [name for name in SPACE.system_names() if read_recipe(SPACE, name).generate[0].component == "chat"]
 PUBLISHED = (
-    "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context minimal23 lix23 biester23 bl24 bl25 bl26 cs2-26 thyl26 "
-    "mave26 chironk26"
+    "prop22 bl23-gpt-ned bl23-gpt-ids llmke23 llmke23-context llmke23-best minimal23 lix23 biester23 bl24 bl25 bl26 "
+    "cs2-26 thyl26 mave26 chironk26"
 ).split()
 
 
@@ -96,7 +96,11 @@ def test_examples_of_prompts(tmp_path: Path) -> None:
     assert asked("prop22", "PersonPlaysInstrument")["prompt"].endswith("\n\nUtopia PersonPlaysInstrument:")
     assert "['None']" in asked("prop22", "CompanyHasParentOrganisation")["prompt"]
     assert asked("lix23")["messages"][0]["role"] == "assistant"
-    assert len(asked("llmke23")["messages"]) == 12
+    turns = [turn["content"] for turn in asked("llmke23")["messages"]]
+    assert len(turns) == 12
+    assert turns[-1].startswith(f"{question.format(subject='Utopia')} Write the answer as a Python list")
+    assert turns[1].endswith("?")  # the form of the answer is asked for once
+    assert asked("llmke23-triple")["messages"][-1]["content"].startswith("Utopia, CountryBordersCountry: Write")
     for relation in ("CountryBordersCountry", "PersonPlaysInstrument"):
         prompt = asked("bl23-gpt-ids", relation)["prompt"]
         assert prompt.startswith('State of Palestine, country-borders-country, ["Q801"]\n    Paraguay, ')

@@ -7,18 +7,21 @@ model itself, "titles" and "passages" read text from outside it, which a closed-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
+from lmkbc.ask.frames import check_slots
+from lmkbc.ask.prompts import fill
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
+from lmkbc.relation import Relation
 from lmkbc.types import Query
 
 
@@ -28,7 +31,8 @@ class ContextSettings:
 
     path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
     --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it
-    shares with the one before (both 0: as read).
+    shares with the one before (both 0: as read). titles: relation, by any name -> the title that "titles" looks up, over
+    {subject}; the subject itself where there is none.
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"
@@ -36,6 +40,7 @@ class ContextSettings:
     passages: int = 1
     words: int = 300
     overlap: int = 50
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""
@@ -46,6 +51,8 @@ class ContextSettings:
                 "passages is at least 1, and overlap is below words",
             ),
         )
+        for name, template in self.titles.items():
+            check_slots(f"titles.{name}", template, ("subject",))
 
     @property
     def reads(self) -> bool:
@@ -109,13 +116,22 @@ def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
 
 
 class Titles:
-    """Looks a subject up by title, whatever its case and accents; the first passages of the text are told."""
+    """Looks a subject up by title, whatever its case and accents; the first passages of its texts are told.
 
-    def __init__(self, texts: Sequence[Passage], settings: ContextSettings) -> None:
-        self._settings = settings
+    relations: by the edition's names.
+    """
+
+    def __init__(self, texts: Sequence[Passage], settings: ContextSettings, relations: Mapping[str, Relation]) -> None:
+        self._settings, self._relations = settings, relations
         self._texts = grouped((folded_key(text.title), text) for text in texts)
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
         """Return the passages of each query."""
-        found = (stretches(self._texts.get(folded_key(query.subject), []), self._settings) for query in queries)
+        found = (stretches(self._texts.get(folded_key(self._title(query)), []), self._settings) for query in queries)
         return [tuple(islice(passages, self._settings.passages)) for passages in found]
+
+    def _title(self, query: Query) -> str:
+        """Return the title that a query's texts have."""
+        relation, titles = self._relations[query.relation], self._settings.titles
+        template = next((titles[name] for name in (relation.name, *relation.names) if name in titles), "{subject}")
+        return fill(template, {"subject": query.subject})

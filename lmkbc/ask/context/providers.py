@@ -39,6 +39,6 @@ def provider(
         case "recall":
             return Recall(relations, model())
         case "titles":
-            return Titles(read_corpus(Path(settings.path)), settings)
+            return Titles(read_corpus(Path(settings.path)), settings, relations)
         case "passages":
             return Retrieval.open(read_corpus(Path(settings.path)), relations, settings, cache)

@@ -70,14 +70,34 @@ def settings(**table: Any) -> ContextSettings:
 
 
 def test_a_title_is_looked_up_whatever_its_case_and_accents() -> None:
-    titles = Titles(TEXTS, settings(provider="titles"))
+    titles = Titles(TEXTS, settings(provider="titles"), RELATIONS)
     found = titles.find([Query("CHILE", NAME), Query("Sao Tome and Principe", NAME), Query("Atlantis", NAME)])
     assert [[one.title for one in passages] for passages in found] == [["Chile"], ["São Tomé and Príncipe"], []]
 
 
 def test_no_more_passages_than_asked_for() -> None:
-    titles = Titles([Passage("Chile", "a b c d e f")], settings(provider="titles", words=2, overlap=0, passages=2))
+    how = settings(provider="titles", words=2, overlap=0, passages=2)
+    titles = Titles([Passage("Chile", "a b c d e f")], how, RELATIONS)
     assert titles.find([CHILE]) == [(Passage("Chile", "a b"), Passage("Chile", "c d"))]
+
+
+def test_a_relation_may_have_texts_of_another_title() -> None:
+    how = settings(provider="titles", passages=2, titles={"country-borders": "Borders of {subject}"})
+    texts = [
+        Passage("Chile", "long"),
+        Passage("borders of chile", "introduction"),
+        Passage("Borders of Chile", "infobox"),
+    ]
+    assert [one.text for one in Titles(texts, how, RELATIONS).find([CHILE])[0]] == ["introduction", "infobox"]
+    with pytest.raises(InputError, match=r"titles\.country-borders has a slot \{object\}"):
+        settings(provider="titles", titles={"country-borders": "{object}"})
+    table = {
+        "component": "chat",
+        "closed_book": False,
+        "context": {"provider": "titles", "path": "x", "titles": {"b": "c"}},
+    }
+    with pytest.raises(InputError, match=r"context\.titles names 'b', which is no relation"):
+        recipe_of(table)
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=3), max_size=40), st.integers(1, 9), st.data())
