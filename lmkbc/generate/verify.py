@@ -20,7 +20,7 @@ from msgspec import structs
 
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
-from lmkbc.ask.examples import ExampleSelector, Shots
+from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.errors import refuse
 from lmkbc.groups import grouped
@@ -49,6 +49,7 @@ class Check:
     variants: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
+    relations: examples of the fact's "own" relation, or the same for all facts, the first rows of "all" in turn.
     aggregation: a fact's score is the "mean" of the variants, or their "votes", the share that holds it true. only: the
     relations that are checked, all if none is named. max_sources: candidates that more sources name are not checked.
     samples: texts per question. temperature: at which they are drawn; if left out, 1 for several and 0 for one. match:
@@ -59,6 +60,7 @@ class Check:
     by: Literal["probability", "text"] = "probability"
     words: tuple[str, str] = ("True", "False")
     shots: int = 4
+    relations: Literal["own", "all"] = "own"
     seed: int = 0
     aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
@@ -91,7 +93,7 @@ class FactCheck:
     """Asks a scorer about every object of every set once, however many sources name it.
 
     A fact that the scorer says nothing clear about has no score; so does the proposal to answer nothing.
-    examples: of train, drawn at random if not given; they leave out the query's own subject.
+    examples: of train, as the check says if not given; they leave out the query's own subject.
     """
 
     def __init__(
@@ -104,7 +106,9 @@ class FactCheck:
         examples: ExampleSelector | None = None,
     ) -> None:
         self._scorer, self._check, self._relations = scorer, check, relations
-        self._examples = examples or ExampleSelector(Shots(k=check.shots, method="random", seed=check.seed), train)
+        method: Method = "random" if check.relations == "own" else "fixed"
+        shots = Shots(k=check.shots, method=method, seed=check.seed, relations=check.relations)
+        self._examples = examples or ExampleSelector(shots, train)
         self.notes = notes or Notes()
         self._objects = grouped((example.query.relation, name) for example in train for name in example.names)
 
@@ -169,10 +173,10 @@ class FactCheck:
         """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
         lines = [f"Say of each statement whether it holds: {yes} or {no}.\n\n"]
-        drawn = random.Random(f"{self._check.seed} {query.relation}")
+        drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):
             names = {folded_key(name) for gold in shot.objects for name in gold.names}
-            wrong = [name for name in self._objects[query.relation] if folded_key(name) not in names]
+            wrong = [name for name in self._objects[shot.query.relation] if folded_key(name) not in names]
             pair = [(name, yes) for name in shot.names[:1]]
             pair += [(drawn.choice(wrong), no)] if wrong else []
             lines += [f"{self._question(shot.query, text, variant, wording)} {word}\n\n" for text, word in pair]
@@ -181,7 +185,8 @@ class FactCheck:
     def _question(self, query: Query, text: str, variant: Variant, wording: int) -> str:
         relation = self._relations[query.relation]
         values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
-        template = {"clozes": relation.clozes[wording], "question": relation.question + " {object}"}
+        cloze = relation.clozes[wording % len(relation.clozes)]  # an example's relation may have fewer
+        template = {"clozes": cloze, "question": relation.question + " {object}"}
         put = fill(template.get(variant, relation.statement), values)
         return f"Statement: {put}\n{' or '.join(self._check.words)}:"
 

@@ -116,6 +116,25 @@ def test_worked_examples_alternate_and_leave_out_the_subject() -> None:
     assert asked.endswith("Yes or No:")
 
 
+def test_examples_of_all_relations_are_the_same_for_every_fact() -> None:
+    speaks = "PersonSpeaksLanguage"
+    known = {**RELATIONS, speaks: SPACE.relation(speaks)}
+    train = [*TRAIN, *(Example(Query(name, speaks), (GoldObject((name[::-1],)),)) for name in ("Ada", "Bob", "Cyd"))]
+    scorer, asked = Knowing(), (Query("France", NAME), Query("Eve", speaks), Query("Ada", speaks))
+    how = checked(Check, {"shots": 4, "relations": "all"}, "verify")
+    sets = [candidate_set(query, (Candidate("Spain", 0.8, sources("m#0")),)) for query in asked]
+    list(FactCheck(scorer, how, known, train).verify(sets))
+    shown = {
+        query.subject: next(one for one in scorer.asked if query.subject in one.rpartition("\n\n")[2])
+        for query in asked
+    }
+    own, other, about = (shown[query.subject].rpartition("\n\n")[0] for query in asked)
+    assert own == other
+    assert "speak" in own
+    assert "border" in own
+    assert "Ada" not in about
+
+
 def test_a_false_example_is_false_under_every_name() -> None:
     twice = [*TRAIN, Example(Query("Spain's neighbour", NAME), (GoldObject(("the Spain",)), GoldObject(("Spain",))))]
     scorer = Knowing()

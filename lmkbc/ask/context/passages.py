@@ -31,8 +31,8 @@ class ContextSettings:
 
     path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
     --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it
-    shares with the one before (both 0: as read). titles: relation, by any name -> the title that "titles" looks up, over
-    {subject}; the subject itself where there is none.
+    shares with the one before (both 0: as read). titles: relation, by any name -> the title to look up, over {subject};
+    the subject itself where there is none.
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"
