@@ -20,7 +20,10 @@ from lmkbc.ask.context.passages import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import answered
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.base import LanguageModel, Prompt
+from lmkbc.link.ask_model import question
+from lmkbc.link.disambiguation import HitChoice
+from lmkbc.link.sources import open_search
+from lmkbc.models.base import LanguageModel, Message, Prompt
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.masked.tensors import padded
@@ -29,6 +32,9 @@ from lmkbc.train.corpus import Corpus, near
 from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.train.mlm import IGNORED
 from lmkbc.types import Example, GoldObject, Query
+
+MOST_HITS = 7
+"""Hits of a choice, as in LLM2KB."""
 
 
 class TaughtPrompt(NamedTuple):
@@ -40,12 +46,12 @@ class TaughtPrompt(NamedTuple):
 
 
 def of_split(
-    run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel]
+    run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel], *, mixed: bool = False
 ) -> list[TaughtPrompt]:
     """Return each train row, as it is asked.
 
     Rows about a subject that any edition holds out are left out, of the worked examples too.
-    recall: opens the model that is asked for context.
+    recall: opens the model that is asked for context. mixed: with what has context, the same without, and choices.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
@@ -54,9 +60,36 @@ def of_split(
     examples = [example for example in examples if example.query.relation in asked]
     queries = [example.query for example in examples]
     passages = gathered(finder, queries) if finder else {}
-    prompts = [asking.prompt(query, as_context(passages.get(query, ()))) for query in queries]
-    answers = [answer(run, asking, example) for example in examples]
-    return [_taught(model, [pair]) for pair in zip(prompts, answers, strict=True)]
+    told = [as_context(passages.get(query, ())) for query in queries]
+    pairs = [
+        (asking.prompt(example.query, context), answer(run, asking, example))
+        for example, found in zip(examples, told, strict=True)
+        for context in ((found, "") if mixed and found else (found,))
+    ]
+    chosen = choices(run, model, examples) if mixed else ()
+    return [_taught(model, [pair]) for pair in (*pairs, *chosen)]
+
+
+def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
+    """Yield a choice among the hits of each object's name, put as linking puts it, and the right one's number.
+
+    Names whose search offers no other hit, or not the right one, teach nothing.
+    """
+    named = [
+        (example.query, gold)
+        for example in examples
+        for gold in example.objects
+        if gold.name and gold.id and run.relations[example.query.relation].kind == "entity"
+    ]
+    found = open_search(run.search_table, offline=run.offline).search([gold.name for _, gold in named])
+    chats = bool(model.tokenizer.chat_template)
+    for query, gold in named:
+        hits = found[gold.name][:MOST_HITS]
+        places = [hit.id for hit in hits]
+        if len(hits) > 1 and gold.id in places:
+            asked = question(HitChoice(query, gold.name, hits), run.relations[query.relation])
+            prompt = Prompt((), (Message("user", asked),), "single" if chats else "completion")
+            yield prompt, f"{'' if chats else ' '}{places.index(gold.id) + 1}"
 
 
 def of_facts(

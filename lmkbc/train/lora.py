@@ -1,7 +1,8 @@
 """LoRA: a causal model learns to answer a recipe's prompts, on the train split or on facts, through low-rank weights.
 
 As LLM2KB (Nayak & Timmapathini 2023) does it: rank 4, alpha 16, dropout 0.05, learning rate 2e-5, constant after a
-warm-up, 3 epochs, batches of 2, with or without retrieved context in the prompt. Their 4-bit weights and paged
+warm-up, 3 epochs, batches of 2, and three kinds of prompt: with retrieved context, without it, and choices among the
+entities that a name may mean. Their 4-bit weights and paged
 optimiser, which save memory, are left out, and gradients are clipped at 1, not 0.3.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.causal.checkpoint import library_of_adapters
@@ -48,6 +49,8 @@ def train(
     """
     spec = _causal(recipe)
     check_out(out, source(spec, run))
+    if corpus and lora.mixed:
+        raise OptionError("mixed", "is of the train split alone: leave it out, or --facts")
     peft = library_of_adapters("training an adapter")
     local = local_model(spec, replace(run, models={}), Notes())  # others of the run are asked as they were
     model, base = local.model, local.identity
@@ -55,7 +58,7 @@ def train(
         proven: dict[str, Any] = {"proof": [*corpus.proof]}
         rows = of_facts(run, spec, model, corpus, lora.facts, lora.seed)
     else:
-        rows = of_split(run, spec, model, lambda: local)
+        rows = of_split(run, spec, model, lambda: local, mixed=lora.mixed)
         proven = {"held_out": len(run.train) - len(rows)}
     kept = [row for row in rows if len(row.tokens) <= lora.longest]
     torch.manual_seed(lora.seed)

@@ -108,7 +108,8 @@ class Lora:
 
     targets: names of the layers that get one; all linear layers if none is named. longest: tokens of prompt and answer;
     longer ones are left out. every: steps between checkpoints. facts: of a corpus, how many of each relation are learnt
-    besides the train split's.
+    besides the train split's. mixed: of the train split, learn three kinds of prompt, as LLM2KB does: rows as they are
+    asked, the same without context, and choices among the hits of a name's search.
     """
 
     rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.")] = 4
@@ -125,6 +126,9 @@ class Lora:
     facts: Annotated[
         int, Meta(ge=0, description="KAMEL and silver facts of one relation to learn besides; 0: train alone.")
     ] = 1000
+    mixed: Annotated[
+        bool, Meta(description="Learn rows without their context too, and to choose among a name's search hits.")
+    ] = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""

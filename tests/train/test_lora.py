@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from space import MINI, SPACE, TRAIN
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.access import local_model
+from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.link.evidence import Hit
 from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.causal.decode import Decoding
 from lmkbc.models.causal.model import CausalModel
@@ -235,6 +238,33 @@ def test_without_peft_the_extra_is_named(tiny: Path, tmp_path: Path, monkeypatch
 def test_a_recipe_without_a_causal_model_cannot_be_trained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no 'causal' generator"):
         train(run(), read_recipe(SPACE, "embedded"), tmp_path / "x", QUICK)
+
+
+def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hits(named: list[str]) -> dict[str, tuple[Hit, ...]]:
+        qids = {gold.name: gold.id or "" for row in TRAIN for gold in row.objects}
+        return {name: (Hit("Q0", "other", "a namesake"), Hit(qids[name], name)) for name in named}
+
+    monkeypatch.setattr("lmkbc.train.examples.open_search", lambda *_, **__: SimpleNamespace(search=hits))
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"title": row.query.subject, "text": "A text."}) + "\n" for row in TRAIN))
+    context = {"context": {"provider": "titles", "path": str(texts)}, "closed_book": False}
+    (spec,) = recipe(tiny, only=["PersonPlaysInstrument"], **context).generate
+    assert isinstance(spec, LanguageModelSpec)
+    model = CausalModel(*load(str(tiny), offline=True))
+
+    def learnt(mixed: bool) -> list[str]:
+        rows = of_split(run(), spec, model, lambda: pytest.fail("nothing is recalled"), mixed=mixed)
+        return [model.tokenizer.decode(row.tokens) for row in rows]
+
+    plain, mixed = learnt(False), learnt(True)
+    rest = [text for text in mixed if text not in plain]
+    assert len(mixed) - len(rest) == len(plain)
+    assert all("Context:" not in text for text in rest)
+    chosen = [text for text in rest if "does the answer mean?" in text]
+    assert len(rest) - len(chosen) == len(plain)
+    assert chosen
+    assert all(text.replace(model.tokenizer.eos_token or "", "").rstrip().endswith("2") for text in chosen)
 
 
 def test_the_recipe_of_llm2kb() -> None:
