@@ -171,9 +171,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
 
         train: other examples than the run's train split.
         """
-        chosen = {run.workspace.relation(name).name for name in self.only}
-        asked = {name: one for name, one in run.relations.items() if not chosen or one.name in chosen}
-        self.framing.check(asked, run.edition.name)
+        self.framing.check(self.asked(run), run.edition.name)
         encoder = find_encoder() if self.embeds else None
         examples = run.train if train is None else train
         return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)

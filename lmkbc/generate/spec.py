@@ -114,6 +114,11 @@ class GeneratorSpec(ABC):
         """Yield the table itself, and the tables of the generators that it holds."""
         yield self
 
+    def asked(self, run: Run) -> dict[str, Relation]:
+        """Return the relations that it is asked about, by the edition's names."""
+        chosen = {run.workspace.relation(name).name for name in self.only}
+        return {name: relation for name, relation in run.relations.items() if not chosen or relation.name in chosen}
+
     @abstractmethod
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator. InputError for something that a run lacks."""

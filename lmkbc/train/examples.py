@@ -56,7 +56,7 @@ def of_split(
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
     asking, finder = spec.asking(run, examples), spec.provider(run, recall)
-    asked = _asked(run, spec)
+    asked = spec.asked(run)
     examples = [example for example in examples if example.query.relation in asked]
     queries = [example.query for example in examples]
     passages = gathered(finder, queries) if finder else {}
@@ -100,7 +100,7 @@ def of_facts(
     A prompt has as many facts as it shows and asks. Objects stand in random order, so that the first of an answer is
     as likely to be any of them.
     """
-    spelt = {run.relations[name].name: name for name in _asked(run, spec)}
+    spelt = {relation.name: name for name, relation in spec.asked(run).items()}
     by_relation: defaultdict[str, list[Example]] = defaultdict(list)
     for fact in (*corpus.challenge, *near(corpus, most, seed)):
         if fact.relation in spelt:
@@ -138,12 +138,6 @@ def answer(run: Run, asking: Asking, example: Example) -> str:
     """Return the right answer in the prompt's style, as worked examples show it."""
     style = asking.plan(example.query).style
     return answered(style, run.relations, example, edition=run.edition.name)
-
-
-def _asked(run: Run, spec: LanguageModelSpec) -> list[str]:
-    """Return the relations that the generator is asked about, by the edition's names."""
-    only = {run.workspace.relation(name).name for name in spec.only}
-    return [name for name, relation in run.relations.items() if not only or relation.name in only]
 
 
 def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:

@@ -88,9 +88,8 @@ class Masked(GeneratorSpec):
                     "this system reads entity vectors: name one file in Wikipedia2Vec's format with --from"
                 )
             probe = replace(probe, vectors=str(run.files[0]))
-        chosen = {run.workspace.relation(name).name for name in self.only}
-        asked = {name: one for name, one in run.relations.items() if not chosen or one.name in chosen}
-        by_model = grouped((run.model or for_relation(self.model, one, ""), name) for name, one in asked.items())
+        asked = self.asked(run).items()
+        by_model = grouped((run.model or for_relation(self.model, relation, ""), name) for name, relation in asked)
         if "" in by_model:
             raise InputError(
                 f"no masked language model is named for {by_model[''][0]}: name one with --model (an id or a directory)"
