@@ -1,11 +1,11 @@
 """One recipe with one model in three ways: opened here, asked over a server, and from the recorded replies.
 
-    python eval/bench/one_recipe.py [--system llmke23] [--edition 2023] [--limit 20]
+    python eval/bench/one_recipe.py [--system lix23] [--edition 2023] [--limit 20]
 
 The server is llama.cpp on loopback, on the same GGUF file (lmkbc[llamacpp]); it halves keys and values, so a few of its
-answers differ. The recipe is the same file in all three. Printed: seconds of the whole command, F1 by the official
-scorer on the queries that were asked, and how many rows differ from the first run's. A reply that cannot be read counts
-as an empty answer.
+answers differ, and all of a recipe that samples do. The recipe is the same file in all three. Printed: seconds of the
+whole command, F1 by the official scorer on the queries that were asked, and how many rows differ from the first run's.
+A reply that cannot be read counts as an empty answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lmkbc.models.located import gguf_file
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--system", default="llmke23")
+    parser.add_argument("--system", default="lix23")
     parser.add_argument("--edition", default="2023")
     parser.add_argument("--limit", type=int, default=20, help="queries")
     parser.add_argument("--model", default="SmolLM2-135M-Instruct")

@@ -109,6 +109,27 @@ def test_examples_of_prompts(tmp_path: Path) -> None:
     assert ", country-borders-country, " in asked("bl23-gpt-ned", "PersonPlaysInstrument")["prompt"]
 
 
+@pytest.mark.parametrize("name", ["llmke23-context", "llmke23-best"])
+def test_a_second_turn_asks_in_the_frame_s_words_after_texts_of_the_relation_s_title(
+    name: str, tmp_path: Path, data_dir: Path
+) -> None:
+    texts = tmp_path / "texts.jsonl"
+    rows = {"Mali": "no", "Administrative divisions of Mali": "Ten regions."}
+    texts.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in rows.items()))
+    asked = [Query("Mali", "CountryHasStates"), Query("Utopia", "CountryBordersCountry")]
+    with Loopback(lambda _: '["7"]') as server:
+        for _, generator in generators(context(server.url, tmp_path, "2023", files=(texts,)), read_recipe(SPACE, name)):
+            list(generator.generate(asked))
+    first, second, other = (
+        body["messages"] for body in sorted(server.requests, key=lambda body: "Utopia" in repr(body))
+    )
+    assert second[: len(first)] == first
+    assert second[len(first)]["content"] == '["7"]'
+    assert "Ten regions." in (turn := second[-1]["content"])
+    assert turn.endswith(first[-1]["content"])  # hints and form of the answer too
+    assert "Utopia" in other[-1]["content"]
+
+
 def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
     with Loopback(delay=0.02) as server:
         run = context(server.url, tmp_path, model="other", options={"concurrency": 2, "max_tokens": 100_000})
