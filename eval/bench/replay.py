@@ -66,6 +66,7 @@ class Row:
     why: str = ""
 
 
+OTHER_FLOORS = "their thresholds are of five folds of this file, the recipe's of their last run"
 ROWS = {
     "BERT-2022": Row(
         edition="2022",
@@ -129,6 +130,8 @@ ROWS = {
         rules=("cutoff",),
         why="the folds are others",
     ),
+    "BERT-yang23": Row(edition="2023", files=(BERT,), system="yang23", authors=(0.296,), why=OTHER_FLOORS),
+    "BERT-recode-yang23": Row(edition="2023", files=(RECODE,), system="yang23", authors=(0.318,), why=OTHER_FLOORS),
     "Qwen": Row(edition="2026", files=(QWEN,), system="chironk26", authors=(0.463,)),
     "Gemma": Row(edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)),
     "Qwen+Gemma": Row(edition="2026", files=(QWEN, GEMMA), system="chironk26", authors=(0.451,)),

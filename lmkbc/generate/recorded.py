@@ -34,6 +34,8 @@ from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query,
 
 log = logging.getLogger(__name__)
 
+Score = Callable[..., CandidateSet]
+"""From a query, its row of scored objects, what their model is called and the relation, to candidates."""
 Read = Callable[[Query, Sequence[Reply | None], str], CandidateSet]
 """From a query's replies, one per draw, and what their model is called, to candidates."""
 
@@ -70,8 +72,9 @@ class Recorded:
     """A generator that asks nobody: it replays files.
 
     paths: completions or candidates files, plain or gzipped; what each lacks of what is asked, `ended` tells. clean:
-    bring names into the relation's shape. read: what reads a query's replies, called by a name. name: of the one model
-    whose draws all files hold. InputError names file, line and field.
+    bring names into the relation's shape. read: what reads a query's replies, called by a name. scored: what reads a
+    row of scores in place of `clean`. name: of the one model whose draws all files hold. InputError names file, line
+    and field.
     """
 
     def __init__(
@@ -82,8 +85,10 @@ class Recorded:
         *,
         clean: bool = True,
         read: Read | None = None,
+        scored: Score | None = None,
         name: str = "",
     ) -> None:
+        self._scored = scored or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
         given = Counter(map(Path, paths))
@@ -141,7 +146,7 @@ class Recorded:
         replies: list[CandidateSet] = []
         for row in rows:
             if row.candidates is not None:
-                scored = _pooled if row.pooled else partial(_scored, clean=self._clean)
+                scored = _pooled if row.pooled else self._scored
                 replies.append(scored(query, self._with_ids(row), name, relation))
             if row.existence is not None:
                 nil = Nil(1 - row.existence, (Source(name),))
@@ -165,10 +170,17 @@ class Recorded:
 
 
 def replayed(
-    files: Iterable[Path], run: Run, notes: Notes, *, clean: bool = True, read: Read | None = None, name: str = ""
+    files: Iterable[Path],
+    run: Run,
+    notes: Notes,
+    *,
+    clean: bool = True,
+    read: Read | None = None,
+    scored: Score | None = None,
+    name: str = "",
 ) -> Recorded:
     """Open files of recorded answers; notes take their models, and the answers that they lack in the end."""
-    recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, name=name)
+    recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, scored=scored, name=name)
     notes.asked(*recorded.models)
     notes.at_end.append(recorded.ended)
     return recorded

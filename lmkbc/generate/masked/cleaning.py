@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 from typing import cast
 
@@ -54,18 +54,21 @@ class AnswerCleaning:
                 raise InputError(f"probe.name_words names {relation.name}, whose shape lists no closed names")
         self._names = cache(self._looked_up)
 
-    def kept(self, query: Query, scores: Scores) -> dict[str, float]:
-        """Return scores by object, "" for answering nothing. What only the query's own row names is left out."""
+    def kept(self, query: Query, scores: Scores, linked: Container[str] = ()) -> dict[str, float]:
+        """Return scores by object, "" for answering nothing. What only the query's own row names is left out.
+
+        linked: names that have an id, and so are no spellings left to clean.
+        """
         relation, null = self._relations[query.relation], self._probe.null
         kept: dict[str, float] = {}
         for name, score in scores.items():
             forms: Iterable[str]
-            if null and name == null:
+            if not name or name == null:
                 forms = ("",) if relation.nullable(self._edition.name) else ()
             elif not self._known(name, query):
                 forms = ()
             else:
-                forms = self._cleaned(name, query) if self._probe.clean else (name,)
+                forms = self._cleaned(name, query) if self._probe.clean and name not in linked else (name,)
             for form in forms:
                 kept[form] = kept.get(form, 0.0) + score
         if self._probe.rescale and kept:

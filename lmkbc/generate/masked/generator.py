@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cleaning import AnswerCleaning
-from lmkbc.generate.masked.ensemble import Scores, combine
-from lmkbc.generate.masked.lexicon import TOP_K, Lexicon, names_of_type
+from lmkbc.generate.masked.answers import VETO, ClozeAnswers, origins
+from lmkbc.generate.masked.ensemble import Scores
+from lmkbc.generate.masked.lexicon import Lexicon, names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
-from lmkbc.generate.recorded import replayed
+from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.groups import grouped
@@ -30,7 +30,7 @@ from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
+from lmkbc.types import CandidateSet, Example, Generator, Query
 
 CHUNK = 256
 """Queries answered at a time: enough for full batches, few enough to show progress."""
@@ -81,7 +81,7 @@ class Masked(GeneratorSpec):
         """Return the generator. InputError where no model, or no file of vectors, is named."""
         probe = self.probe
         if run.answers is not None:
-            return Replay(replayed(run.answers, run, notes, clean=probe.clean) if run.answers else None, None)
+            return Replay(self._recorded(run.answers, run, notes) if run.answers else None, None)
         if probe.vectors == "from":
             if len(run.files) != 1:
                 raise InputError(
@@ -96,6 +96,18 @@ class Masked(GeneratorSpec):
             )
         parts = [(names, self._over(name, run, probe, notes)) for name, names in by_model.items()]
         return parts[0][1] if len(parts) == 1 else ByRelation(parts)
+
+    def _recorded(self, files: Sequence[Path], run: Run, notes: Notes) -> Recorded:
+        """Return the generator over recorded scores, which are read as those of the model would be."""
+        probe = self.probe
+        answers = ClozeAnswers(probe, run.edition, run.relations, origins(run.train, run.edition))
+        recorded = replayed(files, run, notes, clean=probe.clean, scored=answers.of_row)
+        if asked := [name for name, relation in self.asked(run).items() if probe.preconditions_of(relation)]:
+            notes.remark(
+                f"the preconditions of {', '.join(asked)} are not asked, since the answers are recorded: a row holds "
+                f"their result as a candidate without an object whose source is {VETO!r}"
+            )
+        return recorded
 
     def _over(self, name: str, run: Run, probe: ProbeSettings, notes: Notes) -> MaskedGenerator:
         """Return the generator over one model."""
@@ -141,11 +153,7 @@ class MaskedGenerator:
     ) -> None:
         self.notes = notes or Notes()
         self._relations, self._edition, self._probe = relations, edition, probe
-        rows = grouped((row.query.relation, row) for row in train)
-        self._origins = {
-            relation: grouped((name, row.query) for row in rows[relation] for name in row.names)
-            for relation in edition.relations
-        }
+        self._origins = origins(train, edition)
         if probe.objects == "expand":
             backbone = self._expanded(backbone)
         self._soft: dict[str, Layout] = {}
@@ -162,7 +170,7 @@ class MaskedGenerator:
         self._forward = Forward(backbone, probe.precision, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
-        self._cleaning = AnswerCleaning(probe, edition, relations, self._origins)
+        self._answers = ClozeAnswers(probe, edition, relations, self._origins)
         self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 
@@ -191,15 +199,16 @@ class MaskedGenerator:
             templates = known.clozes or self._templates(query)
             proposals.append([{} for _ in templates])
             vocabulary = query.relation if self._probe.vocabulary == "train" else ""
-            for subject in (query.subject, *self._cleaning.words(query)):
+            for subject in (query.subject, *self._answers.cleaning.words(query)):
                 jobs[vocabulary] += [_Job(index, place, template, subject) for place, template in enumerate(templates)]
         for vocabulary, group in jobs.items():
             for job, scores in self._filled(vocabulary, group, queries):
                 known_as = proposals[job.query][job.cloze]
-                for name, score in self._cleaning.kept(queries[job.query], scores).items():
+                for name, score in self._answers.cleaning.kept(queries[job.query], scores).items():
                     known_as[name] = max(score, known_as.get(name, 0.0))
         for query, proposed, known in zip(queries, proposals, prepared, strict=True):
-            yield self._set(query, proposed, known)
+            by_cloze = {str(place): scores for place, scores in enumerate(proposed)}
+            yield self._answers.merged(query, by_cloze, known.vetoed, self._name)
 
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
         """Return what the preconditions of each query's relation make of it."""
@@ -226,9 +235,7 @@ class MaskedGenerator:
         requests = [(job.template, job.subject, relation) for job, relation in zip(jobs, relations, strict=True)]
         answers = lexicon.answers(self._probe, self._forward, self._clozes, requests)
         for job, relation, scores in zip(jobs, relations, answers, strict=True):
-            best = list(scores.items())[: for_relation(self._probe.top_k, relation, TOP_K)]
-            least = for_relation(self._probe.min_prob, relation, 0.0)
-            yield job, {name: score for name, score in best if score > least}
+            yield job, self._answers.best(relation, scores)
 
     def _lexicon(self, relation: str) -> Lexicon:
         if self._probe.vocabulary == "all":
@@ -243,19 +250,6 @@ class MaskedGenerator:
                 'others, or set probe.objects to "expand"'
             )
         return lexicon
-
-    def _set(self, query: Query, proposals: Sequence[Scores], known: Prepared) -> CandidateSet:
-        scores, named = combine(proposals, self._probe.ensemble), self._cleaning.named_in(query)
-        candidates = []
-        for name in {**scores, **named} if known.vetoed < 1 else ():
-            score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
-            sources = [Source(self._name, str(place)) for place, proposed in enumerate(proposals) if name in proposed]
-            sources += [Source(self._name, "name")] if name in named else []
-            candidates.append(Candidate(name, score * (1 - known.vetoed), tuple(sources)))
-        candidates.sort(key=lambda candidate: -candidate.score)
-        if known.vetoed:
-            candidates.append(Candidate("", known.vetoed, (Source(self._name, "veto"),)))
-        return CandidateSet.proposing(query, candidates)
 
     def _expanded(self, backbone: Backbone) -> Backbone:
         probe = self._probe

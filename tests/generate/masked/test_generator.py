@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +18,12 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
+from lmkbc.generate.masked.answers import ClozeAnswers, origins
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
+from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.run.base import Run
@@ -67,6 +70,44 @@ def run(
     spec.check({"CountryCapital": relation})
     generator = MaskedGenerator(backbone, EDITION, {"CountryCapital": relation}, TRAIN, spec.probe)
     return list(generator.generate(queries))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"top_k": 3, "ensemble": "max"},
+        {"min_prob": 0.004, "ensemble": "count"},
+        {"clean": False, "top_k": {"*": 5}, "min_prob": {"CountryCapital": 0.003}},
+        {"rescale": True, "null": "Rome"},
+        {"variants": {"CountryCapital": {"of": "Rome"}}, "clozes": 1},
+    ],
+    ids=str,
+)
+def test_recorded_scores_are_read_as_those_of_the_model(
+    settings: dict[str, Any], backbone: Backbone, tmp_path: Path
+) -> None:
+    queries = (NORWAY, PERU)
+    rows = []
+    for query in queries:
+        scored = []
+        for place, cloze in enumerate(CAPITAL.clozes[: settings.get("clozes", 2)]):
+            raw = {"clozes": {"*": [cloze]}, "clean": False, "top_k": 10**6}
+            (found,) = run(backbone, (query,), **raw)
+            scored += [{"object": one.text, "score": one.score, "source": str(place)} for one in found.candidates]
+        null = [{**one, "object": ""} for one in scored if one["object"] == settings.get("null")]
+        scored = [one for one in scored if one["object"] != settings.get("null")] + null
+        rows.append({"SubjectEntity": query.subject, "Relation": query.relation, "candidates": scored})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    relations = {"CountryCapital": replace(CAPITAL, may_be_empty=True)}
+    answers = ClozeAnswers(checked(ProbeSettings, settings, "probe"), EDITION, relations, origins(TRAIN, EDITION))
+    recorded = list(Recorded([path], EDITION, relations, scored=answers.of_row).generate(queries))
+    live = run(backbone, queries, relations["CountryCapital"], **settings)
+    for one, other in zip(recorded, live, strict=True):
+        assert one.query == other.query
+        assert scores(one) == pytest.approx(scores(other), abs=1e-6)
+        assert scores(other), settings
 
 
 def scores(found: CandidateSet) -> dict[str, float]:
