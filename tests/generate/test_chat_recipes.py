@@ -167,8 +167,8 @@ def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: P
 
 def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
-        last = prompt_of(body).rstrip().split("\n")[-2]
-        return (" False" if "oboe" in last else " True") if "Statement:" in last else " ['oboe', 'piano']"
+        last = prompt_of(body).rstrip().split("\n")[-1]
+        return ("False" if "oboe" in last else "True") if "Ada plays the" in last else " ['oboe', 'piano']"
 
     plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
     with Loopback(answer) as server:
@@ -185,6 +185,8 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
         (died.relation, "piano"): None,
     }
     assert len(server.requests) == 4
+    shown = [text.split("\n\n") for text in map(prompt_of, server.requests) if text.endswith("Ada plays the oboe.\n")]
+    assert [[fact.split("\n")[-1] for fact in facts] for facts in shown] == [["True", "False", ""]]
 
 
 def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:
