@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Ball(NumericRule):
 
     def _near(self, point: float, values: Floats) -> Mask:
         """Return the values that make a point right."""
-        return cast(Mask, np.abs(point - values) <= self.tolerance * values + 1e-9 * values)
+        return np.abs(point - values) <= (self.tolerance + 1e-9) * values
 
 
 @dataclass(frozen=True, kw_only=True)
