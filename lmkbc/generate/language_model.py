@@ -84,8 +84,10 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         super().check(relations)
         check_names(sorted(self.framing.tables.keys() - {OTHERS}), relations, self.framing.name)
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
-        check_names(self.verify.only if self.verify else (), relations, f"generator {self.component!r}: verify.only")
         check_names(self.context.titles, relations, f"generator {self.component!r}: context.titles")
+        if self.verify:
+            check_names(self.verify.only, relations, f"generator {self.component!r}: verify.only")
+            check_names(self.verify.facts, relations, f"generator {self.component!r}: verify.facts")
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield the generator, which calls its draws by the table's name itself."""

@@ -13,7 +13,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from msgspec import structs
@@ -32,6 +32,8 @@ from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Sour
 
 Variant = Literal["statement", "clozes", "question", "reverse"]
 Scores = dict[tuple[Query, str], list[float]]
+Fact = tuple[str, str, bool]
+"""Subject, object, and whether the fact holds."""
 
 
 class Verifier(Protocol):
@@ -50,6 +52,8 @@ class Check:
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
     relations: examples of the fact's "own" relation, or the same for all facts, the first rows of "all" in turn.
+    facts: relation, by any name, -> worked examples of one's own in place of drawn ones, in their order. bare: a fact
+    stands by itself, without the task before the examples and the cue behind it.
     aggregation: a fact's score is the "mean" of the variants, or their "votes", the share that holds it true. only: the
     relations that are checked, all if none is named. max_sources: candidates that more sources name are not checked.
     samples: texts per question. temperature: at which they are drawn; if left out, 1 for several and 0 for one. match:
@@ -61,6 +65,8 @@ class Check:
     words: tuple[str, str] = ("True", "False")
     shots: int = 4
     relations: Literal["own", "all"] = "own"
+    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    bare: bool = False
     seed: int = 0
     aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
@@ -172,15 +178,30 @@ class FactCheck:
     def _worked(self, query: Query, variant: Variant, wording: int) -> str:
         """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
-        lines = [f"Say of each statement whether it holds: {yes} or {no}.\n\n"]
+        task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
+        if self._check.bare:
+            task = gap = ""
+        lines = [
+            f"{self._question(about, text, variant, wording)}{gap}{yes if holds else no}\n\n"
+            for about, text, holds in self._facts(query)
+        ]
+        return "".join([task, *lines])
+
+    def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
+        """Return the facts of the worked examples: the check's own, or drawn ones."""
+        relation = self._relations[query.relation]
+        for name in (relation.name, *relation.names):
+            if given := self._check.facts.get(name):
+                own = folded_key(query.subject)
+                return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != own]
+        facts: list[tuple[Query, str, bool]] = []
         drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):
             names = {folded_key(name) for gold in shot.objects for name in gold.names}
             wrong = [name for name in self._objects[shot.query.relation] if folded_key(name) not in names]
-            pair = [(name, yes) for name in shot.names[:1]]
-            pair += [(drawn.choice(wrong), no)] if wrong else []
-            lines += [f"{self._question(shot.query, text, variant, wording)} {word}\n\n" for text, word in pair]
-        return "".join(lines[: self._check.shots + 1])
+            facts += [(shot.query, name, True) for name in shot.names[:1]]
+            facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
+        return facts[: self._check.shots]
 
     def _question(self, query: Query, text: str, variant: Variant, wording: int) -> str:
         relation = self._relations[query.relation]
@@ -188,7 +209,7 @@ class FactCheck:
         cloze = relation.clozes[wording % len(relation.clozes)]  # an example's relation may have fewer
         template = {"clozes": cloze, "question": relation.question + " {object}"}
         put = fill(template.get(variant, relation.statement), values)
-        return f"Statement: {put}\n{' or '.join(self._check.words)}:"
+        return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield the share of replies that name the subject, when the object is given."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from lmkbc.answer.numbers import MOST_DIGITS
 from lmkbc.scoring.matchers import number
-from lmkbc.select.ranking import Floats, Ranking
+from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
@@ -88,35 +88,48 @@ class StabMid(NumericRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Ball(NumericRule):
-    """The vote with the most weight within +-tolerance of it (thylinao1 2026); the median one on a tie."""
+    """The middle of the draws that make most of them right within +-tolerance (thylinao1 2026).
+
+    A vote has the weight of the votes around it, each with a tolerance of its own, as the scorer has it of gold. Of the
+    votes with most weight, the smallest counts; the median of those around it is answered where it loses none of them.
+    """
 
     name: ClassVar[str] = "ball"
     search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Return the best supported vote."""
-        total = np.concatenate([[0.0], np.cumsum(weights)])
-        low = np.searchsorted(values, values * (1 - self.tolerance), side="left")
-        high = np.searchsorted(values, values * (1 + self.tolerance), side="right")
-        support = total[high] - total[low]
-        tied = np.flatnonzero(support >= support.max() - 1e-12)
-        return (float(values[tied[len(tied) // 2]]),)
+        """Return the best supported vote, or the middle of what supports it."""
+        support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
+        best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
+        near = self._near(values[best], values)
+        middle = quantile_between(values[near], weights[near], 0.5)
+        keeps = math.fsum(weights[self._near(middle, values)]) >= support[best] - 1e-12
+        return (middle if keeps else float(values[best]),)
+
+    def _near(self, point: float, values: Floats) -> Mask:
+        """Return the values that make a point right."""
+        return np.abs(point - values) <= (self.tolerance + 1e-9) * values
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogCluster(NumericRule):
-    """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %)."""
+    """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %).
+
+    between: where the median falls between two votes, their mean, not the lower one.
+    """
 
     name: ClassVar[str] = "log-cluster"
     search: ClassVar[Mapping[str, Range]] = {"width": Real(0.005, 0.3, log=True)}
     width: float = 0.05
+    between: bool = False
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Cut where neighbours are farther apart than `width`, take the heaviest piece's median."""
         cuts = np.flatnonzero(np.diff(np.log10(values)) > self.width) + 1
         pieces = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
-        return (weighted_quantile(*max(pieces, key=lambda piece: piece[1].sum()), 0.5),)
+        median = quantile_between if self.between else weighted_quantile
+        return (median(*max(pieces, key=lambda piece: piece[1].sum()), 0.5),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +146,8 @@ class WeightedMedian(NumericRule):
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the weighted quantile."""
-        low = weighted_quantile(values, weights, self.quantile)
-        if not self.between:
-            return (low,)
-        return ((low - weighted_quantile(-values[::-1], weights[::-1], 1 - self.quantile)) / 2,)
+        quantile = quantile_between if self.between else weighted_quantile
+        return (quantile(values, weights, self.quantile),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,3 +183,9 @@ def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float
     """Return the smallest of sorted values at which at least that share of the weight is reached."""
     total = np.cumsum(weights)
     return float(values[min(np.searchsorted(total, quantile * total[-1] - 1e-12), len(values) - 1)])
+
+
+def quantile_between(values: Floats, weights: Floats, quantile: float) -> float:
+    """Return that value, and the mean of two sorted values where the quantile falls between them."""
+    low = weighted_quantile(values, weights, quantile)
+    return (low - weighted_quantile(-values[::-1], weights[::-1], 1 - quantile)) / 2

@@ -15,11 +15,13 @@ from loopback import Loopback, prompt_of
 from opened import generated, generators, recipe_of
 from space import SPACE
 
+from lmkbc.answer.reply import candidates
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
 from lmkbc.link.evidence import Hit
 from lmkbc.link.recipe import Linking
+from lmkbc.models.base import Reply
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.run.base import Run
@@ -167,8 +169,8 @@ def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: P
 
 def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
-        last = prompt_of(body).rstrip().split("\n")[-2]
-        return (" False" if "oboe" in last else " True") if "Statement:" in last else " ['oboe', 'piano']"
+        last = prompt_of(body).rstrip().split("\n")[-1]
+        return ("False" if "oboe" in last else "True") if "Ada plays the" in last else " ['oboe', 'piano']"
 
     plays, died = Query("Ada", "PersonPlaysInstrument"), Query("Ada", "PersonHasPlaceOfDeath")
     with Loopback(answer) as server:
@@ -185,6 +187,44 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
         (died.relation, "piano"): None,
     }
     assert len(server.requests) == 4
+    shown = [text.split("\n\n") for text in map(prompt_of, server.requests) if text.endswith("Ada plays the oboe.\n")]
+    assert [[fact.split("\n")[-1] for fact in facts] for facts in shown] == [["True", "False", ""]]
+
+
+@pytest.mark.parametrize(
+    ("existence", "verdict", "kept"),
+    [("yes", "False", ["Arcadia"]), ("yes", "True", ["Arcadia", "Cockaigne", "Erewhon"]), ("no", "True", [])],
+)
+def test_mave26_keeps_what_two_sources_name_or_its_jury_admits(
+    existence: str, verdict: str, kept: list[str], tmp_path: Path
+) -> None:
+    def answer(body: dict[str, Any]) -> str:
+        text = prompt_of(body)
+        if "True or False" in text:
+            return verdict
+        if "Begin with yes" in text:
+            return existence
+        return '["Arcadia", "Erewhon"]' if "Count them" in text else '["Arcadia", "Cockaigne"]'
+
+    recipe, query = read_recipe(SPACE, "mave26"), Query("Utopia", "CountryBordersCountry")
+    with Loopback(answer) as server:
+        made = recipe.select.select_all(propose(context(server.url, tmp_path), recipe, [query]).sets)
+    assert sorted(one.text for one in made[0].objects) == kept
+
+
+def test_thyl26_reads_the_number_behind_what_is_recalled(tmp_path: Path) -> None:
+    (spec,) = read_recipe(SPACE, "thyl26").generate
+    relation = SPACE.relation("area")
+    style, _ = spec.framed(spec.about("area")[0], spec.shots, relation)
+    assert not style.block.endswith(("is", "of"))
+    assert style.stops == ("\n##", "\n\n\n")
+    for text, read in {
+        " It lies 40 km off Crete. It covers an area of 1,240 square kilometres.": "1240",
+        " It covers an area of 0.43 square kilometres and has 300 people.": "0.43",
+        " Its area is 12 km2. It has 300 people.": "12",
+    }.items():
+        found = candidates(Query("Utopia", "hasArea"), relation, style, [Reply(text)], "m")
+        assert [one.text for one in found.candidates] == [read]
 
 
 def test_a_recipe_that_verifies_heeds_the_verdicts() -> None:

@@ -32,13 +32,18 @@ def test_stab_mid_is_the_geometric_middle_of_the_deepest_region() -> None:
     assert float(answer(StabMid(), found)) == pytest.approx((100 * 110) ** 0.5, rel=1e-5)
 
 
-def test_ball_is_a_vote_weighted_by_score() -> None:
-    assert answer(Ball(), votes(**{"100": 0.3, "103": 0.3, "200": 0.5})) in ("100", "103")
+def test_ball_is_the_middle_of_what_makes_it_right() -> None:
     assert answer(Ball(), votes(**{"100": 0.2, "103": 0.2, "200": 0.5})) == "200"
+    assert answer(Ball(), votes(**{"100": 0.3, "104": 0.3, "200": 0.5})) == "102"
+    assert answer(Ball(), votes(**{"96": 0.2, "100": 0.2, "104": 0.2})) == "100"
+    assert answer(Ball(), votes(**{"95": 0.1, "100": 0.1, "110": 0.1})) == "98"  # 100 makes 95 right, not 95 100
+    assert answer(Ball(), votes(**{"0.43": 0.2, "0.44": 0.2})) == "0.435"
 
 
 def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
     assert answer(LogCluster(), votes(**{"100": 0.1, "105": 0.3, "110": 0.1, "900": 0.4})) == "105"
+    even = votes(**{"1000": 0.4, "1100": 0.4, "9000": 0.2})
+    assert (answer(LogCluster(), even), answer(LogCluster(between=True), even)) == ("1000", "1050")
 
 
 def test_median_quantile() -> None:
