@@ -28,6 +28,11 @@ LARGEST = 10.0**MOST_DIGITS
 class NumericRule(Rule):
     """Answers with `points` of the positive votes, or with the best candidate where none is positive."""
 
+    @property
+    def exact(self) -> bool:
+        """Return whether a number between votes stays as it is, not rounded to what the votes are like."""
+        return False
+
     @abstractmethod
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the supported numbers of sorted positive values, best first."""
@@ -46,21 +51,24 @@ class NumericRule(Rule):
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:
             return tuple(candidate for _, candidate in votes[:1])
         values, weights = np.array(positive).T
-        return tuple(_vote_or_new(point, votes) for point in self.points(values, weights))
+        return tuple(_vote_or_new(point, votes, exact=self.exact) for point in self.points(values, weights))
 
 
-def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]]) -> Candidate:
+def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]], *, exact: bool) -> Candidate:
     """Return the vote for a number, or a candidate for one that lies between votes."""
     for value, candidate in votes:
         if math.isclose(value, point, rel_tol=1e-9):
             return candidate
-    text = _written(point, whole=all(value.is_integer() for value, _ in votes))
+    whole = not exact and all(value.is_integer() for value, _ in votes)
+    text = _written(point, whole, digits=12 if exact else 6)
     return Candidate(text, min(math.fsum(max(candidate.score, 0.0) for _, candidate in votes), 1.0), id=text)
 
 
-def _written(value: float, whole: bool) -> str:
-    """Return plain digits: whole if all votes were, else six significant ones (far below any tolerance)."""
-    return str(round(value)) if whole else np.format_float_positional(value, precision=6, fractional=False, trim="-")
+def _written(value: float, whole: bool, digits: int) -> str:
+    """Return plain digits: a whole number, or so many significant ones (six are far below any tolerance)."""
+    return (
+        str(round(value)) if whole else np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +144,18 @@ class LogCluster(NumericRule):
 class WeightedMedian(NumericRule):
     """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55).
 
-    between: where the quantile falls between two votes, their mean, not the lower one.
+    between: where the quantile falls between two votes, their exact mean, not the lower one.
     """
 
     name: ClassVar[str] = "weighted-median"
     search: ClassVar[Mapping[str, Range]] = {"quantile": Real(0.3, 0.7)}
     quantile: float = 0.5
     between: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Return whether means of two votes are answers."""
+        return self.between
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the weighted quantile."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import structs
@@ -81,21 +81,37 @@ class TwoStage(Rule):
 
     Across sources, each has one vote, for every object that it kept or for nothing. Scores are shares of the sources
     that propose anything: a cut-off at 0.6 asks for two of three, for both of two, and for the only one. each: sources
-    with a rule of their own.
+    with a rule of their own. ties: which of a source's candidates of equal score is the better one: that which stands
+    better in the pool, or that which the source proposes in an earlier draw.
     """
 
     name: ClassVar[str] = "two-stage"
     within: Rule
     across: Rule
     each: Mapping[str, Rule] = field(default_factory=dict)
+    ties: Literal["pool", "draw"] = "pool"
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Keep what `across` keeps of the sources' selections. A query that no model answered stays failed."""
         present = sources(candidates)
         if candidates.failed or not present:
             return self.within.select(candidates)
-        kept = {source: self.each.get(source, self.within).select(of_source(candidates, source)) for source in present}
+        kept = {source: self._selected(candidates, source) for source in present}
         return self.across.select(_votes(candidates, kept))
+
+    def _selected(self, candidates: CandidateSet, source: str) -> Prediction:
+        """Return what one source selects."""
+        own = of_source(candidates, source)
+        if self.ties == "draw":
+            order = sorted(own.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
+            own = replace(own, candidates=tuple(order))
+        return self.each.get(source, self.within).select(own)
+
+
+def _first_draw(candidate: Candidate, source: str) -> int:
+    """Return the number of the source's earliest draw that proposes a candidate, 0 where draws have no numbers."""
+    draws = (one.draw for one in candidate.sources if one.model == source)
+    return min((int(draw) for draw in draws if draw.isdecimal()), default=0)
 
 
 def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> CandidateSet:

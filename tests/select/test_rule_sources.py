@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 
 CITY = {"rule": "abstention-threshold", "evidence": "lead", "threshold": 0.5, "inner": {"rule": "top-k", "k": 1}}
 HALF = {"rule": "cutoff", "threshold": 0.5}
@@ -68,6 +68,8 @@ NIL = {"": 1.0}
         (OF_CITIES, {"a": {"x": 0.5, "": 0.5}}, ""),
         (OF_NUMBERS, {"a": N}, "20"),
         (OF_NUMBERS, {"b": M}, "40"),  # between two votes
+        (OF_NUMBERS, {"a": {"10": 0.5, "21": 0.5}}, "15.5"),  # exactly, though all votes are whole
+        (OF_NUMBERS, {"a": {"401.812": 0.5, "401.813": 0.5}}, "401.8125"),
         ({**OF_NUMBERS, "within": {"rule": "weighted-median"}}, {"b": M}, "30"),
         (OF_NUMBERS, {"a": N, "b": M}, "30"),
         (OF_NUMBERS, {"a": N, "b": M, "c": L}, "20"),
@@ -90,6 +92,14 @@ NIL = {"": 1.0}
 )
 def test_what_rules_over_sources_keep(table: dict[str, Any], sources: dict[str, dict[str, float]], left: str) -> None:
     assert kept(table, **sources) == left.split()
+
+
+@pytest.mark.parametrize(("ties", "left"), [("pool", "x"), ("draw", "y")])
+def test_of_a_source_s_equal_candidates_the_one_of_an_earlier_draw_may_win(ties: str, left: str) -> None:
+    draws = {"x": (Source("a", "10"), Source("b", "0")), "y": (Source("a", "9"),)}
+    found = tuple(Candidate(name, 0.5, sources, by_model=(("a", 0.5),)) for name, sources in draws.items())
+    rule = build({**OF_CITIES, "ties": ties})
+    assert [one.text for one in rule.select(CandidateSet(Query("s", "r"), found, (State.ANSWERED,))).objects] == [left]
 
 
 def test_a_query_without_an_answer_stays_failed() -> None:
