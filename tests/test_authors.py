@@ -14,7 +14,7 @@ from space import SPACE
 
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.recipe import read_recipe
+from lmkbc.recipe import read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
 
@@ -139,3 +139,51 @@ def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:
         (path, "url is 'http://example.org/questions.json': give an address that begins with https://"),
     ):
         assert said in fetch.fails(name)
+
+
+def pinned(folder: Path, path: str, sha256: str = "") -> str:
+    file = folder / "mine.toml"
+    text = RECIPE.format(url="").replace('[[source.files]]\nurl = ""\n', "")
+    place = f'repository = "a/b"\ncommit = "{"c" * 40}"\n[[source.files]]\npath = "{path}"\n'
+    file.write_text(f'{text}{place}format = "templates"\nsha256 = "{sha256}"\n')
+    return str(file)
+
+
+def test_of_a_commit_the_first_fetch_is_believed_and_every_later_one_has_to_match(
+    fetch: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = f"/a/b/{'c' * 40}/questions.json"
+    name = pinned(tmp_path, "questions.json")
+    files = {at: FILES["/questions.json"]}
+    with Files(files) as server:
+        monkeypatch.setattr("lmkbc.ask.words.RAW", server.url)
+        assert fetch(name)[0] == 0
+        assert asked(name) == "How big is Rhodes?"
+        record = fetched_frames("mine").with_name("sha256.txt")
+        digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
+        assert record.read_text() == f"{digest}  {server.url}{at}\n"
+        fetched_frames("mine").with_name("source-1").unlink()
+        files[at] = FILES["/questions.csv"]
+        good = fetched_frames("mine").read_bytes()
+        assert f"not {digest}; it was discarded, nothing was changed" in fetch.fails(name, status=1)
+        assert fetched_frames("mine").read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("a/b", "b", "repository is 'b': give owner/name, in which 'q.json' lies"),
+        ("c" * 40, "main", "commit of 'q.json' is 'main': give its 40 hexadecimal digits"),
+        ('path = "q.json"', "", "give either path, in the source's repository, or url"),
+    ],
+)
+def test_a_place_that_is_no_commit_is_refused(fetch: Command, tmp_path: Path, old: str, new: str, said: str) -> None:
+    name = Path(pinned(tmp_path, "q.json"))
+    name.write_text(name.read_text().replace(old, new))
+    assert said in fetch.fails(str(name))
+
+
+def test_every_bundled_source_is_fetched_without_an_option() -> None:
+    for name in SPACE.system_names():
+        source = read_file(SPACE.recipe_path(name)).source
+        assert not source or all(file.path or file.sha256 for file in source.files), name
