@@ -14,9 +14,19 @@ from space import SPACE
 
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.recipe import read_file, read_recipe
+from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
+
+FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
+"""Words on this machine, by system: read before a test has a cache of its own."""
+PROMPTS = {
+    "bl24": ("2024", "4d426519689dc7974b0a7564fe2d867387a39917ea373a46b95ee5112aabe3c5"),
+    "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
+    "llmke23": ("2023", "907c1e21fe3329d6a2b1141b039c73f0206eeafe1df309ee7d1c8c62206b0940"),
+    "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
+}
+"""By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
 
 FILES = {
     "/questions.json": b'{"hasArea": "How big is {subject_entity}?"}',
@@ -130,6 +140,23 @@ def test_an_undeclared_file_is_taken_when_its_sha256_is_given(fetch: Command, se
     assert not fetched_frames("mine").exists()
     assert fetch(name, "--sha256", digest)[0] == 0
     assert asked(name) == "How big is Rhodes?"
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_prompts_in_the_authors_words_are_theirs_to_the_character(name: str) -> None:
+    if not FETCHED[name].is_file():
+        pytest.skip(f"the words of {name}'s authors are not here: run 'lmkbc systems fetch {name}'")
+    about, digest = PROMPTS[name]
+    edition = SPACE.edition(about)
+    recipe = make_recipe(name, read_file(SPACE.recipe_path(name)), SPACE.relations, str(FETCHED[name]))
+    prompts = []
+    for spec in recipe.generate:
+        assert isinstance(spec, LanguageModelSpec)
+        asking = spec.asking(Run(workspace=SPACE, edition=edition), [])
+        prompts += [
+            asking.prompt(Query(who, one)).text for one in edition.relations for who in ("Crete", "Milos", "Io")
+        ]
+    assert hashlib.sha256("\0".join(prompts).encode()).hexdigest() == digest
 
 
 def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:

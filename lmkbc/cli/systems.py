@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes: of published ones year, model, F1, differences that are necessary, and shortcuts.
+    """List the recipes: of published ones year, model, F1; N differences that are necessary, S shortcuts.
 
     What stands in one, citation and what it differs in included, 'lmkbc systems show NAME' prints.
     """
@@ -33,7 +33,7 @@ def list_(json: bool = False) -> None:
         model = f"{first} +{len(others)}" if others else first
         counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
         rows.append((name, file.year, model, file.score, *counts))
-    show_table(["system", "year", "model", "F1", "necessary", "shortcuts"], rows)
+    show_table(["system", "year", "model", "F1", "N", "S"], rows)
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
