@@ -23,7 +23,7 @@ FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
 PROMPTS = {
     "bl24": ("2024", "4d426519689dc7974b0a7564fe2d867387a39917ea373a46b95ee5112aabe3c5"),
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
-    "llmke23": ("2023", "907c1e21fe3329d6a2b1141b039c73f0206eeafe1df309ee7d1c8c62206b0940"),
+    "llmke23": ("2023", "0a02c874d87a62c2b49f994f6784313c9d9362a9f9eea2664a4ce6c2d519fb26"),
     "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
 }
 """By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
