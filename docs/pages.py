@@ -241,7 +241,8 @@ def systems(space: Workspace) -> str:
             f"Models: {models}. Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.",
             "",
         ]
-        lines += ["What is not theirs:", "", *(f"- {cell(one)}" for one in file.differs), ""] if file.differs else []
+        for title, points in (("What cannot be theirs:", file.differs), ("What could be, and is not:", file.shortcuts)):
+            lines += [title, "", *(f"- {cell(one)}" for one in points), ""] if points else []
         lines += ["```", *_reproduced(name, file), "```", ""]
     return "\n".join(lines)
 

@@ -20,12 +20,17 @@ from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
 
+RECORD = "sha256.txt"
+"""SHA-256 of each fetched file and its address, a line each."""
+
 
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
     """Download the words of a system's authors, and convert them into the file of frames that is returned.
 
     Licence and credit are kept beside it, and what was there stays until all of it is new. accepted: SHA-256 of files
-    for which the recipe declares none. InputError where it names no source, or they cannot be converted.
+    for which the recipe declares none. Of a file of a commit, which nobody can change, the first fetch is believed and
+    its SHA-256 recorded; later ones have to match. InputError where the recipe names no source, or files cannot be
+    converted.
     """
     path = workspace.recipe_path(name)
     file = read_file(path)
@@ -33,18 +38,28 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         raise InputError(f"{path}: no [source] says where the authors' words are published: there is nothing to fetch")
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
+    record = frames.with_name(RECORD)
+    known = _recorded(record)
     texts: dict[WordFile, bytes] = {}
-    for number, source in enumerate(file.source.files, start=1):
-        kept = frames.with_name(f"source-{number}")
-        digests = [source.sha256] if source.sha256 else accepted
+    fetched: dict[str, str] = {}
+    for number, one in enumerate(file.source.files, start=1):
+        url, kept = file.source.address(one), frames.with_name(f"source-{number}")
+        digests = [one.sha256] if one.sha256 else [*accepted, *known.get(url, [])]
         if file_sha256(kept) not in digests:
-            download(source.url, digests, kept, name, progress)
-        texts[source] = read_bytes(kept, DOCUMENT)
+            download(url, digests if digests or one.url else None, kept, name, progress)
+        texts[one], fetched[url] = read_bytes(kept, DOCUMENT), file_sha256(kept)
     new = frames.with_name("frames.new.toml")
     write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
-    credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{one.url}\n" for one in texts)
+    credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())
+    write_bytes(record, "".join(f"{digest}  {url}\n" for url, digest in fetched.items()).encode())
     os.replace(new, frames)
     return frames
+
+
+def _recorded(record: Path) -> dict[str, list[str]]:
+    """Return the SHA-256 of what was fetched before, by its address."""
+    lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
+    return {url: [digest] for digest, _, url in (line.partition("  ") for line in lines)}

@@ -29,8 +29,8 @@ class RecipeFile:
     """Top level of a recipe's file; the tables of its steps are not checked yet.
 
     year: of the challenge that a published system took part in. wording: whose words its prompts are: our own, or the
-    authors', which 'lmkbc systems fetch' gets. differs: what is still not theirs, a sentence each. source: where their
-    words are published.
+    authors', which 'lmkbc systems fetch' gets. differs: what cannot be theirs, a sentence each. shortcuts: what could
+    be, and is not. source: where their words are published.
     """
 
     description: str
@@ -44,6 +44,7 @@ class RecipeFile:
     year: int | None = None
     wording: Literal["own", "authors"] = "own"
     differs: tuple[str, ...] = ()
+    shortcuts: tuple[str, ...] = ()
     source: WordingSource | None = None
     published: Mapping[str, float] = field(default_factory=dict)
 

@@ -14,9 +14,19 @@ from space import SPACE
 
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.recipe import read_recipe
+from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
+
+FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
+"""Words on this machine, by system: read before a test has a cache of its own."""
+PROMPTS = {
+    "bl24": ("2024", "4d426519689dc7974b0a7564fe2d867387a39917ea373a46b95ee5112aabe3c5"),
+    "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
+    "llmke23": ("2023", "0a02c874d87a62c2b49f994f6784313c9d9362a9f9eea2664a4ce6c2d519fb26"),
+    "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
+}
+"""By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
 
 FILES = {
     "/questions.json": b'{"hasArea": "How big is {subject_entity}?"}',
@@ -132,6 +142,23 @@ def test_an_undeclared_file_is_taken_when_its_sha256_is_given(fetch: Command, se
     assert asked(name) == "How big is Rhodes?"
 
 
+@pytest.mark.parametrize("name", PROMPTS)
+def test_prompts_in_the_authors_words_are_theirs_to_the_character(name: str) -> None:
+    if not FETCHED[name].is_file():
+        pytest.skip(f"the words of {name}'s authors are not here: run 'lmkbc systems fetch {name}'")
+    about, digest = PROMPTS[name]
+    edition = SPACE.edition(about)
+    recipe = make_recipe(name, read_file(SPACE.recipe_path(name)), SPACE.relations, str(FETCHED[name]))
+    prompts = []
+    for spec in recipe.generate:
+        assert isinstance(spec, LanguageModelSpec)
+        asking = spec.asking(Run(workspace=SPACE, edition=edition), [])
+        prompts += [
+            asking.prompt(Query(who, one)).text for one in edition.relations for who in ("Crete", "Milos", "Io")
+        ]
+    assert hashlib.sha256("\0".join(prompts).encode()).hexdigest() == digest
+
+
 def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:
     path = recipe(tmp_path, "http://example.org/questions.json")
     for name, said in (
@@ -139,3 +166,51 @@ def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:
         (path, "url is 'http://example.org/questions.json': give an address that begins with https://"),
     ):
         assert said in fetch.fails(name)
+
+
+def pinned(folder: Path, path: str, sha256: str = "") -> str:
+    file = folder / "mine.toml"
+    text = RECIPE.format(url="").replace('[[source.files]]\nurl = ""\n', "")
+    place = f'repository = "a/b"\ncommit = "{"c" * 40}"\n[[source.files]]\npath = "{path}"\n'
+    file.write_text(f'{text}{place}format = "templates"\nsha256 = "{sha256}"\n')
+    return str(file)
+
+
+def test_of_a_commit_the_first_fetch_is_believed_and_every_later_one_has_to_match(
+    fetch: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = f"/a/b/{'c' * 40}/questions.json"
+    name = pinned(tmp_path, "questions.json")
+    files = {at: FILES["/questions.json"]}
+    with Files(files) as server:
+        monkeypatch.setattr("lmkbc.ask.words.RAW", server.url)
+        assert fetch(name)[0] == 0
+        assert asked(name) == "How big is Rhodes?"
+        record = fetched_frames("mine").with_name("sha256.txt")
+        digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
+        assert record.read_text() == f"{digest}  {server.url}{at}\n"
+        fetched_frames("mine").with_name("source-1").unlink()
+        files[at] = FILES["/questions.csv"]
+        good = fetched_frames("mine").read_bytes()
+        assert f"not {digest}; it was discarded, nothing was changed" in fetch.fails(name, status=1)
+        assert fetched_frames("mine").read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("a/b", "b", "repository is 'b': give owner/name, in which 'q.json' lies"),
+        ("c" * 40, "main", "commit of 'q.json' is 'main': give its 40 hexadecimal digits"),
+        ('path = "q.json"', "", "give either path, in the source's repository, or url"),
+    ],
+)
+def test_a_place_that_is_no_commit_is_refused(fetch: Command, tmp_path: Path, old: str, new: str, said: str) -> None:
+    name = Path(pinned(tmp_path, "q.json"))
+    name.write_text(name.read_text().replace(old, new))
+    assert said in fetch.fails(str(name))
+
+
+def test_every_bundled_source_is_fetched_without_an_option() -> None:
+    for name in SPACE.system_names():
+        source = read_file(SPACE.recipe_path(name)).source
+        assert not source or all(file.path or file.sha256 for file in source.files), name

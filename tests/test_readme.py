@@ -111,3 +111,11 @@ def test_no_page_shows_what_lies_elsewhere() -> None:
     assert "mermaid" not in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for path in (ROOT / "docs").glob("*.svg"):
         assert not re.search(r"(href|src)=|<script|@import|url\((?!#)", path.read_text(encoding="utf-8")), path.name
+
+
+def test_figures_that_stand_in_two_documents_are_the_same() -> None:
+    root = Path(__file__).resolve().parent.parent
+    shown = [line for line in (root / "README.md").read_text().splitlines() if re.match(r"\| 20\d\d ", line)]
+    tables = (root / "docs" / "benchmarks.md").read_text()
+    assert shown
+    assert [line for line in shown if f"\n{line}" not in tables] == []

@@ -5,14 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import quote
 
 from lmkbc.errors import InputError, refuse
 
 SUBJECT = "{subject_entity}"
 """Slot of the subject in the challenge's own templates."""
+
+RAW = "https://raw.githubusercontent.com"
+"""Files of GitHub repositories lie below it by commit, so that what an address names never changes."""
 
 Settings = dict[str, Any]
 """Settings of a relation's frame."""
@@ -22,20 +27,24 @@ Settings = dict[str, Any]
 class WordFile:
     """File of published words. sha256: digest of its bytes. relation: its relation, if it is about a single relation.
 
-    format: "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt"
-    (a whole prompt, examples and all, with the subject's place in its last paragraph).
+    path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
+    "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt" (a whole
+    prompt, examples and all, with the subject's place in its last paragraph).
     """
 
-    url: str
     format: Literal["templates", "prompt"]
+    path: str = ""
+    commit: str = ""
+    url: str = ""
     sha256: str = ""
     relation: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
         refuse(
+            (bool(self.path) == bool(self.url), "give either path, in the source's repository, or url"),
             (
-                not self.url.startswith(("https://", "http://127.0.0.1:")),
+                self.url and not self.url.startswith(("https://", "http://127.0.0.1:")),
                 f"url is {self.url!r}: give an address that begins with https://",
             ),
             (
@@ -49,13 +58,35 @@ class WordFile:
 class WordingSource:
     """Published files of a system's words. licence, credit: kept beside the words.
 
-    frame: settings that every frame has besides, where {template} is what the file says.
+    repository, commit: of all files that give a path, a GitHub repository as owner/name and 40 hex digits. frame:
+    settings that every frame has besides, where {template} is what the file says.
     """
 
     licence: str
     credit: str
     files: tuple[WordFile, ...]
+    repository: str = ""
+    commit: str = ""
     frame: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a path whose repository or commit is not given, or is none."""
+        for file in self.files:
+            commit = file.commit or self.commit
+            refuse(
+                (
+                    file.path and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repository),
+                    f"repository is {self.repository!r}: give owner/name, in which {file.path!r} lies",
+                ),
+                (
+                    file.path and not re.fullmatch("[0-9a-f]{40}", commit),
+                    f"commit of {file.path!r} is {commit!r}: give its 40 hexadecimal digits",
+                ),
+            )
+
+    def address(self, file: WordFile) -> str:
+        """Return the address of a file."""
+        return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
 
 
 def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
@@ -66,7 +97,7 @@ def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[st
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
             read = _templates(text) if file.format == "templates" else {file.relation: _prompt(text)}
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{file.url} is not as its format {file.format!r} has it: {error}") from None
+            raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
         for relation, frame in read.items():
             block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
             made[relation] = {**source.frame, **frame, "block": block}

@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes: of published ones year, model, F1.
+    """List the recipes: of published ones year, model, F1; N differences that are necessary, S shortcuts.
 
     What stands in one, citation and what it differs in included, 'lmkbc systems show NAME' prints.
     """
@@ -31,13 +31,14 @@ def list_(json: bool = False) -> None:
     for name, file in files.items():
         first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
         model = f"{first} +{len(others)}" if others else first
-        rows.append((name, file.year, model, file.score))
-    show_table(["system", "year", "model", "F1"], rows)
+        counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
+        rows.append((name, file.year, model, file.score, *counts))
+    show_table(["system", "year", "model", "F1", "N", "S"], rows)
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
-    table = {name: getattr(file, name) for name in ("description", "citation", "year", "models", "wording", "differs")}
-    return table | {"published": dict(file.published)}
+    names = ("description", "citation", "year", "models", "wording", "differs", "shortcuts")
+    return {name: getattr(file, name) for name in names} | {"published": dict(file.published)}
 
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")

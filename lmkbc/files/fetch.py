@@ -36,10 +36,10 @@ def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[
     return paths
 
 
-def download(url: str, accepted: Collection[str], path: Path, what: str, progress: Report | None = None) -> None:
+def download(url: str, accepted: Collection[str] | None, path: Path, what: str, progress: Report | None = None) -> None:
     """Download a file of an accepted SHA-256; what lies at the path stays until the whole of it has arrived.
 
-    what: for the progress. LmkbcError where it cannot be had, or is another.
+    accepted: None for any. what: for the progress. LmkbcError where it cannot be had, or is another.
     """
     if not is_web_address(url):
         raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
@@ -51,7 +51,7 @@ def download(url: str, accepted: Collection[str], path: Path, what: str, progres
         raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume") from None
     except CallError as error:
         raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from None
-    if (actual := file_sha256(part)) not in accepted:
+    if accepted is not None and (actual := file_sha256(part)) not in accepted:
         part.unlink()
         if not accepted:
             raise InputError(f"{url} has SHA-256 {actual}, and none is known of it: look at it, then give that SHA-256")

@@ -207,7 +207,8 @@ def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None
     assert systems["prop22"]["year"] == 2022
     out, _ = lmkbc("systems", "list", cwd=tmp_path)
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
-    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676"]
+    counts = [str(len(systems["prop22"][kind])) for kind in ("differs", "shortcuts")]
+    assert rows["prop22"] == ["2022", "text-davinci-002", "0.676", *counts]
     assert rows.keys() - {"system"} == systems.keys()
     assert max(map(len, out.splitlines())) <= 80
     (tmp_path / "my.toml").write_text(lmkbc("systems", "show", "li22", cwd=tmp_path)[0])

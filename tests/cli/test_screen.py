@@ -83,6 +83,17 @@ def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.Mon
     assert written.getvalue() == "best published on dev: B, F1 0.300\n"
 
 
+def test_a_score_by_an_earlier_scorer_is_named_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", written := StringIO())
+    published = (Published("A", "val", 0.2), Published("B", "val", 0.3, profile="older"))
+    edition = replace(MINI, published=published, profiles={"older": MINI.metric})
+    terminal.note_published(edition, "val")
+    terminal.note_published(edition, "val", "older")
+    own = "best published on val by the official scorer: A, F1 0.200"
+    older = "best published on val by older: B, F1 0.300"
+    assert written.getvalue().splitlines() == [own, older, older, own]
+
+
 def test_a_piped_table_is_plain_text_whatever_the_environment_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
