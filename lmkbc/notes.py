@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from lmkbc.types import Query
+from lmkbc.types import CandidateSet, Query
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +21,29 @@ class Passage:
     score: float = 1.0
 
 
+class Written(Protocol):
+    """Text that a model wrote, why it ended, and the log-probabilities of its tokens, where they are known."""
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def finish(self) -> str: ...  # noqa: D102
+    @property
+    def logprobs(self) -> list[tuple[str, float]] | None: ...  # noqa: D102
+
+
 class Replies(NamedTuple):
-    """Texts of a model about a query, one per draw; None for a call that failed. source: the model's name."""
+    """Replies of a model about a query. source: what its recipe calls it; model: who answered, where another name.
+
+    parts: per prompt that a draw was asked, a reply per draw; None for a call that failed. nil_probabilities: by the
+    step that weighed them. verification: scores of objects.
+    """
 
     source: str
-    texts: tuple[str | None, ...]
+    parts: tuple[tuple[Written | None, ...], ...]
+    nil_probabilities: Mapping[str, float] = {}
+    verification: Mapping[str, float] = {}
+    model: str = ""
 
 
 @dataclass(slots=True)
@@ -58,6 +76,12 @@ class Notes:
         """Note whose answers a step takes, each model once."""
         self.models += [model for model in models if model not in self.models]
 
-    def replied(self, query: Query, source: str, texts: Iterable[str | None]) -> None:
+    def replied(self, query: Query, replies: Replies) -> None:
         """Note what a model wrote about a query."""
-        self.replies[query] = Replies(source, tuple(texts))
+        self.replies[query] = replies
+
+    def verified(self, found: CandidateSet) -> None:
+        """Note the verification scores of a query's objects beside its replies."""
+        if found.query in self.replies:
+            scores = {one.text: one.verification for one in found.candidates if one.verification is not None}
+            self.replies[found.query] = self.replies[found.query]._replace(verification=scores)

@@ -8,6 +8,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, Protocol
 
@@ -81,7 +82,8 @@ class Shots:
 class ExampleSelector:
     """Selects examples for queries from a train split. encoder: what "nearest" needs. bank: rows in place of train's.
 
-    A row whose objects are not all known by name shows no whole answer, so it is no example.
+    names: those of all these rows, where they are known already. A row whose objects are not all known by name shows no
+    whole answer, so it is no example.
     """
 
     def __init__(
@@ -90,12 +92,13 @@ class ExampleSelector:
         train: Sequence[Example],
         encoder: TextEncoder | None = None,
         bank: Sequence[Example] | None = None,
+        names: KnownNames | None = None,
     ) -> None:
         if shots.method == "nearest" and encoder is None:
             raise InputError("shots: method 'nearest' needs the sentence encoder: install lmkbc[encoder]")
         self.shots = shots
         self._encoder = encoder
-        self._names = _Names([*train, *(bank or ())])
+        self._names = names or KnownNames([*train, *(bank or ())])
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
         self._empties: defaultdict[str, list[Example]] = defaultdict(list)
         rows: Counter[str] = Counter()
@@ -242,7 +245,7 @@ def _size(example: Example) -> float | None:
     return math.log10(values[0]) if values else None
 
 
-class _Names:
+class KnownNames:
     """Other names of a subject: its aliases where it occurs as an object, legal forms and remarks aside."""
 
     def __init__(self, train: Sequence[Example]) -> None:
@@ -274,6 +277,8 @@ class _Names:
         return self._keys[query]
 
 
-def _keys(name: str) -> Iterator[str]:
-    for form in (name, without_trailer(name)):
-        yield from filter(None, (folded_key(form), " ".join(without_legal_form(form))))
+@lru_cache(1 << 17)
+def _keys(name: str) -> tuple[str, ...]:
+    forms = dict.fromkeys((name, without_trailer(name)))
+    keys = (key for form in forms for key in (folded_key(form), " ".join(without_legal_form(form))) if key)
+    return tuple(dict.fromkeys(keys))

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lmkbc.ask.bank import read_bank
-from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
+from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, TextEncoder
 from lmkbc.ask.frames import Frames
 from lmkbc.ask.prompts import compose, listed, one_line, worded
 from lmkbc.ask.steps import Step
@@ -123,6 +123,7 @@ class Asking:
         self._relations = {**(known or {}), **relations}
         spelt = {(known or relations)[name].name: name for name in asks.relations}
         selectors: dict[Shots, ExampleSelector] = {}
+        names: KnownNames | None = None
         self._plans: dict[str, Plan] = {}
         for name, relation in relations.items():
             style, shots, sampling = asks.about(spelt.get(relation.name, ""))
@@ -130,7 +131,8 @@ class Asking:
             if shots not in selectors:
                 spelt_as = relations if shots.relations == "own" else {}
                 bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
-                selectors[shots] = ExampleSelector(shots, train, encoder, bank)
+                names = names or (None if bank else KnownNames(train))
+                selectors[shots] = ExampleSelector(shots, train, encoder, bank, None if bank else names)
             self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:

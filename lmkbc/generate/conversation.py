@@ -13,7 +13,7 @@ from lmkbc.ask.plan import Asking, Slots
 from lmkbc.ask.schema import answer_schema
 from lmkbc.generate.chain import UNREAD, Chain, Course, asking, together
 from lmkbc.models.base import WITHHELD, Prompt, Reply, Request, Talk
-from lmkbc.notes import Notes, Passage
+from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Nil, Query, Source
 
@@ -22,8 +22,8 @@ class Conversation:
     """Questions to a model about queries, the turns that follow its replies, and the resulting candidates.
 
     name: what the model's sources are called. context: what finds passages that prompts tell. notes: where those go.
-    clean: whether names are brought into the relation's shape. schema: whether the answer to the query itself is asked
-    for as JSON of a fixed shape.
+    model: who is asked, where sources are called otherwise. clean: whether names are brought into the relation's shape.
+    schema: whether the answer to the query itself is asked for as JSON of a fixed shape.
     """
 
     def __init__(
@@ -36,7 +36,9 @@ class Conversation:
         *,
         clean: bool = True,
         schema: bool = False,
+        model: str = "",
     ) -> None:
+        self._model = model
         self._asking, self._relations, self._name = asking, relations, name
         self._context, self._notes, self._clean, self._schema = context, notes, clean, schema
         self._passages: dict[Query, tuple[Passage, ...]] = {}
@@ -57,8 +59,8 @@ class Conversation:
         chain = Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
         parts = yield from self._answers(query, course)
-        texts = (None if reply is None else reply.text for part in parts for reply in part)
-        self._notes.replied(query, self._name, texts)
+        replies = Replies(self._name, tuple(map(tuple, parts)), chain.nil_probabilities, model=self._model)
+        self._notes.replied(query, replies)
         found = self.candidates(query, parts)
         nil_probabilities = (Nil(share, (Source(self._name, name),)) for name, share in chain.nil_probabilities.items())
         return replace(found, nil_probabilities=(*found.nil_probabilities, *nil_probabilities))

@@ -124,10 +124,10 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         given = run.answers is None or is_given(self, run)
         generator = asks() if run.answers is None else self._replay(run, notes, asks if given else None)
         if self.verify and not given:
-            notes.remark("no model is given that could verify facts: they stay unverified")
+            notes.remark("no model is given that could verify facts: those without a recorded score stay unverified")
         if not self.verify or not given:
             return generator
-        return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes))
+        return Verifying(generator, FactCheck(model(), self.verify, run.relations, run.train, notes), notes)
 
     def _opened(self, run: Run, notes: Notes) -> LanguageModel:
         tables = self.sampling.extra, *(item.sampling.get("extra", {}) for item in self.relations.values())
@@ -152,8 +152,9 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         if self.ranking:
             return RankingGenerator(model, asking, run.edition, run.relations, run.train, self.ranking, name)
         schema = self.schema and not runs_here(self, run)
+        context = self.provider(run, lambda: model)
         talk = Conversation(
-            asking, run.relations, name, self.provider(run, lambda: model), notes, clean=self.clean, schema=schema
+            asking, run.relations, name, context, notes, clean=self.clean, schema=schema, model=model_name(model.name)
         )
         return AnswerGenerator(model, talk, run.relations, name, notes)
 
@@ -162,8 +163,8 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         name = self.name or model_name(run.model or self.model or "") or self.component
         talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
 
-        def read(query: Query, replies: Sequence[Reply | None], _: str) -> CandidateSet:
-            return talk.candidates(query, [replies])
+        def read(query: Query, parts: Sequence[Sequence[Reply | None]], _: str) -> CandidateSet:
+            return talk.candidates(query, parts)
 
         files = run.answers
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)

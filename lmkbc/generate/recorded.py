@@ -17,8 +17,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from lmkbc.answer.clean import UNWRITABLE, sifted
-from lmkbc.answer.reply import candidates
+from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
@@ -28,7 +30,7 @@ from lmkbc.groups import grouped
 from lmkbc.models.base import Reply
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.base import Answers, Run
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 
@@ -36,8 +38,8 @@ log = logging.getLogger(__name__)
 
 Score = Callable[..., CandidateSet]
 """From a query, its row of scored objects, what their model is called and the relation, to candidates."""
-Read = Callable[[Query, Sequence[Reply | None], str], CandidateSet]
-"""From a query's replies, one per draw, and what their model is called, to candidates."""
+Read = Callable[[Query, Sequence[Sequence[Reply | None]], str], CandidateSet]
+"""From a query's replies, part -> draw -> reply, and what their model is called, to candidates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,8 @@ class Recorded:
 
     paths: completions or candidates files, plain or gzipped; what each lacks of what is asked, `ended` tells. clean:
     bring names into the relation's shape. read: what reads a query's replies, called by a name. scored: what reads a
-    row of scores in place of `clean`. name: of the one model whose draws all files hold. InputError names file, line
-    and field.
+    row of scores in place of `clean`. name: of the one model whose draws all files hold. models: of a file that holds
+    those of several, the names whose rows count. InputError names file, line and field.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Recorded:
         read: Read | None = None,
         scored: Score | None = None,
         name: str = "",
+        models: Mapping[Path, frozenset[str]] | None = None,
     ) -> None:
         self._scored = scored or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
@@ -96,7 +99,10 @@ class Recorded:
             raise InputError("no recorded file was given: name a completions or a candidates file")
         if repeated := [path for path, count in given.items() if count > 1]:
             raise InputError(f"{repeated[0]} is given twice: its answers would count twice; name it once")
-        self._files = {path: _Rows(read_rows(path, edition)) for path in given}
+        every = {path: read_rows(path, edition) for path in given}
+        for path, own in (models or {}).items():
+            every[path] = [row for row in every[path] if row.asked in own]
+        self._files = {path: _Rows(rows) for path, rows in every.items()}
         if name:
             first, *_ = self._files
             self._files = {first: _Rows([row for rows in self._files.values() for row in rows.all])}
@@ -151,15 +157,20 @@ class Recorded:
             if row.existence is not None:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
-        texts = [text for row in rows for text in row.completions or ()]
-        if texts:  # a call that failed left null
-            replies.append(self._read(query, [None if text is None else Reply(text) for text in texts], name))
-        answer = together(query, replies)
+        if any(row.completions for row in rows):
+            replies.append(self._read(query, _parts(rows), name))
+        for row in rows:
+            nils = tuple(Nil(share, (Source(name, step),)) for step, share in row.nil_probabilities.items())
+            replies += [CandidateSet(query, draws=(), nil_probabilities=nils)] if nils else []
+        answer = _with_verification(
+            together(query, replies), {k: v for row in rows for k, v in row.verification.items()}
+        )
         return answer if answer.draws else replace(answer, draws=(State.MISSING,))
 
-    def _plainly(self, query: Query, replies: Sequence[Reply | None], name: str) -> CandidateSet:
+    def _plainly(self, query: Query, parts: Sequence[Sequence[Reply | None]], name: str) -> CandidateSet:
         """Return the candidates of replies whose prompt is not known."""
-        return candidates(query, self._relations[query.relation], PromptStyle(), replies, name, clean=self._clean)
+        relation = self._relations[query.relation]
+        return united([candidates(query, relation, PromptStyle(), one, name, clean=self._clean) for one in parts])
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
         """Return the row without ids that no submission could name. The names of those candidates are linked."""
@@ -170,7 +181,7 @@ class Recorded:
 
 
 def replayed(
-    files: Iterable[Path],
+    files: Iterable[Path | Answers],
     run: Run,
     notes: Notes,
     *,
@@ -180,7 +191,12 @@ def replayed(
     name: str = "",
 ) -> Recorded:
     """Open files of recorded answers; notes take their models, and the answers that they lack in the end."""
-    recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, scored=scored, name=name)
+    answers = [one if isinstance(one, Answers) else Answers(one) for one in files]
+    models = {one.path: one.models for one in answers if one.models is not None}
+    paths = [one.path for one in answers]
+    recorded = Recorded(
+        paths, run.edition, run.relations, clean=clean, read=read, scored=scored, name=name, models=models
+    )
     notes.asked(*recorded.models)
     notes.at_end.append(recorded.ended)
     return recorded
@@ -206,6 +222,27 @@ class _Rows:
         ids = (None, "", query.subject_id) if query.subject_id else None
         rows = self._rows.get((query.subject, query.relation), [])
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
+
+
+def _parts(rows: Sequence[RecordedRow]) -> list[list[Reply | None]]:
+    """Return part -> draw -> reply of all rows of a query, whose draws follow each other.
+
+    A row of fewer parts than others has a reply that says nothing in their place.
+    """
+    each = [row.replies for row in rows if row.completions]
+    parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
+    for replies in each:
+        for place, draws in enumerate(parts):
+            draws.extend(replies[place] if place < len(replies) else [one and Reply("") for one in replies[0]])
+    return parts
+
+
+def _with_verification(found: CandidateSet, scores: Mapping[str, float]) -> CandidateSet:
+    """Return the set with the verification scores of its objects."""
+    if not scores:
+        return found
+    judged = (msgspec.structs.replace(one, verification=scores.get(one.text)) for one in found.candidates)
+    return replace(found, candidates=tuple(judged))
 
 
 def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: bool) -> CandidateSet:

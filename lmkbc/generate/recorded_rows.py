@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,6 +19,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
+from lmkbc.models.base import Reply
 from lmkbc.types import Source, State
 
 EXISTENCE = "?existence"
@@ -45,6 +47,10 @@ class CandidateRow(msgspec.Struct, gc=False):
 class RecordedRow(msgspec.Struct, gc=False):
     """Line of a completions or a candidates file. A completion that is null is a call that failed.
 
+    source: what the recipe calls the model, if otherwise. parts: of how many prompts the completions are, as
+    many draws of each. finish: why each ended. logprobs: of their tokens. nil_probabilities: by the step that weighed
+    them. verification: scores of the objects that are named.
+
     pooled: the scores are of all sources together, whose names a candidate's source lists. dropped: objects were named,
     and none of them was kept.
     """
@@ -56,8 +62,30 @@ class RecordedRow(msgspec.Struct, gc=False):
     completions: list[str | None] | None = None
     candidates: list[CandidateRow] | None = None
     existence_probabilities: dict[str, float] | list[float] | None = None
+    source: str | None = None
+    parts: int = 1
+    finish: list[str] | None = None
+    logprobs: list[list[tuple[str, float]] | None] | None = None
+    nil_probabilities: dict[str, float] = {}
+    verification: dict[str, float] = {}
     pooled: bool = False
     dropped: bool = False
+
+    @property
+    def asked(self) -> str | None:
+        """Return the name by which a recipe of several models knows whose row it is."""
+        return self.source or self.model
+
+    @property
+    def replies(self) -> list[list[Reply | None]]:
+        """Return the completions as replies: part -> draw -> reply. They follow each other part by part."""
+        ends, weights = self.finish or repeat("stop"), self.logprobs or repeat(None)
+        draws = [
+            None if text is None else Reply(text, end, logprobs=weight)
+            for text, end, weight in zip(self.completions or (), ends, weights, strict=False)
+        ]
+        size = len(draws) // self.parts
+        return [draws[start : start + size] for start in range(0, len(draws), size)] if size else []
 
     @property
     def silence(self) -> State:
@@ -91,6 +119,12 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
             _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
         if (row.completions is None) == (row.candidates is None):
             _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
+        told = len(row.completions or ())
+        if row.parts < 1 or told % row.parts:
+            _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")
+        for field in ("finish", "logprobs"):
+            if (given := getattr(row, field)) is not None and len(given) != told:
+                _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
         for field, value in _shares(row):
             if not 0 <= value <= 1:
                 _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
@@ -137,6 +171,8 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
         for name, value in (("truth", candidate.truth), ("verification", candidate.verification)):
             if value is not None:
                 yield f"candidates[{place}].{name}", value
+    for name in ("nil_probabilities", "verification"):
+        yield from ((name, share) for share in getattr(row, name).values())
     given = row.existence_probabilities
     for p in (given.values() if isinstance(given, dict) else given) or ():
         yield "existence_probabilities", p

@@ -1,7 +1,7 @@
 """Recorded answers in a model's place: they are read as its recipe says, and what they lack is asked, or failed.
 
-Which model a file's answers are of tells the field `model` of its rows, else the file's name; a recipe that asks one
-model takes them all, whatever they are called.
+Whose answers a file holds tells the field `source` or `model` of its rows, else the file's name; a recipe that asks one
+model takes them all, whatever they are called. A file that a run of several models wrote holds answers of each.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.run.base import Answers
 from lmkbc.types import CandidateSet, Generator, Query, State
 
-Shares = list[tuple[Path, ...] | None]
+Shares = list[tuple[Answers, ...] | None]
 
 
 def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
@@ -29,25 +30,32 @@ def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Editi
         return [None] * len(specs)
     if not replayed:
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
-    takers = {path: _taker(path, replayed, edition) for path in files}
+    takers = {path: _takers(path, replayed, edition) for path in files}
     return [
-        tuple(path for path, taker in takers.items() if taker is spec) if spec.is_replayed else None for spec in specs
+        tuple(Answers(path, models[id(spec)]) for path, models in takers.items() if id(spec) in models)
+        if spec.is_replayed
+        else None
+        for spec in specs
     ]
 
 
-def _taker(path: Path, specs: Sequence[GeneratorSpec], edition: Edition) -> GeneratorSpec:
+def _takers(path: Path, specs: Sequence[GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
+    """Return the generators whose answers a file holds, by identity, and whose rows: None for all."""
     if len(specs) == 1:
-        return specs[0]
-    models = {row.model.casefold() for row in read_rows(path, edition) if row.model}
-    found = [spec for spec in specs if models & {name.casefold() for name in spec.called}]
+        return {id(specs[0]): None}
+    models = {row.asked for row in read_rows(path, edition) if row.asked}
+    takers = {name: [spec for spec in specs if name.casefold() in map(str.casefold, spec.called)] for name in models}
+    found = [spec for spec in specs if any(spec is one for its in takers.values() for one in its)]
     found = found or [spec for spec in specs if spec.name and spec.name.casefold() in path.name.casefold()]
-    if len(found) != 1:
+    if len(found) == 1:
+        return {id(found[0]): None}
+    if not found or any(len(its) != 1 for its in takers.values()):
         names = ", ".join(spec.called[0] for spec in specs)
         raise InputError(
             f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
             "of them in the rows' field model"
         )
-    return found[0]
+    return {id(spec): frozenset(name for name, its in takers.items() if its[0] is spec) for spec in found}
 
 
 class Replay:

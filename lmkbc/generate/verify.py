@@ -141,7 +141,7 @@ class FactCheck:
             return
         sources: defaultdict[str, set[Source]] = defaultdict(set)
         for candidate in candidates.candidates:
-            if relation.kind == "number" or candidate.text != candidate.id:
+            if candidate.verification is None and (relation.kind == "number" or candidate.text != candidate.id):
                 sources[candidate.text].update(candidate.sources)
         most = self._check.max_sources
         yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
@@ -244,14 +244,16 @@ class FactCheck:
 
 
 class Verifying:
-    """A generator whose candidates are verified before they are handed on."""
+    """A generator whose candidates are verified before they are handed on. notes: take the scores."""
 
-    def __init__(self, generator: Generator, verifier: Verifier) -> None:
-        self._generator, self._verifier = generator, verifier
+    def __init__(self, generator: Generator, verifier: Verifier, notes: Notes | None = None) -> None:
+        self._generator, self._verifier, self._notes = generator, verifier, notes or Notes()
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield the generator's sets after verification."""
-        return self._verifier.verify(self._generator.generate(queries))
+        for found in self._verifier.verify(self._generator.generate(queries)):
+            self._notes.verified(found)
+            yield found
 
 
 def _share(yes: float, no: float) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.models.answers import FreshStore, Store
@@ -20,6 +20,13 @@ from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
 Loaded = TypeVar("Loaded")
+
+
+class Answers(NamedTuple):
+    """Recorded answers for one generator. models: whose rows of the file count; None for all."""
+
+    path: Path
+    models: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +75,13 @@ class ModelRun:
 class Run(ModelRun):
     """Context of a run's steps: the edition, its data, and the options of the command line.
 
-    answers: the files, of those given, that stand for the model which a step would ask; None where it is asked.
+    answers: what stands for the model that a step would ask, of the files that were given; None where it is asked.
     """
 
     workspace: Workspace
     edition: Edition
     files: tuple[Path, ...] = ()
-    answers: tuple[Path, ...] | None = None
+    answers: tuple[Answers, ...] | None = None
     search_table: Path | None = None
     index: Path | None = None
     cache: Path | None = None

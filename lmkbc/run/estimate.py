@@ -19,7 +19,7 @@ from lmkbc.generate.spec import GeneratorQuestions
 from lmkbc.models.dry import CallCounter
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.store_place import default_place
-from lmkbc.notes import Notes
+from lmkbc.notes import Notes, Replies
 from lmkbc.pipeline import BLOCK
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -67,7 +67,7 @@ class _NoNotes(Notes):
     def remark(self, sentence: str) -> None:
         """Keep nothing."""
 
-    def replied(self, query: Query, source: str, texts: Iterable[str | None]) -> None:
+    def replied(self, query: Query, replies: Replies) -> None:
         """Keep nothing, however many queries there are."""
 
 

@@ -123,9 +123,24 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
 
 def reply_rows(replies: Mapping[Query, Iterable[Replies]]) -> bytes:
     """Return what models wrote about some queries, as completions."""
-    return json_lines(
-        _row(query) | {"model": one.source, "completions": one.texts} for query, own in replies.items() for one in own
-    )
+    return json_lines(_row(query) | _replied(one) for query, own in replies.items() for one in own)
+
+
+def _replied(own: Replies) -> dict[str, Any]:
+    """Return the fields of a row of completions; those that say nothing are left out."""
+    draws = [reply for part in own.parts for reply in part]
+    row: dict[str, Any] = {"model": own.model or own.source, "completions": [reply and reply.text for reply in draws]}
+    ends = [reply.finish if reply else "" for reply in draws]
+    log_probabilities = [reply and reply.logprobs for reply in draws]
+    further = {
+        "source": own.source if own.model not in ("", own.source) else None,
+        "parts": len(own.parts) if len(own.parts) > 1 else None,
+        "finish": ends if set(ends) - {"stop", ""} else None,
+        "logprobs": log_probabilities if any(log_probabilities) else None,
+        "nil_probabilities": own.nil_probabilities,
+        "verification": own.verification,
+    }
+    return row | {name: value for name, value in further.items() if value}
 
 
 def withheld_lines(predictions: Iterable[Prediction]) -> bytes:

@@ -27,7 +27,7 @@ from lmkbc.recipe import read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
-from lmkbc.workspace import SYSTEMS
+from lmkbc.workspace import SYSTEMS, Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-7f3a91c2"
@@ -120,7 +120,8 @@ def test_a_second_turn_asks_in_the_frame_s_words_after_texts_of_the_relation_s_t
     texts.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in rows.items()))
     asked = [Query("Mali", "CountryHasStates"), Query("Utopia", "CountryBordersCountry")]
     with Loopback(lambda _: '["7"]') as server:
-        for _, generator in generators(context(server.url, tmp_path, "2023", files=(texts,)), read_recipe(SPACE, name)):
+        run = replace(context(server.url, tmp_path, "2023", files=(texts,)), workspace=Workspace(data=data_dir))
+        for _, generator in generators(run, read_recipe(SPACE, name)):
             list(generator.generate(asked))
     first, second, other = (
         body["messages"] for body in sorted(server.requests, key=lambda body: "Utopia" in repr(body))
