@@ -1,4 +1,4 @@
-"""Answers that were recorded elsewhere: completions and candidates from files, matched to queries.
+"""RecordedFile that were recorded elsewhere: completions and candidates from files, matched to queries.
 
 A completions row holds raw texts, one per draw; a candidates row holds scored objects. Rows are matched by subject and
 relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
@@ -30,7 +30,7 @@ from lmkbc.groups import grouped
 from lmkbc.models.base import Reply
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Answers, Run
+from lmkbc.run.base import RecordedFile, Run
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 
@@ -181,7 +181,7 @@ class Recorded:
 
 
 def replayed(
-    files: Iterable[Path | Answers],
+    files: Iterable[Path | RecordedFile],
     run: Run,
     notes: Notes,
     *,
@@ -191,7 +191,7 @@ def replayed(
     name: str = "",
 ) -> Recorded:
     """Open files of recorded answers; notes take their models, and the answers that they lack in the end."""
-    answers = [one if isinstance(one, Answers) else Answers(one) for one in files]
+    answers = [one if isinstance(one, RecordedFile) else RecordedFile(one) for one in files]
     models = {one.path: one.models for one in answers if one.models is not None}
     paths = [one.path for one in answers]
     recorded = Recorded(

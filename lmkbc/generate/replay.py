@@ -14,10 +14,10 @@ from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.run.base import Answers
+from lmkbc.run.base import RecordedFile
 from lmkbc.types import CandidateSet, Generator, Query, State
 
-Shares = list[tuple[Answers, ...] | None]
+Shares = list[tuple[RecordedFile, ...] | None]
 
 
 def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
@@ -32,7 +32,7 @@ def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Editi
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
     takers = {path: _takers(path, replayed, edition) for path in files}
     return [
-        tuple(Answers(path, models[id(spec)]) for path, models in takers.items() if id(spec) in models)
+        tuple(RecordedFile(path, models[id(spec)]) for path, models in takers.items() if id(spec) in models)
         if spec.is_replayed
         else None
         for spec in specs

@@ -22,7 +22,7 @@ from lmkbc.workspace import Workspace
 Loaded = TypeVar("Loaded")
 
 
-class Answers(NamedTuple):
+class RecordedFile(NamedTuple):
     """Recorded answers for one generator. models: whose rows of the file count; None for all."""
 
     path: Path
@@ -81,7 +81,7 @@ class Run(ModelRun):
     workspace: Workspace
     edition: Edition
     files: tuple[Path, ...] = ()
-    answers: tuple[Answers, ...] | None = None
+    answers: tuple[RecordedFile, ...] | None = None
     search_table: Path | None = None
     index: Path | None = None
     cache: Path | None = None

@@ -1,4 +1,4 @@
-"""What a masked model's scores come to, wherever they come from: limits, cleaning, merged clozes, NIL probabilities.
+"""Candidates from a masked model's scores, asked or recorded: limits, cleaning, merged clozes, NIL probabilities.
 
 Scores of a model that is asked now and recorded scores are read alike. In a recorded row each source is a cloze. The
 object "" with the source "veto" tells how probable the preconditions made it that there is no object; the other scores

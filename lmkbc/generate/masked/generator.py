@@ -29,7 +29,7 @@ from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompt
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Answers, Run
+from lmkbc.run.base import RecordedFile, Run
 from lmkbc.types import CandidateSet, Example, Generator, Query
 
 CHUNK = 256
@@ -97,7 +97,7 @@ class Masked(GeneratorSpec):
         parts = [(names, self._over(name, run, probe, notes)) for name, names in by_model.items()]
         return parts[0][1] if len(parts) == 1 else ByRelation(parts)
 
-    def _recorded(self, files: Sequence[Answers], run: Run, notes: Notes) -> Recorded:
+    def _recorded(self, files: Sequence[RecordedFile], run: Run, notes: Notes) -> Recorded:
         """Return the generator over recorded scores, which are read as those of the model would be."""
         probe = self.probe
         answers = ClozeAnswers(probe, run.edition, run.relations, origins(run.train, run.edition))
