@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes, and year, model, F1 and number of differences of published ones.
+    """List the recipes: of published ones year, model, F1, differences.
 
     N counts the differences that are necessary, S the shortcuts that can be closed. What stands in a recipe, citation
     and differences included, 'lmkbc systems show NAME' prints.
