@@ -89,7 +89,7 @@ class Relations(Mapping[str, Relation]):
                 logging.getLogger(__name__).warning("%s", error)
                 continue
             if relation is not None:
-                found |= dict.fromkeys((relation.name, *relation.names), relation)
+                found |= dict.fromkeys(relation.spellings(), relation)
         return found
 
 
@@ -100,6 +100,6 @@ def _relation(name: str) -> Relation | None:
         raise InputError(f"{called(RELATIONS, name)} is a {type(found).__name__}: it has to be a Relation")
     if found is not None:
         check_fields(found, called(RELATIONS, name))
-    if found is not None and name not in (found.name, *found.names):
+    if found is not None and name not in found.spellings():
         raise InputError(f"{called(RELATIONS, name)} is the relation {found.name!r}: give the entry point its name")
     return found

@@ -205,7 +205,7 @@ def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> Pe
         if relations[name].name in rules:
             raise InputError(f"select.relations names {relations[name].name} twice: {name!r} is another name of it")
         rule = _rule(part, f"select.relations.{name}")
-        rules |= dict.fromkeys((relations[name].name, *relations[name].names), rule)
+        rules |= dict.fromkeys(relations[name].spellings(), rule)
     return PerRelation(general, rules)
 
 

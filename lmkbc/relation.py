@@ -5,9 +5,13 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from lmkbc.errors import refuse
+
+Entry = TypeVar("Entry")
+OTHERS = "*"
+"""Key of a table by relation, for all that it does not name."""
 
 
 def require(name: str, template: str, slots: set[str]) -> None:
@@ -196,6 +200,14 @@ class Relation:
                 require(name, cloze, {"subject", "mask"})
         require("question", self.question, {"subject"})
         require("statement", self.statement, {"subject", "object"})
+
+    def spellings(self) -> tuple[str, ...]:
+        """Return its own name, and those that editions give it."""
+        return (self.name, *self.names)
+
+    def entry(self, table: Mapping[str, Entry], default: Entry) -> Entry:
+        """Return what a table says of the relation by any of its names, else of all others, else the default."""
+        return next((table[name] for name in (*self.spellings(), OTHERS) if name in table), default)
 
     def has_one_object(self) -> bool:
         """Return whether a subject has at most one object."""

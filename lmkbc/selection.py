@@ -105,10 +105,10 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
     asks = False
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
         asks |= any(_named(run, spec)) or any(part.asks_model for part in spec.whole())
-        read = None if files is None else [one.path for one in files]
         if spec.reads_files and not spec.asks_model:
-            read = list(run.files)
-        models |= set(_asked(run, spec) if read is None else _recorded(run, read))
+            models |= set(_recorded(run, run.files))
+        else:
+            models |= set(_asked(run, spec) if files is None else _recorded(run, [file.path for file in files]))
     if not asks:
         return Origin(models=tuple(sorted(models)))
     asked = {

@@ -68,7 +68,7 @@ class Workspace:
         relations: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
         for path, relation in _paraphrased(self.folder("relations")):
-            for name in {relation.name, *relation.names}:
+            for name in {*relation.spellings()}:
                 if name in relations:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
                 relations[name], origin[name] = relation, path

@@ -103,7 +103,7 @@ def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Wor
 def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
     """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others."""
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
-    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in (relation.name, *relation.names)}
+    names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
     return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.toml import read_toml
-from lmkbc.relation import Relation
+from lmkbc.relation import OTHERS, Relation
 from lmkbc.workspace import bundled
 
 Style = Literal["question", "triple", "tuple", "record", "json"]
@@ -25,8 +25,6 @@ Listing = Literal["json", "python", "comma", "semicolon", "line"]
 SLOT = re.compile(r"\{(\w+)\}")
 _BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
 
-OTHERS = "*"
-"""Key in a file of frames for all relations that it does not name."""
 
 PARTS = "parts"
 """Key of the table of parts in a file of frames."""
@@ -142,7 +140,7 @@ class Frames:
 
     def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
         """Return what the file calls a relation, and the settings of its prompt; nothing where it has none."""
-        names = (relation.name, *relation.names, OTHERS)
+        names = (*relation.spellings(), OTHERS)
         return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
 
     def check(self, asked: Mapping[str, Relation], edition: str) -> None:

@@ -131,8 +131,9 @@ class Asking:
             if shots not in selectors:
                 spelt_as = relations if shots.relations == "own" else {}
                 bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
-                names = names or (None if bank else KnownNames(train))
-                selectors[shots] = ExampleSelector(shots, train, encoder, bank, None if bank else names)
+                if bank is None and names is None:
+                    names = KnownNames(train)
+                selectors[shots] = ExampleSelector(shots, train, encoder, bank, names if bank is None else None)
             self._plans[name] = Plan(style, selectors[shots], sampling)
 
     def plan(self, query: Query) -> Plan:

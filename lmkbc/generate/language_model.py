@@ -13,7 +13,6 @@ from typing import Literal
 
 from lmkbc.ask.context.passages import ContextSettings, Provider
 from lmkbc.ask.context.providers import located, provider
-from lmkbc.ask.frames import OTHERS
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.schema import keeps_schema
 from lmkbc.errors import refuse
@@ -29,7 +28,7 @@ from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.relation import Relation
+from lmkbc.relation import OTHERS, Relation
 from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 

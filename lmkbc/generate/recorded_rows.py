@@ -20,6 +20,8 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
 from lmkbc.models.base import Reply
+from lmkbc.relation import Relation
+from lmkbc.scoring.matchers import number
 from lmkbc.types import Source, State
 
 EXISTENCE = "?existence"
@@ -47,9 +49,9 @@ class CandidateRow(msgspec.Struct, gc=False):
 class RecordedRow(msgspec.Struct, gc=False):
     """Line of a completions or a candidates file. A completion that is null is a call that failed.
 
-    source: what the recipe calls the model, if otherwise. parts: of how many prompts the completions are, as
-    many draws of each. finish: why each ended. logprobs: of their tokens. nil_probabilities: by the step that weighed
-    them. verification: scores of the objects that are named.
+    source: what the recipe calls the model, if otherwise. parts: of how many prompts the completions are, as many draws
+    of each. finish: why each ended. logprobs: of their tokens. nil_probabilities: by the step that weighed them.
+    verification: scores of the objects that are named.
 
     pooled: the scores are of all sources together, whose names a candidate's source lists. dropped: objects were named,
     and none of them was kept.
@@ -72,7 +74,7 @@ class RecordedRow(msgspec.Struct, gc=False):
     dropped: bool = False
 
     @property
-    def asked(self) -> str | None:
+    def called(self) -> str | None:
         """Return the name by which a recipe of several models knows whose row it is."""
         return self.source or self.model
 
@@ -103,6 +105,11 @@ class RecordedRow(msgspec.Struct, gc=False):
         answers = {answer.casefold(): p for answer, p in given.items()}
         yes, no = answers.get("yes", 0.0), answers.get("no", 0.0)
         return yes / (yes + no) if yes + no > 0 else None
+
+
+def is_linked(given: CandidateRow, relation: Relation) -> bool:
+    """Return whether a candidate's id names its object; of a number, only one that is a number."""
+    return bool(given.id) and (relation.kind != "number" or number(given.id) is not None)
 
 
 def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:

@@ -6,7 +6,7 @@ model takes them all, whatever they are called. A file that a run of several mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lmkbc.edition import Edition
@@ -25,37 +25,42 @@ def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Editi
 
     InputError for a file that could be of several models, or of none.
     """
-    replayed = [spec for spec in specs if spec.is_replayed]
+    replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
     if not files or any(spec.reads_files for spec in specs):
         return [None] * len(specs)
     if not replayed:
         raise InputError("no generator of this recipe asks a model that the answers of --from could stand for")
-    takers = {path: _takers(path, replayed, edition) for path in files}
+    held = [(path, _models(path, replayed, edition)) for path in dict.fromkeys(files)]
     return [
-        tuple(RecordedFile(path, models[id(spec)]) for path, models in takers.items() if id(spec) in models)
-        if spec.is_replayed
+        tuple(RecordedFile(path, models[place]) for path, models in held if place in models)
+        if place in replayed
         else None
-        for spec in specs
+        for place in range(len(specs))
     ]
 
 
-def _takers(path: Path, specs: Sequence[GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
-    """Return the generators whose answers a file holds, by identity, and whose rows: None for all."""
+def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
+    """Return the places of the generators whose answers a file holds, and the models of their rows: None for all."""
     if len(specs) == 1:
-        return {id(specs[0]): None}
-    models = {row.asked for row in read_rows(path, edition) if row.asked}
-    takers = {name: [spec for spec in specs if name.casefold() in map(str.casefold, spec.called)] for name in models}
-    found = [spec for spec in specs if any(spec is one for its in takers.values() for one in its)]
-    found = found or [spec for spec in specs if spec.name and spec.name.casefold() in path.name.casefold()]
+        return dict.fromkeys(specs)
+    called = {row.called for row in read_rows(path, edition) if row.called}
+    takers = {
+        name: [place for place, spec in specs.items() if name.casefold() in map(str.casefold, spec.called)]
+        for name in called
+    }
+    found = {place for places in takers.values() for place in places}
+    found = found or {
+        place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()
+    }
     if len(found) == 1:
-        return {id(found[0]): None}
-    if not found or any(len(its) != 1 for its in takers.values()):
-        names = ", ".join(spec.called[0] for spec in specs)
+        return dict.fromkeys(found)
+    if not found or any(len(places) != 1 for places in takers.values()):
+        names = ", ".join(spec.called[0] for spec in specs.values())
         raise InputError(
             f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
             "of them in the rows' field model"
         )
-    return {id(spec): frozenset(name for name, its in takers.items() if its[0] is spec) for spec in found}
+    return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
 
 
 class Replay:

@@ -134,10 +134,8 @@ class GeneratorSpec(ABC):
 
     def opened(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield the generators with their names, limited to the relations that the table names."""
-        chosen = [run.workspace.relation(name) for name in self.only]
-        spellings = {spelling for relation in chosen for spelling in (relation.name, *relation.names)}
         for name, generator in self.sources(run, notes):
-            yield name, Only(generator, spellings) if self.only else generator
+            yield name, Only(generator, self.asked(run)) if self.only else generator
 
 
 def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, what: str) -> None:

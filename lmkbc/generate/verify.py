@@ -137,7 +137,7 @@ class FactCheck:
     def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object of which only an id is known is left out."""
         relation = self._relations[candidates.query.relation]
-        if self._check.only and not {relation.name, *relation.names}.intersection(self._check.only):
+        if self._check.only and set(self._check.only).isdisjoint(relation.spellings()):
             return
         sources: defaultdict[str, set[Source]] = defaultdict(set)
         for candidate in candidates.candidates:
@@ -189,11 +189,9 @@ class FactCheck:
 
     def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
         """Return the facts of the worked examples: the check's own, or drawn ones."""
-        relation = self._relations[query.relation]
-        for name in (relation.name, *relation.names):
-            if given := self._check.facts.get(name):
-                own = folded_key(query.subject)
-                return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != own]
+        if given := self._relations[query.relation].entry(self._check.facts, ()):
+            own = folded_key(query.subject)
+            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != own]
         facts: list[tuple[Query, str, bool]] = []
         drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):

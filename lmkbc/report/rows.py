@@ -128,7 +128,7 @@ def _candidates(row: RecordedRow) -> dict[str, Any]:
 def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
     for number, text in enumerate(row.completions or ()):
         said = "[the call failed]" if text is None else cut(text, LONGEST_REPLY)
-        yield cut(f"{row.asked or 'model'} #{number}", LONGEST_TEXT), said
+        yield cut(f"{row.called or 'model'} #{number}", LONGEST_TEXT), said
 
 
 def traced(

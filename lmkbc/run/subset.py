@@ -65,5 +65,4 @@ def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
 
 
 def _names(space: Workspace, name: str) -> tuple[str, ...]:
-    relation = space.relation(name)
-    return (relation.name, *relation.names)
+    return space.relation(name).spellings()

@@ -26,12 +26,12 @@ LARGEST = 10.0**MOST_DIGITS
 
 @dataclass(frozen=True, kw_only=True)
 class NumericRule(Rule):
-    """Answers with `points` of the positive votes, or with the best candidate where none is positive."""
+    """Answers with `points` of the positive votes, or with the best candidate where none is positive.
 
-    @property
-    def exact(self) -> bool:
-        """Return whether a number between votes stays as it is, not rounded to what the votes are like."""
-        return False
+    between: whether a number between votes stays as it is, and is not rounded to what the votes are like.
+    """
+
+    between: bool = False
 
     @abstractmethod
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
@@ -51,7 +51,7 @@ class NumericRule(Rule):
         if not any(weight for _, weight in positive) or votes[0][0] <= 0:
             return tuple(candidate for _, candidate in votes[:1])
         values, weights = np.array(positive).T
-        return tuple(_vote_or_new(point, votes, exact=self.exact) for point in self.points(values, weights))
+        return tuple(_vote_or_new(point, votes, exact=self.between) for point in self.points(values, weights))
 
 
 def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]], *, exact: bool) -> Candidate:
@@ -124,7 +124,7 @@ class Ball(NumericRule):
 class LogCluster(NumericRule):
     """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %).
 
-    between: where the median falls between two votes, their mean, not the lower one.
+    between: where the median falls between two votes, their exact mean, not the lower one.
     """
 
     name: ClassVar[str] = "log-cluster"
@@ -151,11 +151,6 @@ class WeightedMedian(NumericRule):
     search: ClassVar[Mapping[str, Range]] = {"quantile": Real(0.3, 0.7)}
     quantile: float = 0.5
     between: bool = False
-
-    @property
-    def exact(self) -> bool:
-        """Return whether means of two votes are answers."""
-        return self.between
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the weighted quantile."""

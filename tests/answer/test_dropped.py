@@ -13,6 +13,7 @@ from space import MINI, SPACE
 
 from lmkbc.answer.clean import sifted
 from lmkbc.generate.recorded import Recorded
+from lmkbc.run.base import RecordedFile
 from lmkbc.run.submission import candidate_lines, losses
 from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking
@@ -98,10 +99,10 @@ def test_predict_counts_and_shows_them(command: Command, answers: Path, tmp_path
 
 def test_a_run_s_own_candidates_say_so_too(answers: Path, tmp_path: Path) -> None:
     queries = SPACE.queries(MINI, "val")
-    sets = list(Recorded([answers], MINI, SPACE.relations).generate(queries))
+    sets = list(Recorded([RecordedFile(answers)], MINI, SPACE.relations).generate(queries))
     path = tmp_path / "candidates.jsonl.gz"
     path.write_bytes(candidate_lines(Pool(edition=MINI).merge([sets])))
-    again = list(Recorded([path], MINI, SPACE.relations).generate(queries))
+    again = list(Recorded([RecordedFile(path)], MINI, SPACE.relations).generate(queries))
     assert [one.draws for one in again] == [one.draws for one in sets]
     assert again[0].draws == (State.DROPPED,)
     assert again[1].draws == (State.ABSTAINED,)

@@ -13,6 +13,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
+from lmkbc.run.base import RecordedFile
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, State
@@ -35,7 +36,7 @@ def row(subject: str = "The Clash", relation: str = BAND, **fields: Any) -> dict
 
 
 def replay(path: Path, *queries: Query) -> list[CandidateSet]:
-    return list(Recorded([path], EDITION, SPACE.relations).generate(queries or (QUERY,)))
+    return list(Recorded([RecordedFile(path)], EDITION, SPACE.relations).generate(queries or (QUERY,)))
 
 
 def test_each_draw_is_a_source(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_existence_probabilities_are_a_source_of_their_own(tmp_path: Path) -> No
 
 def test_a_lacking_query_is_failed_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path / "a.jsonl", row(completions=["Ann Lee"]))
-    recorded = Recorded([path], EDITION, SPACE.relations)
+    recorded = Recorded([RecordedFile(path)], EDITION, SPACE.relations)
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         (there,) = recorded.generate([QUERY])
         (lacking,) = recorded.generate([Query("Blur", BAND)])
@@ -187,7 +188,7 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
     second = write(tmp_path / "two.candidates.jsonl", row(model="gpt", candidates=[{"object": "Bo Day", "score": 0.5}]))
     packed = tmp_path / "three.jsonl.gz"
     packed.write_bytes(gzip.compress(json.dumps(row(model="llama", completions=["None"])).encode()))
-    recorded = Recorded([first, second, packed], EDITION, SPACE.relations)
+    recorded = Recorded([RecordedFile(first), RecordedFile(second), RecordedFile(packed)], EDITION, SPACE.relations)
     apart = recorded.sources([QUERY])
     assert {name: sets[0].draws for name, sets in apart.items()} == {
         "one": (State.ANSWERED,),
@@ -203,9 +204,9 @@ def test_files_speak_apart_and_together(tmp_path: Path) -> None:
 def test_one_file_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", row(completions=["x"]))
     with pytest.raises(InputError, match="given twice"):
-        Recorded([path, path], EDITION, SPACE.relations)
+        Recorded([RecordedFile(path), RecordedFile(path)], EDITION, SPACE.relations)
     other = write(tmp_path / "a.candidates.jsonl", row(completions=["x"]))
-    names = Recorded([path, other], EDITION, SPACE.relations).sources([QUERY])
+    names = Recorded([RecordedFile(path), RecordedFile(other)], EDITION, SPACE.relations).sources([QUERY])
     assert list(names) == [f"{tmp_path.name}/a.jsonl", f"{tmp_path.name}/a.candidates.jsonl"]
     with pytest.raises(InputError, match="no recorded file"):
         Recorded([], EDITION, SPACE.relations)
@@ -213,6 +214,9 @@ def test_one_file_twice_is_refused(tmp_path: Path) -> None:
 
 GOOD = row(completions=["Ann Lee"])
 BAD: list[tuple[dict[str, Any] | str, str]] = [
+    (row(completions=["a", "b", "c"], parts=2), "line 2, field parts: 2 parts cannot be made of 3 completions"),
+    (row(completions=["a", "b"], finish=["stop"]), "line 2, field finish: 1 values for 2 completions"),
+    (row(completions=["a"], verification={"a": 2}), "line 2, field verification: 2 is out of range"),
     (row(relation="BandHasMembers", completions=[]), "line 2, field Relation: .*did you mean 'BandHasMember'"),
     (row(), "line 2, field completions: .*either"),
     (row(completions=["x"], candidates=[]), "line 2, field completions: .*either"),
@@ -267,7 +271,7 @@ def test_real_answers_are_nearly_all_read(
     if not path.exists():
         pytest.skip(f"recorded answers absent: {file} is not in the data directory")
     space = Workspace(data=data_dir)
-    recorded = Recorded([path], space.edition(edition), space.relations)
+    recorded = Recorded([RecordedFile(path)], space.edition(edition), space.relations)
     sets = list(recorded.generate(space.queries(space.edition(edition), split)))
     states = [state for one in sets for state in one.draws]
     assert sum(state.is_answer for state in states) / len(states) >= share

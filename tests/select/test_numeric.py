@@ -44,6 +44,7 @@ def test_log_cluster_takes_the_median_of_the_heaviest() -> None:
     assert answer(LogCluster(), votes(**{"100": 0.1, "105": 0.3, "110": 0.1, "900": 0.4})) == "105"
     even = votes(**{"1000": 0.4, "1100": 0.4, "9000": 0.2})
     assert (answer(LogCluster(), even), answer(LogCluster(between=True), even)) == ("1000", "1050")
+    assert answer(LogCluster(between=True), votes(**{"1000": 0.5, "1001": 0.5})) == "1000.5"
 
 
 def test_median_quantile() -> None:

@@ -132,6 +132,5 @@ class Titles:
 
     def _title(self, query: Query) -> str:
         """Return the title that a query's texts have."""
-        relation, titles = self._relations[query.relation], self._settings.titles
-        template = next((titles[name] for name in (relation.name, *relation.names) if name in titles), "{subject}")
+        template = self._relations[query.relation].entry(self._settings.titles, "{subject}")
         return fill(template, {"subject": query.subject})

@@ -13,9 +13,10 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.ensemble import Scores
 from lmkbc.generate.masked.settings import ProbeSettings, for_relation
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.types import Query
+from lmkbc.types import Example, Query
 
 FUNCTION_WORDS = frozenset(
     """a about above across after again against all along also although always among an and another any anyone anything
@@ -33,15 +34,28 @@ FUNCTION_WORDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
+Origins = Mapping[str, Mapping[str, Sequence[Query]]]
+"""Relation -> object of its train rows -> the queries with it."""
+
+
+def origins_of(train: Iterable[Example], edition: Edition) -> Origins:
+    """Return the queries behind each object of a train split."""
+    rows = grouped((row.query.relation, row) for row in train)
+    return {
+        relation: grouped((name, row.query) for row in rows[relation] for name in row.names)
+        for relation in edition.relations
+    }
+
+
 class AnswerCleaning:
-    """Keeps the answers that may be objects. origins: relation -> object of its train rows -> the queries with it."""
+    """Keeps the answers that may be objects."""
 
     def __init__(
         self,
         probe: ProbeSettings,
         edition: Edition,
         relations: Mapping[str, Relation],
-        origins: Mapping[str, Mapping[str, Sequence[Query]]],
+        origins: Origins,
     ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
         self._stems = {

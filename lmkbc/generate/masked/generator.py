@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import VETO, ClozeAnswers, origins
+from lmkbc.generate.masked.answers import VETO, ClozeAnswers
+from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
 from lmkbc.generate.masked.ensemble import Scores
 from lmkbc.generate.masked.lexicon import Lexicon, names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared
-from lmkbc.generate.masked.settings import ANY, ProbeSettings, for_relation
+from lmkbc.generate.masked.settings import ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
@@ -28,7 +29,7 @@ from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompts
 from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.notes import Notes
-from lmkbc.relation import Relation
+from lmkbc.relation import OTHERS, Relation
 from lmkbc.run.base import RecordedFile, Run
 from lmkbc.types import CandidateSet, Example, Generator, Query
 
@@ -75,7 +76,9 @@ class Masked(GeneratorSpec):
         if isinstance(self.model, Mapping):
             tables["model"] = self.model
         for setting, table in tables.items():
-            check_names([name for name in table if name != ANY], relations, f"generator {self.component!r}: {setting}")
+            check_names(
+                [name for name in table if name != OTHERS], relations, f"generator {self.component!r}: {setting}"
+            )
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator. InputError where no model, or no file of vectors, is named."""
@@ -100,8 +103,9 @@ class Masked(GeneratorSpec):
     def _recorded(self, files: Sequence[RecordedFile], run: Run, notes: Notes) -> Recorded:
         """Return the generator over recorded scores, which are read as those of the model would be."""
         probe = self.probe
-        answers = ClozeAnswers(probe, run.edition, run.relations, origins(run.train, run.edition))
-        recorded = replayed(files, run, notes, clean=probe.clean, scored=answers.of_row)
+        origins = origins_of(run.train, run.edition)
+        answers = ClozeAnswers(probe, AnswerCleaning(probe, run.edition, run.relations, origins))
+        recorded = replayed(files, run, notes, clean=probe.clean, score=answers.of_row)
         if asked := [name for name, relation in self.asked(run).items() if probe.preconditions_of(relation)]:
             notes.remark(
                 f"the preconditions of {', '.join(asked)} are not asked, since the answers are recorded: a row holds "
@@ -153,7 +157,7 @@ class MaskedGenerator:
     ) -> None:
         self.notes = notes or Notes()
         self._relations, self._edition, self._probe = relations, edition, probe
-        self._origins = origins(train, edition)
+        self._origins = origins_of(train, edition)
         if probe.objects == "expand":
             backbone = self._expanded(backbone)
         self._soft: dict[str, Layout] = {}
@@ -170,7 +174,7 @@ class MaskedGenerator:
         self._forward = Forward(backbone, probe.precision, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
-        self._answers = ClozeAnswers(probe, edition, relations, self._origins)
+        self._answers = ClozeAnswers(probe, AnswerCleaning(probe, edition, relations, self._origins))
         self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 

@@ -12,7 +12,7 @@ from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match, Precision
 from lmkbc.relation import Precondition, Relation
 
-WHOLE, ANY = "all", "*"
+WHOLE = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,7 @@ class ProbeSettings:
 
 def for_relation(setting: Any, relation: Relation, default: Any) -> Any:
     """Return what a setting is for a relation: the table's entry, else that of "*", else the default."""
-    if not isinstance(setting, Mapping):
-        return setting
-    return next((setting[name] for name in (relation.name, *relation.names, ANY) if name in setting), default)
+    return relation.entry(setting, default) if isinstance(setting, Mapping) else setting
 
 
 def _values(setting: Any) -> Iterable[Any]:

@@ -18,7 +18,8 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import ClozeAnswers, origins
+from lmkbc.generate.masked.answers import ClozeAnswers
+from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
 from lmkbc.generate.masked.ensemble import combine
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
@@ -26,7 +27,7 @@ from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.run.base import Run
+from lmkbc.run.base import RecordedFile, Run
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import proposals, sources
@@ -101,13 +102,29 @@ def test_recorded_scores_are_read_as_those_of_the_model(
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     relations = {"CountryCapital": replace(CAPITAL, may_be_empty=True)}
-    answers = ClozeAnswers(checked(ProbeSettings, settings, "probe"), EDITION, relations, origins(TRAIN, EDITION))
-    recorded = list(Recorded([path], EDITION, relations, scored=answers.of_row).generate(queries))
+    probe = checked(ProbeSettings, settings, "probe")
+    answers = ClozeAnswers(probe, AnswerCleaning(probe, EDITION, relations, origins_of(TRAIN, EDITION)))
+    recorded = list(Recorded([RecordedFile(path)], EDITION, relations, score=answers.of_row).generate(queries))
     live = run(backbone, queries, relations["CountryCapital"], **settings)
     for one, other in zip(recorded, live, strict=True):
         assert one.query == other.query
         assert scores(one) == pytest.approx(scores(other), abs=1e-6)
         assert scores(other), settings
+
+
+def test_a_recorded_object_keeps_its_id_and_verification_score_and_a_veto_counts(tmp_path: Path) -> None:
+    rome = {"object": "Rome", "id": "Q220", "score": 0.5, "verification": 0.8}
+    scored = [rome, {"object": "the", "score": 0.9}, {"object": "", "score": 0.4, "source": "veto"}]
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps({"SubjectEntity": "Norway", "Relation": "CountryCapital", "candidates": scored}))
+    relations = {"CountryCapital": CAPITAL}
+    probe = ProbeSettings()
+    answers = ClozeAnswers(probe, AnswerCleaning(probe, EDITION, relations, origins_of(TRAIN, EDITION)))
+    (found,) = Recorded(
+        [RecordedFile(path)], replace(EDITION, target="id", column="ObjectEntitiesID"), relations, score=answers.of_row
+    ).generate([NORWAY])
+    assert [(one.text, one.id, one.verification) for one in found.candidates] == [("Rome", "Q220", 0.8)]
+    assert scores(found) == pytest.approx({"Rome": 0.3, "": 0.4})
 
 
 def scores(found: CandidateSet) -> dict[str, float]:
