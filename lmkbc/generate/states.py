@@ -70,20 +70,24 @@ class StateReader:
         """Have the model note the states of what it is asked by others, who may ask about the same prompts."""
         self._local.model.watch(self._depth)
 
-    def read(self, queries: Sequence[Query]) -> Floats:
-        """Return the vectors of queries, (n, d). Fastest after the model scored options of the same prompts."""
+    def read(self, *groups: Sequence[Query]) -> Floats:
+        """Return the vectors of queries, (n, d). Fastest after the model scored options of the same prompts.
+
+        groups: read one after the other, as `OtherSources.ask` has them.
+        """
         model = self._local.model
-        texts = [model.text(self._asking.prompt(query)) for query in queries]
+        texts = [[model.text(self._asking.prompt(query)) for query in group] for group in groups]
+        portions = [group[start : start + PORTION] for group in texts for start in range(0, len(group), PORTION)]
 
         def read(portion: Sequence[str]) -> Arrays:
             with model.usage.added(self._notes.usage):
                 return {"states": model.states(portion, self._depth)}
 
-        blocks = []
-        self._report("states (queries)", 0, len(texts))
-        for start in range(0, len(texts), PORTION):
-            portion = texts[start : start + PORTION]
-            blocks.append(self._kept.get("states", key(self._digest, portion), partial(read, portion))["states"])
-            self._report("states (queries)", start + len(portion), len(texts))
+        blocks: list[Arrays] = []
+        done, total = 0, sum(map(len, texts))
+        self._report("states (queries)", done, total)
+        for portion in portions:
+            blocks.append(self._kept.get("states", key(self._digest, portion), partial(read, portion)))
+            self._report("states (queries)", done := done + len(portion), total)
         self.watch()
-        return np.concatenate(blocks).astype(np.float64)
+        return np.concatenate([block["states"] for block in blocks]).astype(np.float64)

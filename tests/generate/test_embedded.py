@@ -328,7 +328,9 @@ def test_a_source_that_is_right_of_train_is_heeded_and_asked_once(tmp_path: Path
         assert {query.subject: best(each) for query, each in found.items()} == {
             q.subject: known[q.subject] for q in queries
         }
-    assert Counter(source.asked) == Counter([*(row.query for row in train), *queries, *queries])  # train alone is kept
+    rows = [row.query for row in train]
+    assert Counter(source.asked) == Counter([*rows, *queries, *queries])  # train alone is kept
+    assert set(source.asked[: len(rows)]) == set(rows)  # and apart, so that no query changes what is made of it
     mistaken = Source(known | dict.fromkeys(known, "Volapük"))
     assert by_query(heard(tmp_path, train, mistaken).generate(queries)) != found, (
         "what was fitted to another source is no use"
@@ -385,7 +387,8 @@ class Reader:
     def __init__(self, known: dict[str, str]) -> None:
         self.known, self.asked = known, list[Query]()
 
-    def read(self, queries: Sequence[Query]) -> np.ndarray:
+    def read(self, *groups: Sequence[Query]) -> np.ndarray:
+        queries = [query for group in groups for query in group]
         self.asked += queries
         draw = np.random.default_rng(0)
         signs = np.array([[known == self.known.get(q.subject) for known in LANGUAGES.values()] for q in queries], float)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +75,10 @@ class EmbeddedGenerator:
         with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
-        self._sources.ask([*(row.query for row in self._train), *queries])
-        self._read_all([row.query for row in self._train] + list(queries))  # after: their prompts may be read by then
+        train = list(dict.fromkeys(row.query for row in self._train))
+        apart = train, [query for query in queries if query not in frozenset(train)]  # train is read alike in any run
+        self._sources.ask(*apart)
+        self._read_all(*apart)  # after: their prompts may be read by then
         if lost := next((row.query for row in self._train if row.query in self._sources.failed), None):
             raise LmkbcError(
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
@@ -158,11 +161,11 @@ class EmbeddedGenerator:
     def _read(self, queries: Sequence[Query]) -> Floats:
         return np.stack([self._states[query] for query in queries])
 
-    def _read_all(self, queries: Sequence[Query]) -> None:
-        """Read what the language model makes of queries that are not known yet."""
-        new = [query for query in dict.fromkeys(queries) if query not in self._states]
-        if self._reader and new:
-            self._states.update(zip(new, self._reader.read(new), strict=True))
+    def _read_all(self, *groups: Sequence[Query]) -> None:
+        """Read what the language model makes of queries that are not known yet, each group apart."""
+        new = [[query for query in dict.fromkeys(group) if query not in self._states] for group in groups]
+        if self._reader and any(new):
+            self._states.update(zip(chain.from_iterable(new), self._reader.read(*new), strict=True))
 
     def _forget(self, queries: Sequence[Query]) -> None:
         """Keep of models' words what train needs alone, so that a run of millions of queries needs no more memory."""

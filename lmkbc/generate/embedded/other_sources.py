@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -35,15 +36,18 @@ class OtherSources:
     def __bool__(self) -> bool:
         return bool(self._generators)
 
-    def ask(self, queries: Sequence[Query]) -> None:
+    def ask(self, *groups: Sequence[Query]) -> None:
         """Take in what the sources say of queries that they were not asked before.
 
-        They are asked relation by relation, so that a model reads once what all prompts of a relation begin with.
+        groups: asked one after the other, since what a model makes of a prompt depends, in its last digits, on those
+        that are read beside it. Within one, they are asked relation by relation, so that a model reads once what all
+        prompts of a relation begin with.
         """
-        total, done = self.lacking(queries), 0
+        total, done = self.lacking([*chain.from_iterable(groups)]), 0
         if total:
             self._report(ASKING, 0, total)
-        for members in grouped((query.relation, query) for query in dict.fromkeys(queries)).values():
+        by_relation = (grouped((query.relation, query) for query in dict.fromkeys(group)) for group in groups)
+        for members in chain.from_iterable(one.values() for one in by_relation):
             for name, generator in self._generators.items():
                 known = self._scores[name]
                 new = [query for query in members if query not in known and query not in self.failed]
