@@ -5,21 +5,35 @@ A field with a description is an option of the command; `run` does the rest, fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+from msgspec import Meta
+
+from lmkbc.errors import check_known
 from lmkbc.progress import Report, silent
+from lmkbc.report.figures import Plot
 from lmkbc.run.base import ModelRun
+from lmkbc.settings import listed
+
+TableNames = Annotated[str | None, Meta(description="Print only these tables, comma-separated.")]
+"""The option `--table` of a benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table to show."""
+    """A table to show. name: as `--table` gives it. title: what it shows, and which table of the paper it repeats.
+
+    picture: draws the figure that the paper has of it.
+    """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    name: str
+    title: str | None = None
+    picture: Callable[[], Plot] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +63,14 @@ class Benchmark(Protocol):
 def percent(*shares: float | None) -> list[float | None]:
     """Return shares in percent."""
     return [None if share is None else 100 * share for share in shares]
+
+
+def wanted_tables(given: str | None, known: Collection[str], default: Collection[str]) -> list[str]:
+    """Return the names of the tables to make, in the order of `known`. given: the option `--table` as typed.
+
+    InputError for a name that is not known; call it before a model is opened.
+    """
+    names = listed(given)
+    for name in names or ():
+        check_known(name, known, f"--table names {name!r}, which is no table of this benchmark")
+    return [name for name in known if name in (default if names is None else names)]

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 INK, MUTED, GRID, PAGE = "#010203", "#010204", "#010205", "#010206"
 BLUE, ORANGE, GREEN = "#010207", "#010208", "#010209"
 _VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page", BLUE: "blue", ORANGE: "orange", GREEN: "green"}
+LIGHT = {"ink": "#1b1f24", "muted": "#575f6a", "grid": "#dfe3e8", "page": "#ffffff"}
+LIGHT |= {"blue": "#0b62b5", "orange": "#b0480a", "green": "#1a6e3a"}
+"""Colours of a figure outside a page, by variable: those of the page's light style."""
 _COLOUR = re.compile("|".join(_VARIABLES))
 _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _STYLE: dict[Any, Any] = {
@@ -59,6 +62,12 @@ class Plot:
     title: str
     svg: str
     caption: str
+
+
+def standalone(plot: Plot) -> bytes:
+    """Return a figure as a file of its own: SVG in the colours of the light style."""
+    svg = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], plot.svg)
+    return svg.encode()
 
 
 class Canvas:

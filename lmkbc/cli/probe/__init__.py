@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Unpack
 
 import typer
@@ -11,12 +12,15 @@ import typer
 from lmkbc.api.options import opened_subset
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.errors import counted
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_directory
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
 from lmkbc.probe.kamel.benchmark import KamelBenchmark
 from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.benchmark import LamaBenchmark
 from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
+from lmkbc.report.figures import standalone
 from lmkbc.run.options import RunOptions, Servers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
@@ -28,6 +32,10 @@ EXAMPLES = {
     "run": "lmkbc probe kmir run kmir/test.jsonl --model bert-base-cased --train kmir/train.jsonl --out answers",
     "score": "lmkbc probe kmir score kmir/test.jsonl answers.jsonl",
 }
+
+Pictures = Annotated[
+    Path | None, typer.Option("--pictures", help="Directory for the figures of the printed tables, as SVG.")
+]
 
 
 def kamel(
@@ -42,6 +50,7 @@ def kamel(
     max_tokens: int | None = None,
     prices: tuple[float, float] | None = None,
     store: Place | None = None,
+    pictures: Pictures = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     servers = Servers(
@@ -53,17 +62,19 @@ def kamel(
         prices=prices,
         store=store,
     )
-    _show(benchmark, json, offline, servers)
+    _show(benchmark, json, offline, servers, pictures)
 
 
-def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False) -> None:
+def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False, pictures: Pictures = None) -> None:
     """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
-    _show(benchmark, json, offline)
+    _show(benchmark, json, offline, pictures=pictures)
 
 
-def optiprompt(*, benchmark: OptiPromptBenchmark, json: bool = False, offline: bool = False) -> None:
+def optiprompt(
+    *, benchmark: OptiPromptBenchmark, json: bool = False, offline: bool = False, pictures: Pictures = None
+) -> None:
     """Compare ways of asking, and controls. P@1, averaged over relations, and on the facts that no control answers."""
-    _show(benchmark, json, offline)
+    _show(benchmark, json, offline, pictures=pictures)
 
 
 def build(*, benchmark: KmirBuild, json: bool = False) -> None:
@@ -82,20 +93,32 @@ def run(
     _show(benchmark, json, offline, Servers(store=store))
 
 
-def score(*, benchmark: KmirScore, json: bool = False) -> None:
+def score(*, benchmark: KmirScore, json: bool = False, pictures: Pictures = None) -> None:
     """Score answers. Token F1 by type and topic, and how steadily facts are known."""
-    _show(benchmark, json)
+    _show(benchmark, json, pictures=pictures)
 
 
-def _show(benchmark: Benchmark, as_json: bool, offline: bool = False, servers: Servers | None = None) -> None:
-    """Run a benchmark, and show what it found."""
+def _show(
+    benchmark: Benchmark,
+    as_json: bool,
+    offline: bool = False,
+    servers: Servers | None = None,
+    pictures: Path | None = None,
+) -> None:
+    """Run a benchmark, and show what it found. pictures: directory for the figures of its tables."""
     means = Means(offline=offline, servers=servers or Servers(), note=note, progress=progress)
+    if pictures is not None:
+        check_directory(pictures)
     found = benchmark.run(means)
+    for sheet in found.sheets:
+        if pictures is not None and sheet.picture is not None:
+            write_bytes(pictures / f"{sheet.name}.svg", standalone(sheet.picture()))
+            note(f"wrote {pictures / sheet.name}.svg")
     if as_json:
         show_json(found.values)
         return
     for sheet in found.sheets:
-        show_table(sheet.heads, sheet.rows)
+        show_table(sheet.heads, sheet.rows, title=sheet.title)
     for remark in found.remarks:
         note(remark)
 

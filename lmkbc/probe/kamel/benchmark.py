@@ -5,7 +5,7 @@ Every answer is kept as soon as it is there, so that a killed run resumes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,13 +20,15 @@ from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
 from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
+TABLES = ("overall", "by-answers", "by-property")
+"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +63,13 @@ class KamelBenchmark:
             extra={"flags": ("--controls/--no-controls",)},
         ),
     ] = True
+    table: TableNames = None
     out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
     form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and stripped."""
+        tables = wanted_tables(self.table, TABLES, TABLES)
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         if self.split not in ("dev", "test"):
@@ -88,7 +92,7 @@ class KamelBenchmark:
         if self.out is not None:
             rows = ({"property": fact.property, "subject": fact.subject, "completion": text} for fact, text in replies)
             write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
-        return self._findings(data, replies)
+        return self._findings(data, replies, tables)
 
     def questions(
         self,
@@ -105,7 +109,7 @@ class KamelBenchmark:
             chosen = list(islice(facts, self.limit))
             yield from prompts(chosen, train, wording, self.shots, fixed=self.fixed, seed=self.seed, form=form)
 
-    def _findings(self, data: Kamel, replies: list[tuple[KamelFact, str]]) -> Findings:
+    def _findings(self, data: Kamel, replies: list[tuple[KamelFact, str]], tables: Collection[str]) -> Findings:
         from lmkbc.probe.kamel.controls import hard, learned
 
         ways = {
@@ -120,7 +124,8 @@ class KamelBenchmark:
             beside["published, what no control answers"] = score.score(left)
         whole = ways | beside
         values = {way: asdict(table) for way, table in whole.items()}
-        return Findings(values, (overall(whole), by_answers(whole), by_property(ways)))
+        sheets = (overall(whole), by_answers(whole), by_property(ways))
+        return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
 
 
 def sampling(form: Form) -> Sampling:
@@ -150,7 +155,7 @@ def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
         )
     rows.append(["paper: majority object", None, None, score.PUBLISHED_MAJORITY, *[None] * 4, 234])
     rows += ([f"paper: 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in score.PUBLISHED_LAMA.items())
-    return Sheet(heads, rows)
+    return Sheet(heads, rows, "overall")
 
 
 def by_answers(ways: Mapping[str, score.KamelTable]) -> Sheet:
@@ -159,7 +164,7 @@ def by_answers(ways: Mapping[str, score.KamelTable]) -> Sheet:
     found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
     rows: list[list[Any]] = [[way, *percent(*(one.f1 if one else None for one in own))] for way, own in found.items()]
     rows.append(["queries", *(one.count if one else None for one in found["published"])])
-    return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows)
+    return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows, "by-answers")
 
 
 def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
@@ -175,7 +180,7 @@ def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
         ]
         for name, mean in plain.properties.items()
     ]
-    return Sheet(heads, rows)
+    return Sheet(heads, rows, "by-property")
 
 
 def _shots(count: int) -> str:

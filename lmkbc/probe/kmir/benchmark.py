@@ -16,7 +16,7 @@ from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, writ
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
@@ -31,6 +31,9 @@ from lmkbc.probe.kmir.files import (
 )
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.train.settings import TrainingPlan
+
+TABLES = ("by-type", "by-topic", "by-fact")
+"""Tables of `kmir score`, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,7 @@ class KmirBuild:
         rows = [[kind, whole[kind], *(part[kind] for part in counts.values())] for kind in TYPES]
         left = f"; {len(questions) - whole.total()} that two splits would share are left out"
         means.note(f"{self.out}: {counted(whole.total(), 'question')} on {counted(len(facts), 'fact')}{left}")
-        return Findings(dict(whole), [Sheet(["type", "questions", *counts], rows)])
+        return Findings(dict(whole), [Sheet(["type", "questions", *counts], rows, "questions")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,9 +167,11 @@ class KmirScore:
         Path, Meta(description='JSONL of {"id", "ret"}: a guess, or a list of guesses.', extra={"argument": True})
     ]
     answered: Annotated[bool, Meta(description="Leave out what has no answer, as after a run with --limit.")] = False
+    table: TableNames = None
 
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
+        tables = wanted_tables(self.table, TABLES, TABLES)
         items = read_jsonl(self.questions, Question)
         guesses = read_guesses(self.answers, items)
         if self.answered:
@@ -189,8 +194,8 @@ class KmirScore:
             *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED_ROBUSTNESS.items()),
         ]
         sheets = (
-            Sheet(["F1 %", *TYPES, "all"], by_type),
-            Sheet(["topic", "F1 %", "questions"], by_topic),
-            Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], by_fact),
+            Sheet(["F1 %", *TYPES, "all"], by_type, "by-type"),
+            Sheet(["topic", "F1 %", "questions"], by_topic, "by-topic"),
+            Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], by_fact, "by-fact"),
         )
-        return Findings(asdict(table), sheets)
+        return Findings(asdict(table), [sheet for sheet in sheets if sheet.name in tables])

@@ -12,11 +12,14 @@ from msgspec import Meta
 from lmkbc.errors import InputError, counted
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.probe.benchmark import Findings, Means, Sheet
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
 from lmkbc.probe.kamel.dataset import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama import dataset
 from lmkbc.settings import listed
+
+TABLES = ("overall",)
+"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +40,11 @@ class LamaBenchmark:
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
     limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
+    table: TableNames = None
 
     def run(self, means: Means) -> Findings:
         """Rank the gold objects of the facts whose object is a shared word."""
+        tables_wanted = wanted_tables(self.table, TABLES, TABLES)
         from lmkbc.models.masked.backbone import load
         from lmkbc.probe.lama.ranks import MaskedRanks, known_words
 
@@ -75,7 +80,8 @@ class LamaBenchmark:
                     report(name, done, len(relations))
                 tables[name] = dataset.table(relations, ranks)
         kinds = {relation.name: relation.type for relation in relations}
-        return Findings({name: asdict(table) for name, table in tables.items()}, [_sheet(tables, kinds)])
+        sheets = [sheet for sheet in (_sheet(tables, kinds),) if sheet.name in tables_wanted]
+        return Findings({name: asdict(table) for name, table in tables.items()}, sheets)
 
     def facts(self) -> list[dataset.RelationFacts]:
         """Read the facts of LAMA's directory, or of KAMEL."""
@@ -93,4 +99,4 @@ def _sheet(tables: Mapping[str, dataset.LamaTable], kinds: Mapping[str, str]) ->
             rows.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
     for name, scores in dataset.PUBLISHED.items():
         rows += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
-    return Sheet(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], rows)
+    return Sheet(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], rows, "overall")

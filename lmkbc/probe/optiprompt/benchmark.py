@@ -11,10 +11,13 @@ from msgspec import Meta
 
 from lmkbc.errors import counted
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
 from lmkbc.probe.optiprompt import dataset
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
+
+TABLES = ("overall",)
+"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class OptiPromptBenchmark:
     finetune_batch: Annotated[int, Meta(ge=1, description="Facts per step of fine-tuning.")] = 2
     patience: Annotated[int, Meta(ge=0, description="Epochs without a better loss before stopping; 0: all.")] = 0
     seed: Annotated[int, Meta(description="Of random weights and vectors.")] = 0
+    table: TableNames = None
     kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None
 
     def run(self, means: Means) -> Findings:
@@ -57,6 +61,7 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 
+        tables = wanted_tables(self.table, TABLES, TABLES)
         check_file(self.kept, self.source)
         shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
         how = Experiment(
@@ -81,7 +86,11 @@ class OptiPromptBenchmark:
         if lacking := [row for row in dataset.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             remarks.append(f"{easy}: no figure to compare")
-        return Findings({row: asdict(line) for row, line in table.items()}, [sheet(table)], remarks)
+        return Findings(
+            {row: asdict(line) for row, line in table.items()},
+            [shown for shown in (sheet(table),) if shown.name in tables],
+            remarks,
+        )
 
 
 def sheet(table: Mapping[str, dataset.MethodScore]) -> Sheet:
@@ -93,4 +102,4 @@ def sheet(table: Mapping[str, dataset.MethodScore]) -> Sheet:
         for name, row in table.items()
     ]
     rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in dataset.PUBLISHED.items()]
-    return Sheet(["P@1 %", *heads], rows)
+    return Sheet(["P@1 %", *heads], rows, "overall")
