@@ -32,6 +32,7 @@ attack: $(VENV)/dev
 
 # The site, in site/: pages that are made of the code, and every link checked.
 docs: $(VENV)/docs
+	$(BIN)/python docs/prose.py
 	$(BIN)/python -m mkdocs build
 
 clean:

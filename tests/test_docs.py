@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -18,17 +19,38 @@ from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
-pytest.importorskip("mkdocs", reason="the site needs mkdocs-material: install lmkbc[docs]")
+
+
+def _loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    pytest.importorskip("mkdocs", reason="the site needs mkdocs-material: install lmkbc[docs]")
+    return _loaded("pages")
+
+
+@pytest.fixture(scope="module")
+def prose() -> ModuleType:
+    return _loaded("prose")
+
+
+def test_documents_are_plain_english(prose: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prose.main([]) == 0, capsys.readouterr().out
+
+
+def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    long = " ".join(["word"] * 31)
+    page.write_text(f"# {long}\n\n| {long} |\n\n```\n{long}\n```\n\nShort. {long.capitalize()}.\n\n- It tells so.\n")
+    assert [one.wrong.split(":")[0] for one in prose.offences(page)] == ["31 words; 30 are the most", "'tells'"]
 
 
 def test_every_command_and_option_is_told(pages: ModuleType) -> None:
