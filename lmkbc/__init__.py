@@ -13,10 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lmkbc.api.asking import Answer, AnswerObject, ask
     from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
+    from lmkbc.api.runs import Runs, runs
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from lmkbc.workspace import Workspace
 
 _HOMES = {
+    "lmkbc.api.asking": ("Answer", "AnswerObject", "ask"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
+    "lmkbc.api.runs": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),
@@ -48,6 +52,8 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AliasScorer",
+    "Answer",
+    "AnswerObject",
     "Comparisons",
     "Download",
     "Edition",
@@ -65,16 +71,19 @@ __all__ = [
     "Published",
     "Relation",
     "Rule",
+    "Runs",
     "Scores",
     "Shape",
     "Tuning",
     "ValueScorer",
     "Workspace",
+    "ask",
     "build",
     "compare",
     "predict",
     "read_run",
     "report",
+    "runs",
     "score",
     "tune",
 ]

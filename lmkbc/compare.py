@@ -144,17 +144,35 @@ def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
     sizes = np.bincount(strata)
     weights = 1 / (len(sizes) * sizes[strata])
     gaps = scores[:, 1] - scores[:, 0]
-    means = np.bincount(strata, gaps) / sizes
     first, second = weights @ scores
-    low = high = None
-    if sizes.min() > 1:  # a lone row cannot tell how much rows differ
-        small = np.sqrt(sizes / (sizes - 1))  # small strata would else look too sure
-        deviations = weights * small[strata] * (gaps - means[strata])
-        stretched = _stretch(_summed(strata, deviations**2), sizes) * deviations
-        low, high = interval(float(second - first), _summed(subjects, stretched))
+    low, high = _interval(gaps, subjects, strata) or (None, None)
     p = sign_flip(_summed(subjects, weights * gaps))
     won, lost = int((gaps > 0).sum()), int((gaps < 0).sum())
     return Difference(len(gaps), float(first), float(second), float(second - first), low, high, p, p, won, lost)
+
+
+def score_interval(rows: Mapping[Pair, RowScore], *, by_relation: bool) -> tuple[float, float] | None:
+    """Return the 95 % interval of a run's macro-F1, were other subjects asked; None where a relation has one row alone.
+
+    by_relation: average over relations, else over rows.
+    """
+    subjects = np.unique([subject for subject, _ in rows], return_inverse=True)[1]
+    strata = np.unique([relation for _, relation in rows], return_inverse=True)[1]
+    scores = np.array([score.f1 for score in rows.values()])
+    found = _interval(scores, subjects, strata if by_relation else np.zeros(len(scores), int))
+    return found and (max(0.0, found[0]), min(1.0, found[1]))
+
+
+def _interval(values: Floats, subjects: Ints, strata: Ints) -> tuple[float, float] | None:
+    """Return the interval of a mean within strata, then over them; None where a stratum has one row alone."""
+    sizes = np.bincount(strata)
+    if sizes.min() < 2:  # a lone row cannot tell how much rows differ
+        return None
+    weights, means = 1 / (len(sizes) * sizes[strata]), np.bincount(strata, values) / sizes
+    small = np.sqrt(sizes / (sizes - 1))  # small strata would else look too sure
+    deviations = weights * small[strata] * (values - means[strata])
+    stretched = _stretch(_summed(strata, deviations**2), sizes) * deviations
+    return interval(float(weights @ values), _summed(subjects, stretched))
 
 
 def _stretch(variances: Floats, sizes: Ints) -> float:

@@ -82,6 +82,14 @@ class Scores:
         """
         return relations_frame(self.evaluation.table, self.in_sample.relations if self.in_sample else None)
 
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of the macro-F1, were other subjects asked; None where a relation has one row."""
+        from lmkbc.compare import score_interval  # which computes, and loads numpy
+
+        metric = self.edition.profiles.get(self.profile, self.edition.metric)
+        return score_interval(dict(self.evaluation.table.rows), by_relation=metric.average == "relation")
+
     @property
     def remark(self) -> str:
         """Return what to say beside the scores where the rules saw the split; "" where they did not."""

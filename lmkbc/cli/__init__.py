@@ -20,12 +20,14 @@ from lmkbc.errors import InputError, LmkbcError, OptionError
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
+    "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
     "build": "Build a knowledge base: facts of many subjects, as Parquet.",
     "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",
     "compare": "Say whether one run is better than another, or the difference noise.",
     "report": "Show a run in a browser: one HTML file with every row.",
+    "runs": "List the runs in a folder, side by side.",
     "link": "Link names to Wikidata, build an index to link with.",
     "submit": "Zip a predictions file for CodaLab or Codabench, once it passes all checks.",
     "data": "Official splits: list, check, fetch.",
@@ -44,6 +46,7 @@ INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
     "predict": ANSWERS,
+    "ask": ANSWERS,
     "build": "finished shards are kept, and the same command goes on with the rest",
     "tune": f"{ANSWERS}, as it does from studies with --storage",
     "link": "what Wikidata answered, and an index as far as it was built, are kept: the same command goes on",

@@ -33,6 +33,9 @@ def evaluate(
     ] = None,
     gold: Path | None = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="The 95 % interval of F1 too, were other subjects asked.")
+    ] = False,
     rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
     json: bool = False,
     data: Path | None = None,
@@ -51,7 +54,7 @@ def evaluate(
         split=split,
         profile=profile or "",
         strict=strict,
-        rows=rows,
+        rows=rows or interval,
         relation=relation,
         limit=limit,
         data=data,
@@ -62,14 +65,24 @@ def evaluate(
     if unreadable := scores.evaluation.unreadable:
         note(f"{run}: {counted(unreadable, 'query has', 'queries have')} no readable answer, counted as wrong")
     if json:
-        _show_json(scores, rows)
+        _show_json(scores, rows, interval)
         return
     _print_table(scores)
+    if interval:
+        note(_words(scores))
     if scores.subset.is_whole:
         note_published(scores.edition, scores.split or "val", scores.profile)
 
 
-def _show_json(scores: Scores, rows: bool) -> None:
+def _words(scores: Scores) -> str:
+    """Return the interval in words."""
+    if scores.interval is None:
+        return "a relation has one query alone, so F1 has no interval"
+    low, high = scores.interval
+    return f"macro-F1 {scores.f1:.3f}, 95 % interval {low:.3f} to {high:.3f} (bootstrap over subjects)"
+
+
+def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
     result, overall = scores.evaluation, scores.overall
     shown: dict[str, Any] = {
         "edition": scores.edition.name,
@@ -82,6 +95,7 @@ def _show_json(scores: Scores, rows: bool) -> None:
         "micro_r": overall.micro_r,
         "average_predictions": overall.average_predictions,
         "empty_predictions": overall.empty_predictions,
+        **({"macro_f1_interval": scores.interval} if interval else {}),
         **_in_sample(scores),
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
         **({"unreadable": result.unreadable} if result.unreadable else {}),

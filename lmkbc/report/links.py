@@ -79,10 +79,9 @@ TRAIN_ALONE = Evidence()
 
 
 class Tracer:
-    """Retraces the links of one run."""
+    """Retraces the links that a recipe's link table made."""
 
-    def __init__(self, space: Workspace, edition: Edition, run: SavedRun, evidence: Evidence) -> None:
-        linking = _linking(run)
+    def __init__(self, space: Workspace, edition: Edition, linking: Linking, evidence: Evidence) -> None:
         if not space.has_data(edition):
             linking = replace(linking, evidence=tuple(one for one in linking.evidence if one != "train"))
         self._index = AliasIndex(evidence.index) if evidence.index else None
@@ -116,7 +115,7 @@ class Tracer:
         return made
 
 
-def _linking(run: SavedRun) -> Linking:
+def linking_of(run: SavedRun) -> Linking:
     """Return the link table of a run's manifest. Warn of a table that this version cannot read, and use the default."""
     try:
         return checked(Linking, run.table("recipe").get("link", {}), "link")

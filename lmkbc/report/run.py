@@ -21,7 +21,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
 from lmkbc.report.figures import Plot
-from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer
+from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import packed, render
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
@@ -64,7 +64,7 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
     notes, tracer = recorded(run, edition, source.replies), None
     if edition.target == "id":
-        tracer = Tracer(space, edition, run, source.evidence)
+        tracer = Tracer(space, edition, linking_of(run), source.evidence)
         notes = traced(tracer, examples, notes, report)
     rows = rows_of(edition, examples, answers, table.rows, notes, report)
     floors = _floors(space, edition, gold, [example.query for example in examples], report)

@@ -21,7 +21,7 @@ from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
-from lmkbc.report.links import Evidence, Trace, Tracer, trace
+from lmkbc.report.links import Evidence, Trace, Tracer, linking_of, trace
 from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded, rows_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair, row_score
@@ -140,7 +140,7 @@ def test_a_manifest_of_other_linking_is_warned_of_and_shown(
     run, gold, _ = hostile.run(tmp_path, 3)
     (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
     with caplog.at_level("WARNING"):
-        assert Tracer(SPACE, MINI, SavedRun.at(run), Evidence()).about(["Q1"]) == {}
+        assert Tracer(SPACE, MINI, linking_of(SavedRun.at(run)), Evidence()).about(["Q1"]) == {}
     assert "link has no setting 'stratgies'" in caplog.text
     command.done("report", run, "--gold", gold)
 

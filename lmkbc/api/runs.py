@@ -1,0 +1,200 @@
+"""The runs in a folder, side by side: what each is of, what it scores, and what it cost."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords
+from lmkbc.api.scores import score
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
+from lmkbc.run import submission
+from lmkbc.run.saved import SavedRun
+from lmkbc.workspace import Workspace, has_gold
+
+if TYPE_CHECKING:
+    import polars as pl
+
+log = logging.getLogger(__name__)
+
+LARGEST = 1 << 20
+"""Bytes of a run's timing that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run. f1, low, high: macro-F1 and its 95 % interval, None where there is no gold, or none that is here.
+
+    part: which part of the split it asked, "" for all of it. rules: "tuned on this split", "tuned elsewhere" or
+    "untuned". out_of_fold: F1 out of fold where rules saw the split and it is known. cost: in the currency of the
+    prices, None where none are known. date: when it ended, in UTC. page: its report, where it has one.
+    """
+
+    name: str
+    edition: str
+    split: str
+    part: str
+    system: str
+    models: str
+    f1: float | None
+    low: float | None
+    high: float | None
+    out_of_fold: float | None
+    rules: str
+    seconds: float | None
+    tokens: int | None
+    cost: float | None
+    date: str
+    page: str | None
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs in a folder, newest first."""
+
+    folder: Path
+    rows: Sequence[RunRow]
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """Return a row per run, with the fields of a `RunRow`."""
+        import polars as pl
+
+        return pl.DataFrame([asdict(row) for row in self.rows])
+
+    def write(self, path: Path | str | None = None) -> Path:
+        """Write a page that links each run's report; return its path. path: default, index.html in the folder."""
+        from lmkbc.report.page import render
+
+        place = self.folder / "index.html" if path is None else Path(path)
+        check_file(place)
+        links = {
+            row.name: Path(os.path.relpath(self.folder / row.page, place.parent)).as_posix()
+            for row in self.rows
+            if row.page
+        }
+        title = f"Runs in {self.folder.resolve().name}"
+        write_bytes(place, render("runs.html", title=title, rows=self.rows, links=links).encode())
+        return place
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Runs {self.folder}: {len(self.rows)}>"
+
+    def _repr_html_(self) -> str:
+        return shown(f"Runs in {self.folder}", self.table)
+
+
+@keywords()
+def runs(
+    folder: Path | str = "submissions",
+    *,
+    edition: str | None = None,
+    data: Path | str | None = None,
+    workspace: Path | str | None = None,
+) -> Runs:
+    """List the runs in a folder, and score those whose gold is here. edition: list those of it alone.
+
+    What lies in the folder and is no run is passed over. InputError where the folder is none, or holds no run.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{place} is no folder: name the one that holds your runs")
+    space = Workspace(workspace, data)
+    if edition is not None:
+        space.edition(edition)
+    found = [row for row in _rows(space, place, data, workspace) if edition in (None, row.edition)]
+    if not found:
+        of = "" if edition is None else f" of edition {edition}"
+        raise InputError(f"{place} holds no run{of}: lmkbc predict writes one")
+    return Runs(place, sorted(found, key=lambda row: (row.date, row.name), reverse=True))
+
+
+def _rows(space: Workspace, folder: Path, data: Path | str | None, workspace: Path | str | None) -> Iterator[RunRow]:
+    for path in sorted(folder.iterdir()):
+        if not (path / submission.MANIFEST).is_file() or not (path / submission.PREDICTIONS).is_file():
+            continue
+        try:
+            yield _row(space, SavedRun.at(path), data, workspace)
+        except InputError as error:
+            log.warning("%s: left out: %s", path, error)
+
+
+def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Path | str | None) -> RunRow:
+    name, split = run.text("edition") or "", run.text("split") or ""
+    seen, chosen = run.in_sample, run.table("selection")
+    f1 = interval = None
+    if name in space.editions and has_gold(split) and _gold_is_here(space, name, split):
+        scores = score(run.path, data=data, workspace=workspace)
+        f1, interval = scores.f1, scores.interval
+    timing = _timing(run.path / submission.TIMING)
+    used = [one for one in timing.get("usage", {}).values() if isinstance(one, Mapping)]
+    page = run.path / "report.html"
+    tokens = _count([{"all": one.get(name)} for one in used for name in ("prompt_tokens", "completion_tokens")], "all")
+    return RunRow(
+        name=run.path.name,
+        edition=name,
+        split=split,
+        part=_part(run),
+        system=run.text("system") or "",
+        models=", ".join(map(str, run.manifest.get("models") or ())),
+        f1=f1,
+        low=interval and interval[0],
+        high=interval and interval[1],
+        out_of_fold=seen.f1 if seen else None,
+        rules="tuned on this split" if seen else "tuned elsewhere" if "data_sha256" in chosen else "untuned",
+        seconds=timing.get("seconds"),
+        tokens=None if tokens is None else int(tokens),
+        cost=_count(used, "cost"),
+        date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
+        page=f"{run.path.name}/report.html" if page.is_file() else None,
+    )
+
+
+def _gold_is_here(space: Workspace, edition: str, split: str) -> bool:
+    try:
+        space.gold_path(space.edition(edition), split)
+    except InputError as error:
+        log.info("not scored: %s", error)
+        return False
+    return True
+
+
+def _part(run: SavedRun) -> str:
+    """Return which part of its split a run asked, in words."""
+    relations, limit = run.manifest.get("relations"), run.manifest.get("limit")
+    names = ", ".join(map(str, relations)) if isinstance(relations, list) else ""
+    return "; ".join(filter(None, (names, f"first {limit}" if limit else "")))
+
+
+def _timing(path: Path) -> dict[str, Any]:
+    """Return what a run says of its time and tokens; nothing where the file is absent or no such file."""
+    if not path.is_file():
+        return {}
+    try:
+        timing = msgspec.json.decode(path.read_bytes()[:LARGEST])
+    except msgspec.DecodeError as error:
+        log.warning("%s: %s", path, error)
+        return {}
+    usage = timing.get("usage") if isinstance(timing, dict) else None
+    return timing | {"usage": usage if isinstance(usage, dict) else {}} if isinstance(timing, dict) else {}
+
+
+def _count(used: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Return the sum of a figure over what models used; None where it is known of none."""
+    values = [value for one in used if isinstance(value := one.get(name), int | float)]
+    return math.fsum(values) if values else None

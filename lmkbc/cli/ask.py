@@ -1,0 +1,71 @@
+"""`lmkbc ask`: one question, its answer, and the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Unpack
+
+import typer
+
+from lmkbc.api.asking import Answer
+from lmkbc.api.asking import ask as ask_one
+from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.run.options import RunOptions
+
+EXAMPLE = "Example: lmkbc ask Peru country-borders --edition mini"
+
+
+def ask(
+    subject: Annotated[str, typer.Argument(help="The subject's name.")],
+    relation: Annotated[str, typer.Argument(help="A relation, by any of its names; see 'lmkbc relations list'.")],
+    *,
+    subject_id: Annotated[str | None, typer.Option(help="The subject's QID.")] = None,
+    any_thresholds: bool = False,
+    untuned: bool = False,
+    precision: float | None = None,
+    json: bool = False,
+    **given: Unpack[RunOptions],
+) -> None:
+    """Ask one question. The answer, its confidence, its links, and what was proposed beside it."""
+    with progress() as report:
+        answer = ask_one(
+            subject,
+            relation,
+            subject_id=subject_id,
+            any_thresholds=any_thresholds,
+            untuned=untuned,
+            precision=precision,
+            progress=report,
+            **given,
+        )
+    if json:
+        show_json(asdict(answer))
+    else:
+        _show(answer)
+
+
+def _show(answer: Answer) -> None:
+    """Show the answer as a table, and as sentences what it rests on."""
+    linked = any(one.link is not None for one in answer.objects)
+    heads = ["", "object", *(["id"] if linked else []), "confidence", "sources", *(["link"] if linked else [])]
+    rows = [
+        [
+            *("*" if one.kept else "", one.object),
+            *([one.id or ""] if linked else []),
+            *(one.confidence, ", ".join(dict.fromkeys(name.partition("#")[0] for name in one.sources))),
+            *([one.link or ""] if linked else []),
+        ]
+        for one in answer.objects
+    ]
+    if rows:
+        show_table(heads, rows)
+    kept = ", ".join(answer) or "nothing"
+    meaning = "probabilities" if answer.calibrated else "scores, not calibrated"
+    nothing = "" if answer.nothing is None else f"; nothing: {answer.nothing:.3f}"
+    note(f"{answer.subject}, {answer.relation}: {kept}")
+    note(
+        f"{answer.system}, LM-KBC {answer.edition}; {answer.selection}; confidences are {meaning}{nothing}; "
+        f"{answer.seconds:.1f} s"
+    )
+    for text in answer.replies[:3]:
+        note(f"the model wrote: {text.strip()[:500]!r}")

@@ -1,0 +1,41 @@
+"""`lmkbc runs`: the runs in a folder, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.api.runs import RunRow
+from lmkbc.api.runs import runs as list_runs
+from lmkbc.cli.terminal import note, show_json, show_table
+
+EXAMPLE = "Example: lmkbc runs submissions --html submissions/index.html"
+HEADS = ("run", "edition", "split", "system", "models", "F1", "low", "high", "rules", "out of fold", "cost", "date")
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs.")] = Path("submissions"),
+    edition: str | None = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page too, which links the reports of the runs.")] = None,
+    json: bool = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
+) -> None:
+    """List the runs in a folder, newest first. F1 and its 95 % interval are shown where gold is known."""
+    found = list_runs(folder, edition=edition, data=data, workspace=workspace)
+    if html is not None:
+        note(f"{found.write(html)}: written; open it in a browser")
+    if json:
+        show_json([asdict(row) for row in found.rows])
+        return
+    show_table(HEADS, [_line(row) for row in found.rows])
+
+
+def _line(row: RunRow) -> list[Any]:
+    return [
+        *(row.name, row.edition, row.split, row.system, row.models),
+        *(row.f1, row.low, row.high, row.rules, row.out_of_fold, row.cost, row.date),
+    ]
