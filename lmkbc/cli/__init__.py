@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lmkbc.cli.terminal import note, show_logs
-from lmkbc.errors import InputError, LmkbcError, OptionError
+from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
 
 COMMANDS = {
     "predict": "Make a checked submission for a split.",
@@ -94,6 +94,8 @@ class _Tree(TyperGroup):
             raise LmkbcError(f"{INTERRUPTED}; {kept}" if kept else INTERRUPTED) from None
         except OptionError as error:
             raise InputError(error.typed) from None
+        except ModuleNotFoundError as error:
+            raise lacking(error) or error from None
         except BrokenPipeError:
             _forget_output()
 

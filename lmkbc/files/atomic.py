@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
@@ -74,10 +74,19 @@ class Kind:
         return listed | {self.record} | self.beside
 
 
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of packages, for a record; a package that is not installed is left out."""
+    found = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 def with_record(kind: Kind, files: Mapping[str, Content], about: Mapping[str, Any]) -> dict[str, Content]:
     """Return the files of a directory and the record that lists them, with what else it tells."""
     listed = {name: digest(content) for name, content in files.items() if name not in kind.beside}
-    record = {**about, "outputs": listed, "versions": {"lmkbc": version("lmkbc")}}
+    record = {**about, "outputs": listed, "versions": versions("lmkbc")}
     return {**files, kind.record: (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()}
 
 

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import counted
 from lmkbc.files import jsonl
+from lmkbc.files.atomic import versions
 from lmkbc.files.buffer import Buffer, Content, digest
 from lmkbc.files.checksum import file_sha256, sha256
 from lmkbc.models.files import file_digest, model_name, paths_in, portable
@@ -102,7 +102,7 @@ class RunFiles:
             "counts": self.tally.counts,
             "inputs": dict(inputs(run, split)) | dict(local_models(run, recipe)),
             "outputs": {name: digest(content) for name, content in files.items()},
-            "versions": {name: version(name) for name in PACKAGES},
+            "versions": versions(*PACKAGES),
         }
         files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
         return files

@@ -103,3 +103,45 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
 )
 def test_a_step_loads_only_its_own_libraries(module: str, not_loaded: set[str]) -> None:
     assert not loaded(f"import {module}") & not_loaded
+
+
+WITHOUT_LOCAL = """
+import sys
+from lmkbc.errors import LOCAL
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in LOCAL:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("predict", "--edition", "mini", "--split", "val", "--system", "prior", "--limit", "9", "--out", "run"), 0),
+        (("predict", "--edition", "mini", "--split", "val", "--from", "said.jsonl", "--failed-as-empty"), 0),
+        (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), 0),
+        (("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"), 0),
+        (("predict", "--edition", "mini", "--split", "val", "--limit", "2"), 2),
+        (("train", "mlm", "--backbone", "x", "--out", "y"), 2),
+    ],
+)
+def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
+    tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
+    row = {"SubjectEntity": "Bosnia and Herzegovina", "Relation": "CountryBordersCountry", "completions": ["Serbia"]}
+    (tmp_path / "said.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "s.csv").write_text("id,name,class\nQ657,Chad,country\n")
+    code = f"{WITHOUT_LOCAL}\nsys.argv = {['lmkbc', *words, *(['--offline'] if words[0] != 'train' else [])]!r}\n"
+    made = subprocess.run(
+        [sys.executable, "-c", f"{code}from lmkbc.cli import main\nmain()"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == status, made.stderr
+    assert ("install lmkbc[local]" in made.stderr) == bool(status), made.stderr
