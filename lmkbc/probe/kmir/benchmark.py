@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, writ
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
@@ -30,10 +30,17 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.probe.kmir.tables import SHEETS
 from lmkbc.train.settings import TrainingPlan
 
-TABLES = ("by-type", "by-topic", "by-fact")
+SchemaPath = Annotated[
+    Path | None, Meta(description="TOML schema of the relations, or one by name: kamel (default), domains, conceptnet.")
+]
+"""The option `--schema`."""
+
+TABLES = (*SHEETS,)
 """Tables of `kmir score`, in the order in which they are printed."""
+DEFAULT = ("by-type", "by-topic", "by-fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +52,7 @@ class KmirBuild:
         Meta(description="JSONL or TSV of subject, relation, object (and types); or KAMEL.", extra={"argument": True}),
     ]
     out: Annotated[Path, Meta(description="Directory for train.jsonl, dev.jsonl and test.jsonl.")]
-    schema: Annotated[Path | None, Meta(description="TOML schema of the relations; default: one for KAMEL.")] = None
+    schema: SchemaPath = None
     seed: Annotated[int, Meta(description="The same seed writes the same bytes.")] = 0
 
     def run(self, means: Means) -> Findings:
@@ -171,7 +178,7 @@ class KmirScore:
 
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
-        tables = wanted_tables(self.table, TABLES, TABLES)
+        tables = wanted_tables(self.table, TABLES, DEFAULT)
         items = read_jsonl(self.questions, Question)
         guesses = read_guesses(self.answers, items)
         if self.answered:
@@ -179,23 +186,5 @@ class KmirScore:
         if unanswered := sum(question.id not in guesses for question in items):
             means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
         table = score.score(items, guesses)
-        counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
-        own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
-        by_type: list[list[Any]] = [
-            ["these answers", *percent(*own, table.f1)],
-            ["+- (95 % interval)", *percent(*widths, table.half_width)],
-            ["questions", *(counts[kind] for kind in TYPES), len(items)],
-            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED.items()),
-        ]
-        by_topic = [[topic, 100 * f1, topics[topic]] for topic, f1 in table.topics.items()]
-        steady = table.robustness
-        by_fact: list[list[Any]] = [
-            ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
-            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED_ROBUSTNESS.items()),
-        ]
-        sheets = (
-            Sheet(["F1 %", *TYPES, "all"], by_type, "by-type"),
-            Sheet(["topic", "F1 %", "questions"], by_topic, "by-topic"),
-            Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], by_fact, "by-fact"),
-        )
-        return Findings(asdict(table), [sheet for sheet in sheets if sheet.name in tables])
+        sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
+        return Findings(asdict(table), sheets)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.probe.kmir.files import Question
-from lmkbc.probe.kmir.score import question_f1, robustness, score, token_f1
+from lmkbc.probe.kmir.score import KNOWLEDGE, Cell, question_f1, robustness, score, token_f1
+from lmkbc.probe.kmir.tables import type_by_topic
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
@@ -35,3 +36,18 @@ def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
     grouped = score(asked, {"checking": ["x y"], "completion": ["x", "z z z"]})
     assert grouped.types == pytest.approx({"checking": 1.0, "completion": 2 / 3})
     assert (grouped.topics["places"], grouped.f1, grouped.robustness.some) == pytest.approx((5 / 6, 5 / 6, 1.0))
+
+
+def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column() -> None:
+    asked = [
+        Question("1", "checking", "", ["true"], "r", 0, "law"),
+        Question("2", "checking", "", ["true"], "r", 1, "law"),
+        Question("3", "reasoning", "", ["x"], "r", 2, "places"),
+    ]
+    table = score(asked, {"1": ["true"], "2": ["false"], "3": ["x"]})
+    assert table.cells == {"law": {"checking": Cell(0.5, 2)}, "places": {"reasoning": Cell(1.0, 1)}}
+    rows = {row[0]: row[1:] for row in type_by_topic(table, asked).rows}
+    assert list(rows) == [*KNOWLEDGE, "not in the paper: places"]
+    assert rows["law"] == [None, 0, 50.0, 2, None, 0, None, 0, 50.0, 2]
+    assert rows["physics"] == [None, 0] * 5
+    assert rows["not in the paper: places"][6:] == [100.0, 1] * 2
