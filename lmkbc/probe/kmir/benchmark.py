@@ -20,6 +20,7 @@ from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tab
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
+from lmkbc.probe.kmir.chance import chance
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -30,7 +31,7 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.tables import SHEETS
+from lmkbc.probe.kmir.tables import SHEETS, by_chance
 from lmkbc.train.settings import TrainingPlan
 
 SchemaPath = Annotated[
@@ -38,7 +39,7 @@ SchemaPath = Annotated[
 ]
 """The option `--schema`."""
 
-TABLES = (*SHEETS,)
+TABLES = (*SHEETS, "chance")
 """Tables of `kmir score`, in the order in which they are printed."""
 DEFAULT = ("by-type", "by-topic", "by-fact")
 
@@ -179,12 +180,16 @@ class KmirScore:
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
         tables = wanted_tables(self.table, TABLES, DEFAULT)
-        items = read_jsonl(self.questions, Question)
-        guesses = read_guesses(self.answers, items)
-        if self.answered:
-            items = [question for question in items if question.id in guesses]
+        file = read_jsonl(self.questions, Question)
+        guesses = read_guesses(self.answers, file)
+        items = [question for question in file if question.id in guesses] if self.answered else file
         if unanswered := sum(question.id not in guesses for question in items):
             means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
         table = score.score(items, guesses)
         sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
-        return Findings(asdict(table), sheets)
+        values = asdict(table)
+        if "chance" in tables:
+            found = chance(items, file)
+            values["chance"] = asdict(found)
+            sheets.append(by_chance(table, found))
+        return Findings(values, sheets)

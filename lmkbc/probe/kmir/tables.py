@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmkbc.probe.benchmark import Sheet, percent
+from lmkbc.probe.kmir.chance import Chance
 from lmkbc.probe.kmir.files import TYPES, Question
 from lmkbc.probe.kmir.score import KNOWLEDGE, PUBLISHED, PUBLISHED_ROBUSTNESS, KmirTable
 
@@ -54,6 +55,20 @@ def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
         rows.append([label, *(value for part in parts for value in part), *whole])
     heads = ["F1 %", *(head for kind in (*TYPES, "all") for head in (kind, "questions"))]
     return Sheet(heads, rows, "type-by-topic", "F1 by type of knowledge and of question, as in the paper's table 6")
+
+
+def by_chance(table: KmirTable, found: Chance) -> Sheet:
+    """Return the table of what guesses without knowledge expect, beside the answers."""
+    shares = {
+        "these answers": table.types,
+        "random: any name, or option": found.name,
+        "random: a name of its relation, or option": found.relation,
+        "the commonest answer of its type and relation": found.commonest,
+        "questions that leave a choice %": found.choices,
+    }
+    rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
+    rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
+    return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")
 
 
 SHEETS: Mapping[str, Callable[[KmirTable, Sequence[Question]], Sheet]] = {

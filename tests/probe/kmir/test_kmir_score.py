@@ -8,7 +8,10 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lmkbc.probe.kmir.chance import NamePool, chance
 from lmkbc.probe.kmir.files import Question
 from lmkbc.probe.kmir.score import KNOWLEDGE, Cell, question_f1, robustness, score, token_f1
 from lmkbc.probe.kmir.tables import type_by_topic
@@ -51,3 +54,32 @@ def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column()
     assert rows["law"] == [None, 0, 50.0, 2, None, 0, None, 0, 50.0, 2]
     assert rows["physics"] == [None, 0] * 5
     assert rows["not in the paper: places"][6:] == [100.0, 1] * 2
+
+
+NAMES = st.lists(st.text("aA the b.", max_size=8), min_size=1, max_size=5)
+
+
+@given(NAMES, NAMES)
+def test_a_random_names_f1_is_the_mean_over_all_names(names: list[str], accepted: list[str]) -> None:
+    pool = dict.fromkeys(names)
+    mean = math.fsum(question_f1([name], accepted) for name in pool) / len(pool)
+    assert NamePool(names).expected_f1(accepted) == pytest.approx(mean)
+
+
+def test_chance_is_that_of_options_where_there_are_some() -> None:
+    file = [
+        Question("1", "checking", "", ["true"], "r", 0),
+        Question("2", "distinction", "", ["New York"], "r", 0, options=["New York", "York", "Rome", "Lima"]),
+        Question("3", "completion", "", ["Rome"], "r", 0),
+        Question("4", "completion", "", ["Oslo", "Bern"], "q", 1),
+        Question("5", "reasoning", "", ["Rome"], "r", 1, options=["Rome", "Oslo"]),
+        Question("6", "reasoning", "", ["Rome"], "r", 1),
+    ]
+    found = chance(file, file)
+    assert found.names == 3
+    assert found.name == pytest.approx(
+        {"checking": 1 / 2, "distinction": (1 + 2 / 3) / 4, "completion": (1 / 3 + 2 / 3) / 2, "reasoning": 5 / 12}
+    )
+    assert found.relation == pytest.approx({**found.name, "completion": 1, "reasoning": 3 / 4})
+    assert found.commonest == dict.fromkeys(found.name, 1.0)
+    assert found.choices == {"checking": 1, "distinction": 1, "completion": 0, "reasoning": 1 / 2}
