@@ -21,6 +21,7 @@ from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
 from lmkbc.probe.kmir.chance import chance
+from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves, read_lines
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -31,7 +32,7 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.tables import SHEETS, by_chance
+from lmkbc.probe.kmir.tables import SHEETS, by_chance, by_cooccurrence
 from lmkbc.train.settings import TrainingPlan
 
 SchemaPath = Annotated[
@@ -39,7 +40,7 @@ SchemaPath = Annotated[
 ]
 """The option `--schema`."""
 
-TABLES = (*SHEETS, "chance")
+TABLES = (*SHEETS, "chance", "co-occurrence")
 """Tables of `kmir score`, in the order in which they are printed."""
 DEFAULT = ("by-type", "by-topic", "by-fact")
 
@@ -176,10 +177,17 @@ class KmirScore:
     ]
     answered: Annotated[bool, Meta(description="Leave out what has no answer, as after a run with --limit.")] = False
     table: TableNames = None
+    corpus: Annotated[Path | None, Meta(description="Text, or JSONL of title and text, for --table co-occurrence.")] = (
+        None
+    )
+    triples: Annotated[Path | None, Meta(description="What the questions were built from, for the same.")] = None
+    schema: SchemaPath = None
 
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
         tables = wanted_tables(self.table, TABLES, DEFAULT)
+        if "co-occurrence" in tables and not (self.corpus and self.triples):
+            raise InputError("--table co-occurrence counts names in a text: give --corpus, and --triples for the names")
         file = read_jsonl(self.questions, Question)
         guesses = read_guesses(self.answers, file)
         items = [question for question in file if question.id in guesses] if self.answered else file
@@ -192,4 +200,12 @@ class KmirScore:
             found = chance(items, file)
             values["chance"] = asdict(found)
             sheets.append(by_chance(table, found))
+        if "co-occurrence" in tables and self.corpus and self.triples:
+            relations = read_schema(self.schema)
+            pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
+            counter = PairCounter(pairs.values())
+            counter.read(read_lines(self.corpus))
+            by_count = curves(score.graded(items, guesses), {name: counter.count(pair) for name, pair in pairs.items()})
+            values["co-occurrence"] = {kind: asdict(curve) for kind, curve in by_count.items()}
+            sheets.append(by_cooccurrence(by_count))
         return Findings(values, sheets)

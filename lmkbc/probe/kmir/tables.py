@@ -8,8 +8,10 @@ from typing import Any
 
 from lmkbc.probe.benchmark import Sheet, percent
 from lmkbc.probe.kmir.chance import Chance
+from lmkbc.probe.kmir.cooccurrence import Bin, Curve
 from lmkbc.probe.kmir.files import TYPES, Question
 from lmkbc.probe.kmir.score import KNOWLEDGE, PUBLISHED, PUBLISHED_ROBUSTNESS, KmirTable
+from lmkbc.report.figures import BLUE, GREEN, INK, ORANGE, Plot, canvas
 
 
 def by_type(table: KmirTable, questions: Sequence[Question]) -> Sheet:
@@ -69,6 +71,47 @@ def by_chance(table: KmirTable, found: Chance) -> Sheet:
     rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
     rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
     return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")
+
+
+def by_cooccurrence(found: Mapping[str, Curve]) -> Sheet:
+    """Return the table of F1 by the number of lines that hold both names, with its figure."""
+    rows: list[list[Any]] = []
+    for kind in filter(found.get, TYPES):
+        bins = found[kind].bins
+        rows.extend([kind, _lines(one), *percent(one.f1, one.half_width), one.questions, None] for one in bins)
+        rows[-1][-1] = found[kind].correlation
+    heads = ["type", "lines", "F1 %", "+- (95 % interval)", "questions", "Spearman"]
+    title = "F1 by how many lines hold subject and object, after the paper's figure 2"
+    return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(found))
+
+
+def _lines(one: Bin) -> str:
+    return str(one.low) if one.low == one.high else f"{one.low}-{one.high}"
+
+
+def _drawn(found: Mapping[str, Curve]) -> Plot:
+    caption = "Vertical bars are 95 % intervals. A bin is four times as wide as the one before."
+    bins = sorted({(one.low, one.high): one for curve in found.values() for one in curve.bins}.values(), key=_low)
+    places = {one.low: place for place, one in enumerate(bins)}
+    with canvas("co-occurrence", "F1 by how many lines hold subject and object", caption) as drawn:
+        axes = drawn.axes
+        styles = zip(filter(found.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
+        for number, (kind, colour, mark) in enumerate(styles):
+            curve = found[kind].bins
+            at = [places[one.low] + 0.06 * number for one in curve]
+            axes.plot(at, [100 * one.f1 for one in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
+            for place, one in zip(at, curve, strict=True):
+                if one.half_width is not None:
+                    ends = [100 * (one.f1 - one.half_width), 100 * (one.f1 + one.half_width)]
+                    axes.plot([place] * 2, ends, color=colour, lw=0.9)
+        axes.set(xticks=range(len(bins)), xticklabels=map(_lines, bins), ylim=(0, 102))
+        axes.set(xlabel="lines that hold both names", ylabel="F1 %")
+        drawn.figure.legend(loc="outside lower center", ncols=4)
+    return drawn.plot
+
+
+def _low(one: Bin) -> int:
+    return one.low
 
 
 SHEETS: Mapping[str, Callable[[KmirTable, Sequence[Question]], Sheet]] = {
