@@ -98,7 +98,7 @@ def _drawn(found: Mapping[str, Curve]) -> Plot:
         styles = zip(filter(found.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
         for number, (kind, colour, mark) in enumerate(styles):
             curve = found[kind].bins
-            at = [places[one.low] + 0.06 * number for one in curve]
+            at = [places[one.low] + 0.06 * (number - 1.5) for one in curve]
             axes.plot(at, [100 * one.f1 for one in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
             for place, one in zip(at, curve, strict=True):
                 if one.half_width is not None:
