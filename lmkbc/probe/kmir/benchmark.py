@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -16,10 +16,12 @@ from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, writ
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
+from lmkbc.probe.kmir.chance import chance
+from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves, read_lines
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -30,10 +32,17 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.probe.kmir.tables import SHEETS, by_chance, by_cooccurrence
 from lmkbc.train.settings import TrainingPlan
 
-TABLES = ("by-type", "by-topic", "by-fact")
+SchemaPath = Annotated[
+    Path | None, Meta(description="TOML schema of the relations, or one by name: kamel (default), domains, conceptnet.")
+]
+"""The option `--schema`."""
+
+TABLES = (*SHEETS, "chance", "co-occurrence")
 """Tables of `kmir score`, in the order in which they are printed."""
+DEFAULT = ("by-type", "by-topic", "by-fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +54,7 @@ class KmirBuild:
         Meta(description="JSONL or TSV of subject, relation, object (and types); or KAMEL.", extra={"argument": True}),
     ]
     out: Annotated[Path, Meta(description="Directory for train.jsonl, dev.jsonl and test.jsonl.")]
-    schema: Annotated[Path | None, Meta(description="TOML schema of the relations; default: one for KAMEL.")] = None
+    schema: SchemaPath = None
     seed: Annotated[int, Meta(description="The same seed writes the same bytes.")] = 0
 
     def run(self, means: Means) -> Findings:
@@ -168,34 +177,35 @@ class KmirScore:
     ]
     answered: Annotated[bool, Meta(description="Leave out what has no answer, as after a run with --limit.")] = False
     table: TableNames = None
+    corpus: Annotated[Path | None, Meta(description="Text, or JSONL of title and text, for --table co-occurrence.")] = (
+        None
+    )
+    triples: Annotated[Path | None, Meta(description="What the questions were built from, for the same.")] = None
+    schema: SchemaPath = None
 
     def run(self, means: Means) -> Findings:
         """Score the answers beside the published figures."""
-        tables = wanted_tables(self.table, TABLES, TABLES)
-        items = read_jsonl(self.questions, Question)
-        guesses = read_guesses(self.answers, items)
-        if self.answered:
-            items = [question for question in items if question.id in guesses]
+        tables = wanted_tables(self.table, TABLES, DEFAULT)
+        if "co-occurrence" in tables and not (self.corpus and self.triples):
+            raise InputError("--table co-occurrence counts names in a text: give --corpus, and --triples for the names")
+        file = read_jsonl(self.questions, Question)
+        guesses = read_guesses(self.answers, file)
+        items = [question for question in file if question.id in guesses] if self.answered else file
         if unanswered := sum(question.id not in guesses for question in items):
             means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
         table = score.score(items, guesses)
-        counts, topics = (Counter(getattr(question, field) for question in items) for field in ("type", "topic"))
-        own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
-        by_type: list[list[Any]] = [
-            ["these answers", *percent(*own, table.f1)],
-            ["+- (95 % interval)", *percent(*widths, table.half_width)],
-            ["questions", *(counts[kind] for kind in TYPES), len(items)],
-            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED.items()),
-        ]
-        by_topic = [[topic, 100 * f1, topics[topic]] for topic, f1 in table.topics.items()]
-        steady = table.robustness
-        by_fact: list[list[Any]] = [
-            ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
-            *([f"paper: {name}", *values, None] for name, values in score.PUBLISHED_ROBUSTNESS.items()),
-        ]
-        sheets = (
-            Sheet(["F1 %", *TYPES, "all"], by_type, "by-type"),
-            Sheet(["topic", "F1 %", "questions"], by_topic, "by-topic"),
-            Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], by_fact, "by-fact"),
-        )
-        return Findings(asdict(table), [sheet for sheet in sheets if sheet.name in tables])
+        sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
+        values = asdict(table)
+        if "chance" in tables:
+            found = chance(items, file)
+            values["chance"] = asdict(found)
+            sheets.append(by_chance(table, found))
+        if "co-occurrence" in tables and self.corpus and self.triples:
+            relations = read_schema(self.schema)
+            pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
+            counter = PairCounter(pairs.values())
+            counter.read(read_lines(self.corpus))
+            by_count = curves(score.graded(items, guesses), {name: counter.count(pair) for name, pair in pairs.items()})
+            values["co-occurrence"] = {kind: asdict(curve) for kind, curve in by_count.items()}
+            sheets.append(by_cooccurrence(by_count))
+        return Findings(values, sheets)

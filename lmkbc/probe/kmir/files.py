@@ -57,17 +57,19 @@ class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
-    """Triples of a JSONL file, a TSV file without header, or of KAMEL.
+    """Return the triples of a JSONL file, a TSV file without header, or of KAMEL.
 
-    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
-    schema's relations are read. Facts that occur twice, or relate an entity to itself, are dropped. InputError for a
-    relation without schema, and for an entity without a name, or one whose name could be taken for a question's mask.
+    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, and of
+    ConceptNet's table of assertions in English, the schema's relations are read. Facts that occur twice, or relate an
+    entity to itself, are dropped. InputError for a relation without schema, and for an entity without a name, or one
+    whose name could be taken for a question's mask.
     """
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, schema)
-    elif path.name.removesuffix(".gz").endswith(".tsv"):
+    elif path.name.removesuffix(".gz").endswith((".tsv", ".csv")):
         blocks = (jsonl.numbered_lines(block, first) for first, block in jsonl.counted(path, b"\t"))
-        rows = [_tsv_row(path, number, line) for block in blocks for number, line in block]
+        found = (_tsv_row(path, number, line, schema) for block in blocks for number, line in block)
+        rows = [row for row in found if row is not None]
     else:
         rows = jsonl.read_jsonl(path, TypedTriple)
     for number, row in enumerate(rows, start=1):
@@ -82,11 +84,21 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
     return list({row.triple: row for row in rows if row.subject != row.object}.values())
 
 
-def _tsv_row(path: Path, number: int, line: bytes) -> TypedTriple:
+def _tsv_row(path: Path, number: int, line: bytes, schema: Schema) -> TypedTriple | None:
     cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+    if cells[0].startswith("/a/") and len(cells) == 5:
+        return _assertion(cells[1], cells[2], cells[3], schema)
     if not 3 <= len(cells) <= 5:
         raise InputError(f"{path}, line {number}: {len(cells)} columns; give subject, relation, object and two types")
     return TypedTriple(*cells)
+
+
+def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTriple | None:
+    """Return a row of ConceptNet's table, as in /r/IsA, /c/en/dog/n, /c/en/animal; None for what the schema lacks."""
+    name = relation.rpartition("/")[2]
+    ends = [end.removeprefix("/c/en/").split("/")[0].replace("_", " ") for end in (start, end)]
+    known = name in schema.relations and start.startswith("/c/en/") and end.startswith("/c/en/")
+    return TypedTriple(ends[0], name, ends[1]) if known else None
 
 
 def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:

@@ -19,6 +19,13 @@ from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
 
+BUNDLED = {
+    "kamel": "kamel/schema.toml",
+    "domains": "kmir/schemas/domains.toml",
+    "conceptnet": "kmir/schemas/conceptnet.toml",
+}
+"""Schemas that come with the package, by name: KAMEL's, KAMEL's by the paper's types of knowledge, and ConceptNet's."""
+
 
 @dataclass(frozen=True, slots=True)
 class RelationSchema:
@@ -148,7 +155,19 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
             raise InputError(f"schema: template {template!r} of {name!r} needs {{subject}} and {{object}}, each once")
 
 
-def read_schema(path: Path | None = None) -> Schema:
-    """Read a schema from its TOML file, or the bundled one of KAMEL. InputError that says what is wrong."""
-    with as_file(files("lmkbc.probe.kamel").joinpath("schema.toml")) as bundled:
-        return checked(Schema, read_toml(path or bundled), f"{path or bundled}: a schema")
+def read_schema(given: Path | None = None) -> Schema:
+    """Read a schema from its TOML file, or a bundled one by its name; that of KAMEL by default.
+
+    InputError that says what is wrong.
+    """
+    name = "kamel" if given is None else str(given)
+    if given is not None and (name not in BUNDLED or given.is_file()):
+        return _read(given)
+    with as_file(files("lmkbc.probe").joinpath(BUNDLED[name])) as bundled:
+        return _read(bundled)
+
+
+def _read(path: Path) -> Schema:
+    if not (path.is_file() or path.suffix):
+        raise InputError(f"{str(path)!r} is no file, and no bundled schema: {did_you_mean(str(path), BUNDLED)}")
+    return checked(Schema, read_toml(path), f"{path}: a schema")

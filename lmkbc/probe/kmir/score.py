@@ -34,6 +34,23 @@ PUBLISHED_ROBUSTNESS: Mapping[str, tuple[float, float, float]] = {
 }
 """Model -> percent of facts of which all, some, none of the questions are answered right."""
 
+KNOWLEDGE = (
+    "physics",
+    "biology",
+    "chemistry",
+    "medicine",
+    "history",
+    "law",
+    "military",
+    "music",
+    "film",
+    "commonsense",
+)
+"""The paper's types of knowledge, as a schema's topics name them: seven of experts, two general ones, common sense.
+
+Film stands for film and television. Their list is that of the paper's overview at alphaxiv.org.
+"""
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -71,11 +88,19 @@ class Robustness:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """Mean F1 of some questions, and how many they are."""
+
+    f1: float
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
 class KmirTable:
     """Mean F1 overall, by question type and by topic, and the robustness over questions on one fact.
 
     half_width, half_widths: of F1's 95 % interval, overall and by type, were questions on other facts asked; None where
-    all are on one fact.
+    all are on one fact. cells: topic -> question type -> F1.
     """
 
     f1: float
@@ -83,19 +108,27 @@ class KmirTable:
     types: Mapping[str, float]
     half_widths: Mapping[str, float | None]
     topics: Mapping[str, float]
+    cells: Mapping[str, Mapping[str, Cell]]
     robustness: Robustness
+
+
+def graded(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> list[tuple[Question, float]]:
+    """Return each question with the F1 of its guesses. A question without guesses scores 0."""
+    return [(question, question_f1(guesses.get(question.id, ()), question.answer)) for question in questions]
 
 
 def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
     """Score guesses by question id. A question without guesses scores 0."""
-    scored = [(question, question_f1(guesses.get(question.id, ()), question.answer)) for question in questions]
+    scored = graded(questions, guesses)
     types = _means((question.type, f1) for question, f1 in scored)
+    by_topic = grouped((question.topic, (question.type, f1)) for question, f1 in scored)
     return KmirTable(
         f1=_mean([f1 for _, f1 in scored]),
-        half_width=_half_width(scored),
+        half_width=f1_half_width(scored),
         types=types,
-        half_widths={kind: _half_width([row for row in scored if row[0].type == kind]) for kind in types},
+        half_widths={kind: f1_half_width([row for row in scored if row[0].type == kind]) for kind in types},
         topics=_means((question.topic, f1) for question, f1 in scored),
+        cells={topic: _cells(pairs) for topic, pairs in sorted(by_topic.items())},
         robustness=robustness((question.fact, f1 == 1.0) for question, f1 in scored),
     )
 
@@ -108,8 +141,8 @@ def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
     return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
 
 
-def _half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
-    """Return that of the mean's interval, from facts drawn anew, each with all its questions.
+def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
+    """Return half the width of the mean's 95 % interval, from facts drawn anew, each with all its questions.
 
     The questions on one fact are right or wrong together.
     """
@@ -118,6 +151,10 @@ def _half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
         total, count = sums[question.fact]
         sums[question.fact] = total + f1, count + 1
     return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
+
+
+def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, Cell]:
+    return {name: Cell(_mean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
 
 
 def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

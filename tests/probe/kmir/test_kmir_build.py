@@ -16,6 +16,7 @@ from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
 from lmkbc.probe.kmir.files import Question, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, RelationSchema, Schema, read_schema
+from lmkbc.probe.kmir.score import KNOWLEDGE
 
 question_lines = msgspec.json.Encoder().encode_lines
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")
@@ -231,6 +232,25 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("[relations.r]\nname = 3\n")
     with pytest.raises(InputError, match=r"relations\.r\.name"):
         read_schema(path)
+
+
+@pytest.mark.parametrize("name", ["kamel", "domains", "conceptnet"])
+def test_bundled_schemas_are_read_by_name(name: str) -> None:
+    schema = read_schema(Path(name))
+    topics = {one.topic for one in schema.relations.values()}
+    assert {"kamel": "biology", "domains": "law", "conceptnet": "commonsense"}[name] in topics
+    assert name == "kamel" or topics <= set(KNOWLEDGE)
+    with pytest.raises(InputError, match=f"no bundled schema: did you mean '{name}'"):
+        read_schema(Path(f"{name}s"))
+
+
+def test_assertions_of_conceptnet_in_english(tmp_path: Path) -> None:
+    path = tmp_path / "assertions.csv"
+    rows = [("IsA", "en/dog/n", "en/animal"), ("IsA", "fr/chien", "en/animal"), ("RelatedTo", "en/dog", "en/cat")]
+    rows.append(("PartOf", "en/crust/n/wn", "en/ice_cream_pie"))
+    path.write_text("".join(f"/a/[x]\t/r/{name}\t/c/{start}\t/c/{end}\t{{}}\n" for name, start, end in rows))
+    found = [row.triple for row in read_triples(path, read_schema(Path("conceptnet")))]
+    assert found == [("dog", "IsA", "animal"), ("crust", "PartOf", "ice cream pie")]
 
 
 def test_truth_on_facts_of_kamel(data_dir: Path) -> None:

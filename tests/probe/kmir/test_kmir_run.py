@@ -217,6 +217,10 @@ def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path:
     lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
     assert lines["questions"][1:] == ["2", "2", "0", "0", "4"]
     assert "+- (95 % interval)" in lines
+    score = ["score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered"]
+    shown = run.done(*score, "--table", "chance,type-by-topic")[0]
+    assert [shown.find(told) >= 0 for told in ("is one of 4 ", "\ncommonsense ", "+-")] == [True, True, False]
+    assert json.loads(run.done(*score, "--table", "chance", "--json")[0])["chance"]["name"]["completion"] == 1 / 4
 
 
 def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -> None:

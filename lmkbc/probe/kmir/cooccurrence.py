@@ -1,0 +1,186 @@
+"""How often the two names of a fact occur together in a text, and F1 by that.
+
+The paper's figure 2 puts F1 beside a relevance score of Elasticsearch for the fact. What was searched for in which text
+is not known here. So the lines of a given text are counted that hold both names, whole words, in any case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from lmkbc.errors import InputError
+from lmkbc.files import jsonl
+from lmkbc.groups import grouped
+from lmkbc.probe.kmir.axioms import Closure, Triple
+from lmkbc.probe.kmir.files import Question, TypedTriple
+from lmkbc.probe.kmir.schema import Schema
+from lmkbc.probe.kmir.score import f1_half_width
+
+Pair = tuple[str, str]
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(slots=True)
+class _Node:
+    """Words of names, as a tree. name: that of which the words down to here are all."""
+
+    following: dict[str, _Node] = field(default_factory=dict)
+    name: str = ""
+
+
+class PairCounter:
+    """Counts lines that hold both names of a pair. Memory holds the names alone, whatever the length of the text.
+
+    A name inside a longer one counts: a line on the Paris Metro names Paris.
+    """
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._root = _Node()
+        self._counts: dict[Pair, int] = {}
+        self._seconds: dict[str, set[str]] = {}
+        for pair in pairs:
+            first, second = (self._add(name) for name in pair)
+            self._counts[first, second] = 0
+            self._seconds.setdefault(first, set()).add(second)
+
+    def _add(self, name: str) -> str:
+        node, words = self._root, _words(name)
+        for word in words:
+            node = node.following.setdefault(word, _Node())
+        node.name = " ".join(words)
+        return node.name
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Count the lines of a text."""
+        for line in lines:
+            held = self._names(_words(line))
+            for first in held:
+                for second in self._seconds.get(first, set()) & held:
+                    self._counts[first, second] += 1
+
+    def count(self, pair: Pair) -> int:
+        """Return in how many lines both names of a given pair were."""
+        first, second = (" ".join(_words(name)) for name in pair)
+        return self._counts[first, second]
+
+    def _names(self, words: Sequence[str]) -> set[str]:
+        """Return the names of pairs that stand in a line."""
+        held = set[str]()
+        for start, word in enumerate(words):
+            node = self._root.following.get(word)
+            at = start + 1
+            while node is not None:
+                if node.name:
+                    held.add(node.name)
+                node = node.following.get(words[at]) if at < len(words) else None
+                at += 1
+        return held
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+class _Passage(msgspec.Struct, gc=False):
+    text: str
+    title: str = ""
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text, or title and text of each row of a JSONL file; packed or not."""
+    if ".jsonl" in path.suffixes:
+        for rows, _ in jsonl.row_blocks(path, msgspec.json.Decoder(_Passage), bounded=False):
+            yield from (f"{row.title} {row.text}" for row in rows)
+        return
+    for _, block in jsonl.counted(path, bounded=False):
+        yield from block.decode("utf-8", "replace").split("\n")
+
+
+def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], schema: Schema) -> dict[str, Pair]:
+    """Return subject and object of what each question asks, by its id: of its fact, or of what follows.
+
+    InputError where the questions were built from other triples, or with another schema.
+    """
+    inferred: list[Triple] = []
+    if any(question.type == "reasoning" for question in questions):
+        inferred = list(Closure((row.triple for row in facts), schema).steps)
+    pairs = {}
+    for question in questions:
+        if question.type == "reasoning":
+            number = question.id.removeprefix("reasoning-")
+            triple = inferred[int(number)] if number.isdecimal() and int(number) < len(inferred) else None
+        else:
+            triple = facts[question.fact].triple if 0 <= question.fact < len(facts) else None
+        if triple is None or not _fits(question, triple):
+            raise InputError(
+                f"question {question.id!r} was not built from these triples by this schema: "
+                "give --triples and --schema as 'kmir build' had them"
+            )
+        pairs[question.id] = triple.subject, triple.object
+    return pairs
+
+
+def _fits(question: Question, triple: Triple) -> bool:
+    names_it = question.type not in {"completion", "reasoning"} or {triple.subject, triple.object} & {*question.answer}
+    return triple.relation == question.relation and bool(names_it)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Mean F1 of the questions whose pair is together in `low` to `high` lines. half_width: of its 95 % interval."""
+
+    low: int
+    high: int
+    f1: float
+    half_width: float | None
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """F1 by count. correlation: Spearman's, of count and F1 over questions; None where either is always the same."""
+
+    bins: Sequence[Bin]
+    correlation: float | None
+
+
+def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, Curve]:
+    """Return question type -> F1 by count. counts: by question id."""
+    by_type = grouped((question.type, (question, f1)) for question, f1 in graded)
+    return {kind: _curve(rows, counts) for kind, rows in sorted(by_type.items())}
+
+
+def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> Curve:
+    own = [counts[question.id] for question, _ in rows]
+    parts = grouped(zip(map(_place, own), rows, strict=True))
+    bins = [_bin(place, part) for place, part in sorted(parts.items())]
+    return Curve(bins, rank_correlation(own, [f1 for _, f1 in rows]))
+
+
+def _place(count: int) -> int:
+    """Return the number of a count's bin: 0, 1 to 3, 4 to 15, each four times as wide as the one before."""
+    return (count.bit_length() + 1) // 2
+
+
+def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> Bin:
+    low, high = (4 ** (place - 1), 4**place - 1) if place else (0, 0)
+    return Bin(low, high, float(np.mean([f1 for _, f1 in rows])), f1_half_width(rows), len(rows))
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return Spearman's correlation; equal values share their mean rank. None where all values of one are equal."""
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return None
+    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    _, places, counts = np.unique(np.array(values), return_inverse=True, return_counts=True)
+    mean_ranks: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.cumsum(counts) - (counts - 1) / 2
+    return mean_ranks[places]
