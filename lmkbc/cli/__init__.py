@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,14 @@ MODULES = {"build": "build_base"}
 """Sub-command -> its module, where that has another name: `build` makes the whole tree."""
 _UsageError: Any = typer.BadParameter.__base__
 """Error that typer raises for a wrong command line; it has no public name there."""
+_PLAIN = {
+    r"Value error, ": "",
+    r"Input should be greater than or equal to (\S+)": r"give \1 or more",
+    r"Input should be less than or equal to (\S+)": r"give \1 or less",
+    r"Input should be a valid integer.*": "give a whole number",
+    r"Input should be a valid (number|float).*": "give a number",
+}
+"""What the command line's parser says of a value -> what a person reads."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
@@ -114,8 +123,10 @@ def _plain_complaints() -> Iterator[None]:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
         told = " ".join(error.format_message().split()).rstrip(".")
+        for found, plain in _PLAIN.items():
+            told = re.sub(found, plain, told)
         where = error.ctx.command_path if error.ctx else "lmkbc"
-        raise InputError(f"{told[:1].lower()}{told[1:]}; '{where} --help' tells what it takes") from None
+        raise InputError(f"{told[:1].lower()}{told[1:]}; see '{where} --help'") from None
 
 
 @cache

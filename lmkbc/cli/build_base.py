@@ -27,37 +27,53 @@ EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation 
 
 def build(
     *,
-    subjects: Annotated[Path, typer.Option(help="CSV, JSONL or Parquet: name, and where known id (QID) and class.")],
-    out: Annotated[Path, typer.Option(help="Directory of the knowledge base: new, empty, or the build to go on with.")],
+    subjects: Annotated[
+        Path,
+        typer.Option(help="Subjects (CSV, JSONL or Parquet) with a column name, and optionally id (QID) and class."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Directory of the knowledge base: new, empty, or an unfinished build to continue.")
+    ],
     relation: Annotated[
         list[str] | None,
-        typer.Option("--relation", help="Ask this relation alone; repeatable. Else all of a class."),
+        typer.Option(
+            "--relation", help="Ask only this relation. Repeatable. Default: all relations of a subject's class."
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many subjects.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N subjects.")] = None,
     grow: Annotated[
-        int, typer.Option(min=0, metavar="DEPTH", help="Ask about what the facts name in turn, so many levels deep.")
+        int, typer.Option(min=0, metavar="DEPTH", help="Ask about the objects of facts too, N levels deep.")
     ] = 0,
-    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most so many subjects in all.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most N subjects in all.")] = None,
     novelty: Annotated[
-        float, typer.Option(min=0, max=1, help="With --grow: end once a smaller share of a level's entities is new.")
+        float,
+        typer.Option(
+            min=0, max=1, help="With --grow: stop when a smaller share of a level's entities is new, as in 0.1."
+        ),
     ] = 0.0,
     precision: float | None = None,
     least: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Least confidence of a fact; else what --precision or expected F1 keeps."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Smallest confidence of a fact, as in 0.5. Default: what --precision or expected F1 keeps.",
+        ),
     ] = None,
     dry_run: bool = False,
     any_thresholds: bool = False,
     untuned: bool = False,
     engine: Annotated[
-        str, typer.Option(help="process: this one; ray: workers of Ray Data, on this machine or on a cluster.")
+        str, typer.Option(help="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
     ] = "process",
     address: Annotated[
-        str | None, typer.Option(help="With --engine ray: the cluster's head, HOST:PORT or auto.")
+        str | None, typer.Option(help="With --engine ray: the head of the cluster, HOST:PORT or auto.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="With --engine ray; default: one per processor.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="With --engine ray: number of workers. Default: one per processor.")
+    ] = None,
     gpus: Annotated[
-        float, typer.Option(min=0, help="With --engine ray: accelerators of each worker, such as 1 or 0.5.")
+        float, typer.Option(min=0, help="With --engine ray: accelerators per worker, such as 1 or 0.5.")
     ] = 0.0,
     **given: Unpack[RunOptions],
 ) -> None:

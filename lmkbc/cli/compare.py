@@ -29,7 +29,7 @@ def compare(
     relation: list[str] | None = None,
     limit: int | None = None,
     gold: Path | None = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page of it too: one file that needs no network.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the comparison as an HTML page too.")] = None,
     json: bool = False,
     data: Path | None = None,
     workspace: Path | None = None,

@@ -29,7 +29,7 @@ def list_(data: Path | None = None, workspace: Path | None = None, json: bool = 
 
 @app.command("check", epilog="Example: lmkbc data check 2023")
 def check(
-    editions: Annotated[list[str] | None, typer.Argument(help="Editions; all when none is named.")] = None,
+    editions: Annotated[list[str] | None, typer.Argument(help="Editions to check. Default: all.")] = None,
     data: Path | None = None,
     workspace: Path | None = None,
     json: bool = False,
@@ -51,7 +51,7 @@ def check(
 def fetch(
     edition: Annotated[str, typer.Argument(help="Edition to fetch.")],
     data: Annotated[
-        Path | None, typer.Option("--data", help="Where to put it; default $LMKBC_DATA or the cache.")
+        Path | None, typer.Option("--data", help="Directory to put it in. Default: $LMKBC_DATA, else the cache.")
     ] = None,
     workspace: Path | None = None,
 ) -> None:

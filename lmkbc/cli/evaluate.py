@@ -29,14 +29,14 @@ def evaluate(
     relation: list[str] | None = None,
     limit: int | None = None,
     profile: Annotated[
-        str | None, typer.Option(help="An earlier scorer of the edition, such as 2023-legacy, in place of today's.")
+        str | None, typer.Option(help="Use an earlier scorer of the edition, such as 2023-legacy.")
     ] = None,
     gold: Path | None = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse missing, unknown or malformed rows.")] = False,
     interval: Annotated[
-        bool, typer.Option("--interval", help="The 95 % interval of F1 too, were other subjects asked.")
+        bool, typer.Option("--interval", help="Add the 95 % interval of macro-F1 (bootstrap over subjects).")
     ] = False,
-    rows: Annotated[bool, typer.Option("--rows", help="With --json: the score of every row too.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="With --json: add the score of every row.")] = False,
     json: bool = False,
     data: Path | None = None,
     workspace: Path | None = None,

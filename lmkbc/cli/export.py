@@ -31,23 +31,30 @@ class Format(StrEnum):
 
 
 def export(
-    knowledge: Annotated[Path, typer.Argument(metavar="DIR", help="What 'lmkbc build' wrote.")],
-    format_: Annotated[Format, typer.Option("--format", help="What to write.")],
-    out: Annotated[Path, typer.Option(help="File to write, a new one; of quickstatements a directory, new or empty.")],
+    knowledge: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
+    ],
+    format_: Annotated[
+        Format, typer.Option("--format", help="Format: ntriples, statements, wikidata-json or quickstatements.")
+    ],
+    out: Annotated[Path, typer.Option(help="New file to write. For quickstatements, a new or empty directory.")],
     relation: Annotated[
-        list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation; repeatable.")
+        list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation. Repeatable.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only facts of the first so many subjects.")] = None,
-    least: Annotated[float, typer.Option(min=0, max=1, help="Leave out facts of less confidence.")] = 0.0,
-    base: Annotated[str, typer.Option(help="Beginning of the IRIs of what has no Wikidata item.")] = OWN,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only facts of the first N subjects.")] = None,
+    least: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave out facts with a smaller confidence, as in 0.8.")
+    ] = 0.0,
+    base: Annotated[str, typer.Option(help="Beginning of IRIs of things without a QID.")] = OWN,
     day: Annotated[
-        str | None, typer.Option("--date", help="Day that statements carry, as 2026-11-22; else of the build.")
+        str | None,
+        typer.Option("--date", help="Date of the statements, as in 2026-11-22. Default: the day of the build."),
     ] = None,
     known: Annotated[
         Path | None,
-        typer.Option(help="What Wikidata has: subject, property, object (CSV, JSONL, Parquet), or truthy N-Triples."),
+        typer.Option(help="Facts that Wikidata has: a table of subject, property, object, or truthy N-Triples."),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Statements of a file of quickstatements.")] = 250,
+    batch: Annotated[int, typer.Option(min=1, help="Statements per file of quickstatements.")] = 250,
 ) -> None:
     """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review."""
     base, day = checked_base(base), None if day is None else _day(day)

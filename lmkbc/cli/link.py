@@ -38,22 +38,29 @@ class DefaultGroup(TyperGroup):
 app = typer.Typer(
     cls=DefaultGroup, no_args_is_help=True, help="Link strings to Wikidata, and say why.", rich_markup_mode=None
 )
-Contact = Annotated[str | None, typer.Option(help="Your name and address for Wikidata; else $LMKBC_CONTACT.")]
+Contact = Annotated[
+    str | None, typer.Option(help="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
+]
 ApiUrl = Annotated[str, typer.Option("--api-url", help="MediaWiki API, such as a mirror's.")]
-Refresh = Annotated[bool, typer.Option("--refresh", help="Ask again for what is cached.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Ask Wikidata again for cached searches.")]
 
 
 @app.command("file", epilog="Example: lmkbc link predictions.jsonl --edition 2023 --search-table search.json")
 def file(
-    predictions: Annotated[Path | None, typer.Argument(help="Predictions whose objects are strings.")] = None,
-    out: Annotated[Path, typer.Option(help="Where the linked predictions go.")] = Path("linked.jsonl"),
-    why: Annotated[str | None, typer.Option("--explain", help="Explain the link of this text instead.")] = None,
+    predictions: Annotated[Path | None, typer.Argument(help="Predictions file whose objects are names.")] = None,
+    out: Annotated[Path, typer.Option(help="File for the linked predictions.")] = Path("linked.jsonl"),
+    why: Annotated[
+        str | None,
+        typer.Option("--explain", help="Explain how this name is linked, as in --explain Germany; needs --relation."),
+    ] = None,
     relation: Annotated[
         list[str] | None,
-        typer.Option("--relation", "-r", help="Only rows of it; repeatable. With --explain: whose object the text is."),
+        typer.Option(
+            "--relation", "-r", help="Only rows of this relation. Repeatable. With --explain: the relation of the name."
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many rows.")] = None,
-    subject: Annotated[str, typer.Option(help="With --explain: the subject whose object it is.")] = "",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first N rows.")] = None,
+    subject: Annotated[str, typer.Option(help="With --explain: the subject that has this object.")] = "",
     edition: str | None = None,
     index: Path | None = None,
     search_table: Path | None = None,
@@ -109,12 +116,18 @@ def _explain(linker: Linker, text: str, relation: str, subject: str) -> None:
 def build(
     path: Annotated[Path, typer.Argument(help="The index to write.")],
     edition: Annotated[
-        list[str] | None, typer.Option("--edition", "-e", help="Train objects of it; repeatable.")
+        list[str] | None, typer.Option("--edition", "-e", help="Add the train objects of this edition. Repeatable.")
     ] = None,
-    table: Annotated[list[Path] | None, typer.Option(help="JSON or CSV of text and id; repeatable.")] = None,
+    table: Annotated[
+        list[Path] | None, typer.Option(help="Add a table of text and QID (JSON or CSV). Repeatable.")
+    ] = None,
     dump: Annotated[Path | None, typer.Option(help="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
-    language: Annotated[list[str] | None, typer.Option(help="Languages to keep of the dump; repeatable.")] = None,
-    class_: Annotated[list[str] | None, typer.Option("--class", help="Classes to keep; repeatable.")] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(help="Keep labels of this language, as in en. Repeatable.")
+    ] = None,
+    class_: Annotated[
+        list[str] | None, typer.Option("--class", help="Keep entities of this class only, as in Q6256. Repeatable.")
+    ] = None,
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:

@@ -19,22 +19,22 @@ from lmkbc.run.options import RunOptions, described
 class CommandOptions(RunOptions, total=False):
     """Options that a command may take by their names."""
 
-    split: Annotated[str, Meta(description="train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
+    split: Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
     relation: Annotated[
         list[str] | None,
-        Meta(description="Only this relation, by any of its names; repeatable.", extra={"flags": ("--relation", "-r")}),
+        Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
     ]
-    limit: Annotated[int | None, Meta(ge=1, description="Only the first so many queries.")]
-    gold: Annotated[str | None, Meta(description="Gold file, in place of the split's.", extra={"metavar": "FILE"})]
+    limit: Annotated[int | None, Meta(ge=1, description="Only the first N queries.")]
+    gold: Annotated[str | None, Meta(description="Gold file in place of the split.", extra={"metavar": "FILE"})]
     run: Annotated[
         str, Meta(description="Run directory, zip or predictions file.", extra={"argument": True, "metavar": "RUN"})
     ]
     folds: Annotated[int, Meta(ge=2, description="Folds by subject.")]
-    trials: Annotated[int, Meta(ge=0, description="Optuna trials per relation and fold at most; 0: exact sweeps only.")]
+    trials: Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
     any_thresholds: Annotated[
-        bool, Meta(description="Use thresholds even where they were tuned on other data, models or prompts.")
+        bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
     ]
-    untuned: Annotated[bool, Meta(description="Use no thresholds: keep what the recipe's own rule keeps.")]
+    untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.")]
     precision: Annotated[
         float | None,
         Meta(
@@ -44,14 +44,17 @@ class CommandOptions(RunOptions, total=False):
     ]
     dry_run: Annotated[
         bool,
-        Meta(description="Ask nothing: show requests, tokens, cost and time, and what the store has already."),
+        Meta(description="Ask nothing. Show requests, tokens, cost and time, and how many answers are kept already."),
     ]
     json: Annotated[bool, Meta(description="Print the result as JSON.")]
 
 
 OneSplit = Annotated[
     str | None,
-    Meta(description="train or val (or dev); default: that of the run, else val.", extra={"flags": ("--split", "-s")}),
+    Meta(
+        description="Labelled split: train or val (or dev). Default: the run's own, else val.",
+        extra={"flags": ("--split", "-s")},
+    ),
 ]
 
 

@@ -25,21 +25,25 @@ def predict(
     *,
     split: str = "test",
     relation: list[str] | None = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many queries: no submission, no zip.")
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N queries; such a run gets no zip.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Run directory: new, empty or a run; default submissions/EDITION-SPLIT-SYSTEM.")
+        Path | None,
+        typer.Option(
+            help="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
+        ),
     ] = None,
     failed_as_empty: Annotated[
-        bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty ones.")
+        bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty answers.")
     ] = False,
     any_thresholds: bool = False,
     untuned: bool = False,
     precision: float | None = None,
     dry_run: bool = False,
     page: Annotated[
-        bool, typer.Option("--report/--no-report", envvar="LMKBC_REPORT", help="Add report.html where gold is known.")
+        bool,
+        typer.Option(
+            "--report/--no-report", envvar="LMKBC_REPORT", help="Write report.html into the run, for labelled splits."
+        ),
     ] = True,
     **given: Unpack[RunOptions],
 ) -> None:

@@ -26,9 +26,9 @@ def report(
     index: Path | None = None,
     search_table: Path | None = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write; default: report.html in the run's directory.")
+        Path | None, typer.Option(help="File to write. Default: report.html in the run's directory.")
     ] = None,
-    browser: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:

@@ -19,7 +19,7 @@ HEADS = ("run", "edition", "split", "system", "models", "F1", "low", "high", "ru
 def runs(
     folder: Annotated[Path, typer.Argument(help="The folder that holds the runs.")] = Path("submissions"),
     edition: str | None = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page too, which links the reports of the runs.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page too, with links to the reports.")] = None,
     json: bool = False,
     data: Path | None = None,
     workspace: Path | None = None,

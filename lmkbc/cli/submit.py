@@ -19,11 +19,11 @@ EXAMPLE = "Example: lmkbc submit my-predictions.jsonl --edition 2023 --split tes
 
 
 def submit(
-    predictions: Annotated[Path, typer.Argument(help="Predictions in the edition's JSONL format.")],
+    predictions: Annotated[Path, typer.Argument(help="Predictions file in the edition's JSONL format.")],
     split: str = "test",
     edition: str | None = None,
     out: Annotated[
-        Path | None, typer.Option(help="The zip to write; default: beside the predictions, named as they are.")
+        Path | None, typer.Option(help="Zip to write. Default: beside the predictions, with the same name.")
     ] = None,
     data: Path | None = None,
     workspace: Path | None = None,

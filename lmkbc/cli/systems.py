@@ -57,7 +57,7 @@ def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML fil
 def fetch(
     system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")],
     sha256: Annotated[
-        list[str] | None, typer.Option("--sha256", help="Of a file whose SHA-256 the recipe does not declare.")
+        list[str] | None, typer.Option("--sha256", help="SHA-256 of the file, if the recipe does not declare it.")
     ] = None,
 ) -> None:
     """Download the words of a system's authors.

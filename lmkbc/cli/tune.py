@@ -32,14 +32,14 @@ def tune(
     folds: int = FOLDS,
     trials: int = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
-    storage: Annotated[str | None, typer.Option(help="Optuna storage URL that several processes share.")] = None,
+    storage: Annotated[str | None, typer.Option(help="Optuna storage URL, to share a study between processes.")] = None,
     relation: list[str] | None = None,
     limit: int | None = None,
-    rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated.")] = None,
+    rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated, as in cutoff,top-k.")] = None,
     write: Annotated[
-        bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml of the workspace.")
+        bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml.")
     ] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that are there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that exist already.")] = False,
     dry_run: bool = False,
     json: bool = False,
     **given: Unpack[RunOptions],

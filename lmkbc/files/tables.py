@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError, check_known
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import BOM, decoded
 
@@ -116,7 +116,12 @@ class InputTable:
     def _places(self, header: Sequence[str]) -> list[int]:
         """Return where the columns stand, -1 for one that is not there."""
         for name in self._columns[: self._needed]:
-            check_known(name, header, f"{self.path} has no column {name!r}")
+            if name not in header:
+                hint = did_you_mean(name, header)
+                raise InputError(
+                    f"{self.path} has no column {name!r}; {hint}. Its first line must name the columns, as in "
+                    f"{','.join(self._columns[: max(self._needed, 2)])}"
+                )
         twice = next((name for name in self._columns if header.count(name) > 1), None)
         if twice:
             raise InputError(f"{self.path} has two columns {twice!r}: rename one")

@@ -43,25 +43,32 @@ class Servers(TypedDict, total=False):
     """Options for model servers and the store of answers; they override recipes."""
 
     base_url: Annotated[
-        str | None, Meta(description="OpenAI-compatible server; else the recipe's or $OPENAI_BASE_URL.")
+        str | None,
+        Meta(description="URL of an OpenAI-compatible server. Default: $OPENAI_BASE_URL, else the recipe's."),
     ]
-    any_model: Annotated[bool, Meta(description="Take what the server serves, and record it under that name.")]
-    fresh: Annotated[bool, Meta(description="Ask models anew: new answers replace those that the store has.")]
-    concurrency: Annotated[int | None, Meta(ge=1, description="Requests in flight at a time.")]
-    max_cost: Annotated[float | None, Meta(ge=0, description="Stop asking before a run costs more.")]
-    max_tokens: Annotated[int | None, Meta(ge=0, description="Stop asking before a run uses more.")]
+    any_model: Annotated[
+        bool, Meta(description="Use the model that the server serves, and record answers under its name.")
+    ]
+    fresh: Annotated[bool, Meta(description="Ask again for answers that are kept already, and replace them.")]
+    concurrency: Annotated[int | None, Meta(ge=1, description="Most requests at the same time.")]
+    max_cost: Annotated[
+        float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.")
+    ]
+    max_tokens: Annotated[
+        int | None, Meta(ge=0, description="Stop before the run uses more than N tokens (prompts and answers).")
+    ]
     prices: Annotated[
         tuple[float, float] | None,
         Meta(
-            description="Of a million prompt and answer tokens, as in 2.50,10; for --max-cost.",
+            description="USD per million prompt tokens and answer tokens, as in 2.50,10.",
             extra={"parser": _prices, "metavar": "PRICES"},
         ),
     ]
     store: Annotated[
         Place | str | None,
         Meta(
-            description="Keeps models' answers: a file, or postgresql://USER@HOST/DATABASE for many machines (its "
-            "password in PGPASSWORD); default: $LMKBC_STORE, else in the user's cache.",
+            description="Store of kept answers: a file, or postgresql://USER@HOST/DATABASE (password in "
+            "PGPASSWORD). Default: $LMKBC_STORE, else a file in the user's cache.",
             extra={"parser": place_of, "metavar": "FILE|URL"},
         ),
     ]
@@ -73,40 +80,46 @@ class Inputs(TypedDict, total=False):
     edition: Annotated[
         str | None,
         Meta(
-            description="Benchmark edition, such as 2023 or mini.",
+            description="Edition of the challenge: 2022 to 2026, or mini. Default: the newest whose data is here.",
             extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
         ),
     ]
     system: Annotated[
         str | None,
         Meta(
-            description="Recipe: a name from 'lmkbc systems list', or a TOML file.",
+            description="Recipe: a name from 'lmkbc systems list', or a TOML file. Default: smollm2-embedded.",
             extra={"metavar": "NAME", "autocompletion": _systems},
         ),
     ]
-    model: Annotated[str | None, Meta(description="Model id, directory or GGUF file; before the recipe's.")]
+    model: Annotated[
+        str | None,
+        Meta(description="Model in place of the recipe's: hub id, directory, GGUF file, or a server's name for it."),
+    ]
     files: Annotated[
         Sequence[Path | str] | None,
         Meta(
-            description="Recorded completions or candidates (JSONL, also gzipped); repeatable.",
+            description="Recorded answers (completions or candidates, JSONL or .gz). Repeatable.",
             extra={"flags": ("--from",), "metavar": "FILE"},
         ),
     ]
     data: Annotated[
         Path | str | None,
-        Meta(description="Directory that holds lmkbc2022/, lmkbc2023/, ...", extra={"metavar": "DIR"}),
+        Meta(
+            description="Directory that holds lmkbc2022/, lmkbc2023/ and so on. Default: $LMKBC_DATA, else the cache.",
+            extra={"metavar": "DIR"},
+        ),
     ]
-    offline: Annotated[bool, Meta(description="Open no socket.")]
+    offline: Annotated[bool, Meta(description="Open no network connection.")]
     search_table: Annotated[
         Path | str | None,
-        Meta(description="Recorded entity search: JSON object, text -> QID or ''.", extra={"metavar": "FILE"}),
+        Meta(description="Recorded entity searches: a JSON object from text to QID or ''.", extra={"metavar": "FILE"}),
     ]
     index: Annotated[
-        Path | str | None, Meta(description="Alias index made by 'lmkbc link build'.", extra={"metavar": "FILE"})
+        Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})
     ]
     workspace: Annotated[
         Path | str | None,
-        Meta(description="Directory with relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
+        Meta(description="Directory with your own relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
     ]
 
 

@@ -30,7 +30,7 @@ class TrainingPlan:
     batch: Annotated[int, Meta(ge=1, description="Examples per step.")] = 64
     warm_up: float = 0.1
     decay: float = 0.0
-    seed: Annotated[int, Meta(description="Of everything random.")] = 0
+    seed: Annotated[int, Meta(description="Seed of everything random.")] = 0
     patience: int = 0
     every: int = 0
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -59,12 +59,14 @@ class Training:
     """
 
     backbone: Annotated[str, Meta(description="Masked LM or encoder: an id, or a directory.")]
-    out: Annotated[Path, Meta(description="Directory of the trained model; an older one there is replaced at the end.")]
-    most: Annotated[int, Meta(ge=0, description="KAMEL and silver facts of one relation.")] = 1000
+    out: Annotated[
+        Path, Meta(description="Directory for the trained model. An older model there is replaced at the end.")
+    ]
+    most: Annotated[int, Meta(ge=0, description="Most KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
-    random: Annotated[str, Meta(description="A control: draw 'all' weights or the 'embeddings' anew.")] = ""
-    device: Annotated[str | None, Meta(description="cpu or cuda; default: cuda where it is usable.")] = None
-    offline: Annotated[bool, Meta(description="Open no socket.")] = False
+    random: Annotated[str, Meta(description="Control: start from random weights, 'all' or 'embeddings'.")] = ""
+    device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None
+    offline: Annotated[bool, Meta(description="Open no network connection.")] = False
     apart: float = 0.1
 
     def __post_init__(self) -> None:
@@ -113,7 +115,7 @@ class Lora:
     """
 
     rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.")] = 4
-    alpha: Annotated[int, Meta(ge=1, description="Its scale, over the rank.")] = 16
+    alpha: Annotated[int, Meta(ge=1, description="Scale of the adapter (alpha; divided by the rank).")] = 16
     dropout: Annotated[float, Meta(ge=0, le=0.9, description="Dropout of the adapter.")] = 0.05
     targets: tuple[str, ...] = ()
     rate: Annotated[float, Meta(description="Learning rate, constant after the warm-up.")] = 2e-5
@@ -121,14 +123,12 @@ class Lora:
     batch: Annotated[int, Meta(ge=1, description="Rows per step.")] = 2
     warm_up: float = 0.03
     longest: int = 4096
-    seed: Annotated[int, Meta(description="Of everything random.")] = 0
+    seed: Annotated[int, Meta(description="Seed of everything random.")] = 0
     every: int = 200
-    facts: Annotated[
-        int, Meta(ge=0, description="KAMEL and silver facts of one relation to learn besides; 0: train alone.")
-    ] = 1000
-    mixed: Annotated[
-        bool, Meta(description="Learn rows without their context too, and to choose among a name's search hits.")
-    ] = False
+    facts: Annotated[int, Meta(ge=0, description="KAMEL and silver facts per relation to learn too. 0: none.")] = 1000
+    mixed: Annotated[bool, Meta(description="Learn rows without context too, and the choice among search hits.")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that makes no sense."""

@@ -56,10 +56,10 @@ def test_the_version_is_told(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("frobnicate",), "no such command 'frobnicate'; 'lmkbc --help' tells what it takes"),
+        (("frobnicate",), "no such command 'frobnicate'; see 'lmkbc --help'"),
         (("--frobnicate",), "no such option: --frobnicate"),
-        (("predict", "--frobnicate"), "'lmkbc predict --help' tells what it takes"),
-        (("report",), "missing argument 'RUN'; 'lmkbc report --help' tells what it takes"),
+        (("predict", "--frobnicate"), "see 'lmkbc predict --help'"),
+        (("report",), "missing argument 'RUN'; see 'lmkbc report --help'"),
         (("probe", "kamel"), "missing argument 'SOURCE'"),
         (("train", "mlm"), "missing option '--backbone'"),
         (("predict", "--limit", "x"), "invalid value for '--limit'"),

@@ -42,7 +42,9 @@ SOFT_PROMPT = TrainingPlan(rate=3e-3, epochs=10, batch=16)
 class CorpusOptions:
     """Source of the facts to teach."""
 
-    edition: Annotated[list[str] | None, typer.Option("--edition", "-e", help="Whose train splits; repeatable.")] = None
+    edition: Annotated[
+        list[str] | None, typer.Option("--edition", "-e", help="Edition whose train split is learned. Repeatable.")
+    ] = None
     data: Annotated[Path | None, SHARED["data"][1]] = None
     workspace: Annotated[Path | None, SHARED["workspace"][1]] = None
 
@@ -60,11 +62,19 @@ class CorpusOptions:
 def mlm(
     *,
     training: Training,
-    head: Annotated[bool, typer.Option("--head/--all-weights", help="A new head and the top layers only.")] = True,
+    head: Annotated[
+        bool, typer.Option("--head/--all-weights", help="Train a new head and the top layers, or all weights.")
+    ] = True,
     expand: Annotated[
-        bool | None, typer.Option("--expand/--words", help="A vector of its own per object; with --head the default.")
+        bool | None,
+        typer.Option(
+            "--expand/--words",
+            help="Give each object a vector of its own, or use the vocabulary's words. Default with --head: --expand.",
+        ),
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="With --head: how many top layers learn; default 1.")] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="With --head: number of top layers to train. Default: 1.")
+    ] = None,
     mask: Annotated[
         str, typer.Option(help="With --all-weights: object, object+N (tokens around) or random.")
     ] = "object",
@@ -72,10 +82,16 @@ def mlm(
     text: Annotated[
         Path | None, typer.Option(help="With --all-weights: sentences to learn from in place of facts, one a line.")
     ] = None,
-    rate: Annotated[float | None, typer.Option(help="Peak learning rate; default 1e-3, of all weights 5e-6.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes; default 5, with all weights 10.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Facts a step; default 256, with all weights 64.")] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    rate: Annotated[
+        float | None, typer.Option(help="Peak learning rate. Default: 1e-3; with --all-weights 5e-6.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the facts. Default: 5; with --all-weights 10.")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Facts per step. Default: 256; with --all-weights 64.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     facts: CorpusOptions,
     json: bool = False,
 ) -> None:
@@ -114,7 +130,7 @@ def finetune(*, training: Training, plan: TrainingPlan = FINETUNE, facts: Corpus
 def soft_prompt(
     *,
     training: Training,
-    length: Annotated[int, typer.Option(min=0, help="Random vectors; 0: start from the manual cloze.")] = 0,
+    length: Annotated[int, typer.Option(min=0, help="Number of random vectors. 0: start from the manual cloze.")] = 0,
     loss: Annotated[str, typer.Option(help="likelihood, or ranking: right objects before wrong ones.")] = "likelihood",
     plan: TrainingPlan = SOFT_PROMPT,
     facts: CorpusOptions,
@@ -137,12 +153,14 @@ def soft_prompt(
 
 def lora(
     *,
-    out: Annotated[Path, typer.Option("--out", help="Directory of the adapter; predict takes it as --model.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory for the adapter; pass it to predict as --model.")],
     edition: str | None = None,
-    system: Annotated[str, typer.Option("--system", help="Recipe whose causal prompts are learnt.")] = "llm2kb23",
+    system: Annotated[str, typer.Option("--system", help="Recipe whose prompts are learned.")] = "llm2kb23",
     model: str | None = None,
     files: list[Path] | None = None,
-    target: Annotated[list[str] | None, typer.Option(help="Layer that gets one; repeatable; default all.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Layer that gets an adapter. Repeatable. Default: all linear layers.")
+    ] = None,
     settings: Lora = Lora(facts=0),  # noqa: B008 -- frozen
     json: bool = False,
     data: Path | None = None,
