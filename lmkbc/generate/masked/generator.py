@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from lmkbc.ask.frames import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import VETO, ClozeAnswers
@@ -58,6 +59,12 @@ class Masked(GeneratorSpec):
     trust_remote_code: bool = False
     device: str | None = None
     probe: ProbeSettings = field(default_factory=ProbeSettings)
+
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return a table that asks the clozes of a file of frames."""
+        clozes = {name: frame.get("clozes", 0) for name, frame in Frames.read(frames).tables.items()}
+        return {**table, "probe": {**table.get("probe", {}), "clozes": clozes}}
 
     @property
     def reads_files(self) -> bool:
