@@ -28,7 +28,10 @@ PROMPTS = {
     "bl22": ("2022", "ebe34d42a40c1fb69374436f570982899d50bbe5a3c6a20a9e69ec9d363c234f"),
     "bl24": ("2024", "44af1cbc7a45f006d70354d315595b6ee94b0f5befe9d89b7f2d492fe3278016"),
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
-    "llmke23": ("2023", "0a02c874d87a62c2b49f994f6784313c9d9362a9f9eea2664a4ce6c2d519fb26"),
+    "bl24-mlm": ("2024", "d1b87e0c3563058222f2742e42dfb596755d0cb08054995ea07e93942c45013d"),
+    "llmke23": ("2023", "2c2f75e5c2adc693f866c4bd354717417200521a86e218c9f996840580c12ab1"),
+    "llmke23-context": ("2023", "c144fc0c1bf3d1851f913809da11f077f14ef332237150bc2a11a46fd854796a"),
+    "llmke23-triple": ("2023", "0f1592bba8fa1d8def8e1dd380241ad3fa609d86728f9db9e86efee0f9a8a360"),
     "minimal23": ("2023", "89673d1930c3797107fd7e42241b3cae101baa5385764806aa7aa0ddbaabde4a"),
     "ning22": ("2022", "72b7e032753b4475200ee66ebce68d4abcfad0c0aaf5b059253adf548b3beace"),
     "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
@@ -60,10 +63,13 @@ def shown(who, rows):
     return "\\n".join(lines)
 
 def joined(who):
+    told = [{"role": "user", "text": who}, {"text": "Tell the size."}]
     text = clause(who)
     other = "Of " + who + " " + clause(who)
 """,
     "/torn.py": b"def ask(:",
+    "/doubled.py": b"text = 'ab'\n" + b"text = text + text\n" * 60,
+    "/nested.py": b"text = " + b"(" * 9000,
 }
 RECIPE = """description = "x"
 wording = "authors"
@@ -118,7 +124,8 @@ def texts(spec: GeneratorSpec, query: Query, run: Run) -> list[str]:
         clozes = spec.probe.templates(run.relations[query.relation])
         return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in clozes]
     assert isinstance(spec, LanguageModelSpec)
-    return [spec.asking(run, []).prompt(query).text]
+    asking = spec.asking(run, [])
+    return [text for text in (asking.prompt(query).text, asking.follow_up(query, "It is told.")) if text]
 
 
 @pytest.mark.parametrize(
@@ -227,6 +234,13 @@ def test_lines_that_code_puts_together_become_header_example_and_query(
     assert (made["answer"], made["separator"], made["null"]) == ("It has {answer} km2.", "\n\n", "no")
 
 
+def test_words_for_all_relations_stand_beside_those_of_each(fetch: Command, served: str, tmp_path: Path) -> None:
+    words = 'name = "joined.text[1]", setting = "task", relation = "*" }, { name = "joined.other", relation = "hasArea"'
+    name = python(tmp_path, f"{served}/ask.py", words, 'who = "{subject}", "clause(who)" = "isle."')
+    assert fetch(name)[0] == 0
+    assert asked(name) == "Tell the size.\n\nOf Rhodes isle."
+
+
 @pytest.mark.parametrize(
     ("file", "words", "said"),
     [
@@ -235,7 +249,10 @@ def test_lines_that_code_puts_together_become_header_example_and_query(
         ("ask.py", 'name = "joined.text"', "what it assigns to 'joined.text' is no text that can be read"),
         ("ask.py", 'name = "joined.other", relation = "hasArea"', "slots does not say what stands for 'clause(who)'"),
         ("ask.py", 'name = "ask.texts", relation = "hasArea"', "'ask.texts' is another one for each relation"),
+        ("ask.py", 'name = "joined.text[7]", relation = "*"', "it has no text 7 under a key 'text'"),
         ("ask.py", 'name = "ask.texts"', "'ask.texts' has 2 texts, and not one"),
+        ("doubled.py", 'name = "text", relation = "*"', "a text of it is longer than 400,000 characters"),
+        ("nested.py", 'name = "text", relation = "*"', "it is no Python that can be read: too many nested parentheses"),
         ("torn.py", 'name = "ask.texts"', "it is no Python that can be read: invalid syntax"),
     ],
 )

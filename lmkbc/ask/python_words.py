@@ -6,6 +6,7 @@ What code puts together becomes a template: `f"{who} speaks {mask}."` is text wi
 from __future__ import annotations
 
 import ast
+import re
 import string
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +57,8 @@ class Words(NamedTuple):
 def read_python(source: str, path: str) -> Words:
     """Return what a variable is: "PROMPTS" of the module, "ask.prompt" of a function, "Model.__init__.text" of a class.
 
-    A loop is read once. ValueError where there is no such variable, or it holds no strings.
+    "ask.content[2]" is the value of the third key "content" in tables of a function. A loop is read once. ValueError
+    where there is no such variable, or it holds no strings.
     """
     if len(source) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST:,} characters")
@@ -71,6 +73,8 @@ def read_python(source: str, path: str) -> Words:
         if not found:
             raise ValueError(f"it defines no {name!r} of {path!r}")
         body = found[-1].body
+    if keyed := re.fullmatch(r"(\w+)\[(\d+)\]", wanted):
+        return Words(_under(keyed[1], int(keyed[2]), body), {})
     scope = _Scope(wanted)
     _run(body, scope)
     words = Words(scope.values.get(wanted), scope.cases)
@@ -84,12 +88,26 @@ def read_python(source: str, path: str) -> Words:
     return words
 
 
+def _under(key: str, number: int, body: Sequence[ast.stmt]) -> Value:
+    """Return the value of the n-th of equal keys."""
+    tables = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Dict)]
+    pairs = [pair for table in tables for pair in zip(table.keys, table.values, strict=True)]
+    found = [value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key]
+    found.sort(key=lambda value: (value.lineno, value.col_offset))
+    known = _known(found[number], _Scope(key)) if number < len(found) else None
+    if known is None:
+        raise ValueError(f"it has no text {number} under a key {key!r}")
+    return known
+
+
 def _run(body: Iterable[ast.stmt], scope: _Scope) -> None:
     """Read statements in their order."""
     for node in body:
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 _assign(_assigned(target), value, scope)
+            case ast.AugAssign(target=ast.Name(name), op=ast.Add(), value=value):
+                _assign([name], ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value), scope)
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [item])) if isinstance(
                 scope.values.get(name), list
             ):
@@ -182,7 +200,7 @@ def _value(node: ast.expr, scope: _Scope) -> Value:
         case ast.BinOp(left, ast.Add(), right):
             sides = [_text(left, scope), _text(right, scope)]
             texts = [side for side in sides if isinstance(side, tuple)]
-            if len(texts) == len(sides):
+            if len(texts) == len(sides) and any(isinstance(part, str) for text in texts for part in text):
                 return _joined(texts)
         case ast.Call(ast.Attribute(of, "format"), given, named):
             return _formatted(_value(of, scope), given, named, scope)

@@ -15,8 +15,8 @@ from lmkbc.ask.python_words import Slot, Value, read_python
 from lmkbc.errors import InputError, refuse
 from lmkbc.relation import OTHERS
 
-SUBJECT = "{subject_entity}"
-"""Slot of the subject in the challenge's own templates."""
+SUBJECT, MASK = "{subject_entity}", "{mask_token}"
+"""Slots of the subject, and of what a masked model fills, in the challenge's own templates."""
 
 RAW = "https://raw.githubusercontent.com"
 """Files of GitHub repositories lie below it by commit, so that what an address names never changes."""
@@ -27,16 +27,17 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonWords:
-    """Variable of Python source that holds words. name: its scopes and itself, as in "create_prompt.prompt".
+    """Variable of Python source that holds words. name: its scopes and itself, as `read_python` takes it.
 
-    setting: what it is of a relation's frame: the "block"; the "task"; the "phrase", which stands for {phrase} in the
-    block; the "clozes" of a masked model; or "lines", a whole text: a list of header, example and query.
+    setting: what it is of a relation's frame: its "block", "task", "ask", or "follow_up", where {ask} is the ask; the
+    "phrase", which stands for {phrase} in the block; the "clozes" of a masked model; or "lines", a whole text: a list
+    of header, example and query.
     relation: the relation that it is about, "*" for all others; none where the code names relations itself, as keys of
     a table or in conditions. relations: what the code calls a relation there -> its name. frame: settings besides.
     """
 
     name: str
-    setting: Literal["block", "task", "phrase", "clozes", "lines"] = "block"
+    setting: Literal["block", "task", "ask", "follow_up", "phrase", "clozes", "lines"] = "block"
     relation: str = ""
     relations: Mapping[str, str] = field(default_factory=dict)
     frame: Mapping[str, Any] = field(default_factory=dict)
@@ -47,9 +48,10 @@ class WordFile:
     """File of published words. sha256: digest of its bytes. relation: its relation, if it is about a single relation.
 
     path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
-    "templates" (a question of each relation, as a JSON object or as CSV of relation and template), "prompt" (a whole
-    prompt, examples and all, with the subject's place in its last paragraph), or "python" (source, which is not run).
-    words: variables of the source. slots: what its code puts into texts, such as "row['subject']" -> what stands there.
+    "templates" (each relation's question or cloze, as a JSON object or as CSV of relation and template), "prompt" (a
+    whole prompt, examples and all, with the subject's place in its last paragraph), or "python" (source that is not
+    run). words: variables of the source. slots: what its code puts into texts, such as "row['subject']", -> what stands
+    there.
     """
 
     format: Literal["templates", "prompt", "python"]
@@ -126,14 +128,16 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> dict[str, Settin
         except (ValueError, RecursionError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
     others = made.get(OTHERS, {})
-    if not {"block", "clozes"} & others.keys():  # it asks nothing by itself
+    if len(made) > 1 and not {"block", "clozes"} & others.keys():  # it asks nothing by itself
         made.pop(OTHERS, None)
     return {relation: _whole({**source.frame, **others, **frame}, source) for relation, frame in made.items()}
 
 
 def _whole(frame: Settings, source: WordingSource) -> Settings:
-    """Return a frame whose block has its phrase, and stands in the source's own."""
+    """Return a frame whose block has its phrase, and stands in the source's own, and whose second turn has its ask."""
     phrase = frame.pop("phrase", "{phrase}")
+    if "follow_up" in frame:
+        frame["follow_up"] = frame["follow_up"].replace("{ask}", frame.get("ask", "{asked}"))
     if "block" in frame:
         block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
         frame["block"] = block.replace("{phrase}", phrase)
@@ -160,7 +164,11 @@ def _templates(text: str) -> dict[str, Settings]:
     wrong = next((row for row in rows if len(row) != 2 or not all(isinstance(cell, str) for cell in row)), None)
     if wrong is not None or not rows:
         raise ValueError(f"{wrong!r} is not a relation and its template" if wrong else "it holds none")
-    return {relation.strip(): {"block": _about(template.strip())} for relation, template in rows}
+    return {relation.strip(): _asked(_about(template.strip())) for relation, template in rows}
+
+
+def _asked(template: str) -> Settings:
+    return {"clozes": [template.replace(MASK, "{mask}")]} if MASK in template else {"block": template}
 
 
 def _prompt(text: str) -> Settings:
