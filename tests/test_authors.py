@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,12 @@ from command import Command
 from loopback import Files
 from space import SPACE
 
+from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.masked.generator import Masked
 from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
@@ -54,22 +55,7 @@ def ask(who, relation, gap):
         text = f"{who} is as large as {gap}."
         texts = [text, "How large? {} is {}.".format(who, gap)]
     return texts
-
-def shown(who, rows):
-    lines = ["Sizes of islands.\\n"]
-    for row in rows:
-        lines.append(f"{row['name']} is an island. It has {size(row)} km2.\\n")
-    lines.append(f"{who} is an island.")
-    return "\\n".join(lines)
-
-def joined(who):
-    told = [{"role": "user", "text": who}, {"text": "Tell the size."}]
-    text = clause(who)
-    other = "Of " + who + " " + clause(who)
 """,
-    "/torn.py": b"def ask(:",
-    "/doubled.py": b"text = 'ab'\n" + b"text = text + text\n" * 60,
-    "/nested.py": b"text = " + b"(" * 9000,
 }
 RECIPE = """description = "x"
 wording = "authors"
@@ -209,7 +195,6 @@ def python(folder: Path, url: str, words: str, slots: str = "", generator: str =
 
 
 MASKED = 'component = "masked"\nprobe = { clozes = 1 }'
-SHOWN = """who = "{subject}", "row['name']" = "{subject}", "size(row)" = "{answer}\""""
 
 
 def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str, tmp_path: Path) -> None:
@@ -221,48 +206,15 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
     (spec,) = read_recipe(SPACE, name).generate
     run = Run(workspace=SPACE, edition=SPACE.edition("2026"))
     assert texts(spec, Query("Io", "hasArea"), run) == ["Io is as large as [MASK].", "How large? Io is [MASK]."]
+    with pytest.raises(InputError, match="no cloze for relation 'awardWonBy' of edition 2026"):
+        spec.open(run, Notes())
 
 
-def test_lines_that_code_puts_together_become_header_example_and_query(
-    fetch: Command, served: str, tmp_path: Path
-) -> None:
-    words = 'name = "shown.lines", setting = "lines", relation = "hasArea", frame = { null = "no" }'
-    name = python(tmp_path, f"{served}/ask.py", words, SHOWN)
-    assert fetch(name)[0] == 0
-    assert asked(name) == "Sizes of islands.\n\nRhodes is an island."
-    made = tomllib.loads(fetched_frames("mine").read_text())["hasArea"]
-    assert (made["answer"], made["separator"], made["null"]) == ("It has {answer} km2.", "\n\n", "no")
-
-
-def test_words_for_all_relations_stand_beside_those_of_each(fetch: Command, served: str, tmp_path: Path) -> None:
-    words = 'name = "joined.text[1]", setting = "task", relation = "*" }, { name = "joined.other", relation = "hasArea"'
-    name = python(tmp_path, f"{served}/ask.py", words, 'who = "{subject}", "clause(who)" = "isle."')
-    assert fetch(name)[0] == 0
-    assert asked(name) == "Tell the size.\n\nOf Rhodes isle."
-
-
-@pytest.mark.parametrize(
-    ("file", "words", "said"),
-    [
-        ("ask.py", 'name = "ask.nothing"', "it assigns nothing to 'ask.nothing'"),
-        ("ask.py", 'name = "told.texts"', "it defines no 'told' of 'told.texts'"),
-        ("ask.py", 'name = "joined.text"', "what it assigns to 'joined.text' is no text that can be read"),
-        ("ask.py", 'name = "joined.other", relation = "hasArea"', "slots does not say what stands for 'clause(who)'"),
-        ("ask.py", 'name = "ask.texts", relation = "hasArea"', "'ask.texts' is another one for each relation"),
-        ("ask.py", 'name = "joined.text[7]", relation = "*"', "it has no text 7 under a key 'text'"),
-        ("ask.py", 'name = "ask.texts"', "'ask.texts' has 2 texts, and not one"),
-        ("doubled.py", 'name = "text", relation = "*"', "a text of it is longer than 400,000 characters"),
-        ("nested.py", 'name = "text", relation = "*"', "it is no Python that can be read: too many nested parentheses"),
-        ("torn.py", 'name = "ask.texts"', "it is no Python that can be read: invalid syntax"),
-    ],
-)
-def test_python_source_that_is_another_changes_nothing(
-    fetch: Command, served: str, tmp_path: Path, file: str, words: str, said: str
-) -> None:
+def test_python_source_that_is_another_changes_nothing(fetch: Command, served: str, tmp_path: Path) -> None:
     assert fetch(recipe(tmp_path, f"{served}/questions.json"))[0] == 0
     good = fetched_frames("mine").read_bytes()
-    slots = 'who = "{subject}", gap = "{mask}"'
-    assert said in fetch.fails(python(tmp_path, f"{served}/{file}", words, slots))
+    given = python(tmp_path, f"{served}/ask.py", 'name = "ask.nothing"', 'who = "{subject}"')
+    assert "ask.py is not as its format 'python' has it: it assigns nothing to 'ask.nothing'" in fetch.fails(given)
     assert fetched_frames("mine").read_bytes() == good
 
 

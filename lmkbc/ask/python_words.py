@@ -130,7 +130,8 @@ def _branch(node: ast.If, scope: _Scope) -> None:
         inner = _Scope(scope.wanted, dict(scope.values), scope.cases)
         _run(body, inner)
         value = inner.values.get(scope.wanted)
-        if case is not None and value is not None and value is not scope.values.get(scope.wanted):
+        given = any(scope.wanted in _assigned(line) for line in body if isinstance(line, ast.Assign))
+        if case is not None and (given or (value is not None and value is not scope.values.get(scope.wanted))):
             _add_case(case, value, scope)
     _forget(_assigned(node), scope)
 
@@ -149,8 +150,8 @@ def _assign(names: Sequence[str], value: ast.expr, scope: _Scope) -> None:
     known = None
     if isinstance(value, ast.Dict) and list(names) == [scope.wanted]:
         for key, item in zip(value.keys, value.values, strict=True):
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and (text := _known(item, scope)):
-                _add_case(key.value, text, scope)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                _add_case(key.value, _known(item, scope), scope)
     elif len(names) == 1:
         known = _known(value, scope)
     _forget(names, scope)
@@ -158,7 +159,9 @@ def _assign(names: Sequence[str], value: ast.expr, scope: _Scope) -> None:
         scope.values[names[0]] = known
 
 
-def _add_case(name: str, value: Value, scope: _Scope) -> None:
+def _add_case(name: str, value: Value | None, scope: _Scope) -> None:
+    if value is None:
+        raise ValueError(f"what it assigns to {scope.wanted!r} for {name!r} is no text that can be read")
     if scope.cases.setdefault(name, value) != value:
         raise ValueError(f"it says two things of {name!r}: {scope.wanted!r} is assigned twice")
 

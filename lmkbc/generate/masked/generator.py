@@ -62,8 +62,8 @@ class Masked(GeneratorSpec):
 
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
-        """Return a table that asks the clozes of a file of frames."""
-        clozes = {name: frame.get("clozes", 0) for name, frame in Frames.read(frames).tables.items()}
+        """Return a table that asks the clozes of a file of frames, and none of what that does not name."""
+        clozes = {OTHERS: []} | {name: frame.get("clozes", []) for name, frame in Frames.read(frames).tables.items()}
         return {**table, "probe": {**table.get("probe", {}), "clozes": clozes}}
 
     @property
@@ -99,6 +99,10 @@ class Masked(GeneratorSpec):
                 )
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
+        if unasked := next((name for name, relation in asked if not probe.templates(relation)), ""):
+            raise InputError(
+                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes"
+            )
         by_model = grouped((run.model or for_relation(self.model, relation, ""), name) for name, relation in asked)
         if "" in by_model:
             raise InputError(
