@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tomli_w
 
-from lmkbc.ask.words import WordFile, converted
+from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import file_sha256
@@ -40,14 +40,15 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     frames.parent.mkdir(parents=True, exist_ok=True)
     record = frames.with_name(RECORD)
     known = _recorded(record)
-    texts: dict[WordFile, bytes] = {}
+    texts: list[bytes] = []
     fetched: dict[str, str] = {}
     for number, one in enumerate(file.source.files, start=1):
         url, kept = file.source.address(one), frames.with_name(f"source-{number}")
         digests = [one.sha256] if one.sha256 else [*accepted, *known.get(url, [])]
         if file_sha256(kept) not in digests:
             download(url, digests if digests or one.url else None, kept, name, progress)
-        texts[one], fetched[url] = read_bytes(kept, DOCUMENT), file_sha256(kept)
+        texts.append(read_bytes(kept, DOCUMENT))
+        fetched[url] = file_sha256(kept)
     new = frames.with_name("frames.new.toml")
     write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:

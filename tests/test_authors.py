@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,12 @@ from command import Command
 from loopback import Files
 from space import SPACE
 
+from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.masked.generator import Masked
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.types import Query
@@ -21,10 +26,17 @@ from lmkbc.types import Query
 FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}
 """Words on this machine, by system: read before a test has a cache of its own."""
 PROMPTS = {
-    "bl24": ("2024", "4d426519689dc7974b0a7564fe2d867387a39917ea373a46b95ee5112aabe3c5"),
+    "bl22": ("2022", "ebe34d42a40c1fb69374436f570982899d50bbe5a3c6a20a9e69ec9d363c234f"),
+    "bl24": ("2024", "44af1cbc7a45f006d70354d315595b6ee94b0f5befe9d89b7f2d492fe3278016"),
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
-    "llmke23": ("2023", "0a02c874d87a62c2b49f994f6784313c9d9362a9f9eea2664a4ce6c2d519fb26"),
+    "bl24-mlm": ("2024", "d1b87e0c3563058222f2742e42dfb596755d0cb08054995ea07e93942c45013d"),
+    "llmke23": ("2023", "2c2f75e5c2adc693f866c4bd354717417200521a86e218c9f996840580c12ab1"),
+    "llmke23-context": ("2023", "c144fc0c1bf3d1851f913809da11f077f14ef332237150bc2a11a46fd854796a"),
+    "llmke23-triple": ("2023", "0f1592bba8fa1d8def8e1dd380241ad3fa609d86728f9db9e86efee0f9a8a360"),
+    "minimal23": ("2023", "89673d1930c3797107fd7e42241b3cae101baa5385764806aa7aa0ddbaabde4a"),
+    "ning22": ("2022", "72b7e032753b4475200ee66ebce68d4abcfad0c0aaf5b059253adf548b3beace"),
     "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
+    "thyl26": ("2026", "4ae14b0e3642d9ec08ec94ec48c20ec73fce8d74979b63adb4a1f60be9fbfa7f"),
 }
 """By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
 
@@ -37,6 +49,13 @@ FILES = {
     "/slots.json": b'{"hasArea": "How big is {subject_entity} in {town}?"}',
     "/strange.json": b'{"hasSize": "How big is {subject_entity}?"}',
     "/empty.json": b"{}",
+    "/ask.py": b"""
+def ask(who, relation, gap):
+    if relation == "hasArea":
+        text = f"{who} is as large as {gap}."
+        texts = [text, "How large? {} is {}.".format(who, gap)]
+    return texts
+""",
 }
 RECIPE = """description = "x"
 wording = "authors"
@@ -84,6 +103,15 @@ def asked(name: str) -> str:
     assert isinstance(spec, LanguageModelSpec)
     asking = replace(spec, only=("area",)).asking(Run(workspace=SPACE, edition=SPACE.edition("2026")), [])
     return asking.prompt(Query("Rhodes", "hasArea")).text
+
+
+def texts(spec: GeneratorSpec, query: Query, run: Run) -> list[str]:
+    if isinstance(spec, Masked):
+        clozes = spec.probe.templates(run.relations[query.relation])
+        return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in clozes]
+    assert isinstance(spec, LanguageModelSpec)
+    asking = spec.asking(run, [])
+    return [text for text in (asking.prompt(query).text, asking.follow_up(query, "It is told.")) if text]
 
 
 @pytest.mark.parametrize(
@@ -149,14 +177,45 @@ def test_prompts_in_the_authors_words_are_theirs_to_the_character(name: str) -> 
     about, digest = PROMPTS[name]
     edition = SPACE.edition(about)
     recipe = make_recipe(name, read_file(SPACE.recipe_path(name)), SPACE.relations, str(FETCHED[name]))
-    prompts = []
-    for spec in recipe.generate:
-        assert isinstance(spec, LanguageModelSpec)
-        asking = spec.asking(Run(workspace=SPACE, edition=edition), [])
-        prompts += [
-            asking.prompt(Query(who, one)).text for one in edition.relations for who in ("Crete", "Milos", "Io")
-        ]
+    prompts = [
+        text
+        for spec in recipe.generate
+        for query in (Query(who, one) for one in edition.relations for who in ("Crete", "Milos", "Io"))
+        for text in texts(spec, query, Run(workspace=SPACE, edition=edition))
+    ]
     assert hashlib.sha256("\0".join(prompts).encode()).hexdigest() == digest
+
+
+def python(folder: Path, url: str, words: str, slots: str = "", generator: str = "") -> str:
+    file = folder / "mine.toml"
+    digest = hashlib.sha256(FILES[url[url.rindex("/") :]]).hexdigest()
+    text = RECIPE.format(url=url) + f'format = "python"\nsha256 = "{digest}"\nwords = [{{ {words} }}]\n'
+    file.write_text(text.replace('component = "chat"', generator or 'component = "chat"') + f"slots = {{ {slots} }}\n")
+    return str(file)
+
+
+MASKED = 'component = "masked"\nprobe = { clozes = 1 }'
+
+
+def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str, tmp_path: Path) -> None:
+    slots = 'who = "{subject}", gap = "{mask}"'
+    name = python(tmp_path, f"{served}/ask.py", 'name = "ask.texts", setting = "clozes"', slots, MASKED)
+    path = Path(name)
+    path.write_text(re.sub("(?m)^prompt = .*$", "", path.read_text()))
+    assert fetch(name)[0] == 0
+    (spec,) = read_recipe(SPACE, name).generate
+    run = Run(workspace=SPACE, edition=SPACE.edition("2026"))
+    assert texts(spec, Query("Io", "hasArea"), run) == ["Io is as large as [MASK].", "How large? Io is [MASK]."]
+    with pytest.raises(InputError, match="no cloze for relation 'awardWonBy' of edition 2026"):
+        spec.open(run, Notes())
+
+
+def test_python_source_that_is_another_changes_nothing(fetch: Command, served: str, tmp_path: Path) -> None:
+    assert fetch(recipe(tmp_path, f"{served}/questions.json"))[0] == 0
+    good = fetched_frames("mine").read_bytes()
+    given = python(tmp_path, f"{served}/ask.py", 'name = "ask.nothing"', 'who = "{subject}"')
+    assert "ask.py is not as its format 'python' has it: it assigns nothing to 'ask.nothing'" in fetch.fails(given)
+    assert fetched_frames("mine").read_bytes() == good
 
 
 def test_what_names_no_source_is_told(fetch: Command, tmp_path: Path) -> None:

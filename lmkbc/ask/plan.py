@@ -9,7 +9,7 @@ from typing import Any
 
 from lmkbc.ask.bank import read_bank
 from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, TextEncoder
-from lmkbc.ask.frames import Frames
+from lmkbc.ask.frames import Frames, part
 from lmkbc.ask.prompts import compose, listed, one_line, worded
 from lmkbc.ask.steps import Step
 from lmkbc.ask.style import PromptStyle
@@ -50,6 +50,11 @@ class Asks:
     def __post_init__(self) -> None:
         """Raise InputError for a setting of a relation or frame that makes no sense; ValueError for such draws."""
         list(self.styles)
+
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return a table that asks by a file of frames; where that has parts, by the one of the table's name."""
+        return {**table, "frames": part(frames, str(table.get("name", "")))}
 
     @property
     def styles(self) -> Iterator[PromptStyle]:

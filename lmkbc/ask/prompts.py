@@ -8,6 +8,7 @@ objects are put in, never interpreted: braces in them are braces, and line break
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from lmkbc.ask.frames import JOINTS, SLOT
@@ -140,7 +141,8 @@ class _Writer:
 
     def _values(self, query: Query) -> dict[str, str]:
         relation, subject = self._relation, one_line(query.subject)
-        phrase = query.relation if self._style.wording == "name" else relation.triple
+        words = " ".join(re.findall("[A-Z]?[a-z]+|[A-Z]+", query.relation)[1:]).lower()
+        phrase = {"name": query.relation, "words": words, "phrase": relation.triple}[self._style.wording]
         return {
             "subject": subject,
             "phrase": phrase,

@@ -53,7 +53,8 @@ class PromptStyle:
     block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
     {answer} for the objects and {recalled} for what is known. A reply is read by the same template.
     separator: what parts examples. stop: what ends an answer that a text goes on with.
-    wording: relations by their verb phrase, or by the name the edition gives them.
+    wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
+    "has states" for CountryHasStates.
     """
 
     form: Form = "chat"
@@ -75,7 +76,7 @@ class PromptStyle:
     separator: str = ""
     stop: tuple[str, ...] = ()
     number: str = ""
-    wording: Literal["phrase", "name"] = "phrase"
+    wording: Literal["phrase", "name", "words"] = "phrase"
     speaker: Role = "user"
 
     def __post_init__(self) -> None:

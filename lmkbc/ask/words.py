@@ -6,15 +6,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
+from lmkbc.ask.python_words import Slot, Value, read_python
 from lmkbc.errors import InputError, refuse
+from lmkbc.relation import OTHERS
 
-SUBJECT = "{subject_entity}"
-"""Slot of the subject in the challenge's own templates."""
+SUBJECT, MASK = "{subject_entity}", "{mask_token}"
+"""Slots of the subject, and of what a masked model fills, in the challenge's own templates."""
 
 RAW = "https://raw.githubusercontent.com"
 """Files of GitHub repositories lie below it by commit, so that what an address names never changes."""
@@ -24,20 +26,42 @@ Settings = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PythonWords:
+    """Variable of Python source that holds words. name: its scopes and itself, as `read_python` takes it.
+
+    setting: what it is of a relation's frame: its "block", "task", "ask", or "follow_up", where {ask} is the ask; the
+    "phrase", which stands for {phrase} in the block; the "clozes" of a masked model; or "lines", a whole text: a list
+    of header, example and query.
+    relation: the relation that it is about, "*" for all others; none where the code names relations itself, as keys of
+    a table or in conditions. relations: what the code calls a relation there -> its name. frame: settings besides.
+    """
+
+    name: str
+    setting: Literal["block", "task", "ask", "follow_up", "phrase", "clozes", "lines"] = "block"
+    relation: str = ""
+    relations: Mapping[str, str] = field(default_factory=dict)
+    frame: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WordFile:
     """File of published words. sha256: digest of its bytes. relation: its relation, if it is about a single relation.
 
     path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
-    "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt" (a whole
-    prompt, examples and all, with the subject's place in its last paragraph).
+    "templates" (each relation's question or cloze, as a JSON object or as CSV of relation and template), "prompt" (a
+    whole prompt, examples and all, with the subject's place in its last paragraph), or "python" (source that is not
+    run). words: variables of the source. slots: what its code puts into texts, such as "row['subject']", -> what stands
+    there.
     """
 
-    format: Literal["templates", "prompt"]
+    format: Literal["templates", "prompt", "python"]
     path: str = ""
     commit: str = ""
     url: str = ""
     sha256: str = ""
     relation: str = ""
+    words: tuple[PythonWords, ...] = ()
+    slots: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
@@ -50,6 +74,10 @@ class WordFile:
             (
                 (self.format == "prompt") != bool(self.relation),
                 "relation says what a whole prompt is about: give it with format 'prompt', and only there",
+            ),
+            (
+                (self.format == "python") != bool(self.words),
+                "words says which variables of Python source are read: give it with format 'python', and only there",
             ),
         )
 
@@ -89,19 +117,42 @@ class WordingSource:
         return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
 
 
-def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[str, Settings]:
-    """Relation, as the authors call it -> frame. InputError names the file and what is wrong in it."""
+def converted(source: WordingSource, files: Sequence[bytes]) -> dict[str, Settings]:
+    """Relation, as the authors call it -> frame. files: as the source names them. InputError names the wrong one."""
     made: dict[str, Settings] = {}
-    for file, raw in files.items():
+    for file, raw in zip(source.files, files, strict=True):
         try:
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-            read = _templates(text) if file.format == "templates" else {file.relation: _prompt(text)}
+            for relation, frame in _read(file, text):
+                made[relation] = made.get(relation, {}) | frame
         except (ValueError, RecursionError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
-        for relation, frame in read.items():
-            block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
-            made[relation] = {**source.frame, **frame, "block": block}
-    return made
+    others = made.get(OTHERS, {})
+    if len(made) > 1 and not {"block", "clozes"} & others.keys():  # it asks nothing by itself
+        made.pop(OTHERS, None)
+    return {relation: _whole({**source.frame, **others, **frame}, source) for relation, frame in made.items()}
+
+
+def _whole(frame: Settings, source: WordingSource) -> Settings:
+    """Return a frame whose block has its phrase, and stands in the source's own, and whose second turn has its ask."""
+    phrase = frame.pop("phrase", "{phrase}")
+    if "follow_up" in frame:
+        frame["follow_up"] = frame["follow_up"].replace("{ask}", frame.get("ask", "{asked}"))
+    if "block" in frame:
+        block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
+        frame["block"] = block.replace("{phrase}", phrase)
+    return frame
+
+
+def _read(file: WordFile, text: str) -> Iterator[tuple[str, Settings]]:
+    """Yield relations and settings of their frames."""
+    if file.format == "templates":
+        yield from _templates(text).items()
+    elif file.format == "prompt":
+        yield file.relation, _prompt(text)
+    else:
+        for words in file.words:
+            yield from _python(words, text, file.slots)
 
 
 def _templates(text: str) -> dict[str, Settings]:
@@ -113,7 +164,11 @@ def _templates(text: str) -> dict[str, Settings]:
     wrong = next((row for row in rows if len(row) != 2 or not all(isinstance(cell, str) for cell in row)), None)
     if wrong is not None or not rows:
         raise ValueError(f"{wrong!r} is not a relation and its template" if wrong else "it holds none")
-    return {relation.strip(): {"block": _about(template.strip())} for relation, template in rows}
+    return {relation.strip(): _asked(_about(template.strip())) for relation, template in rows}
+
+
+def _asked(template: str) -> Settings:
+    return {"clozes": [template.replace(MASK, "{mask}")]} if MASK in template else {"block": template}
 
 
 def _prompt(text: str) -> Settings:
@@ -127,3 +182,56 @@ def _about(template: str) -> str:
     if SUBJECT not in template:
         raise ValueError(f"{template[:80]!r} has no {SUBJECT}")
     return template.replace(SUBJECT, "{subject}")
+
+
+def _python(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
+    """Yield what a variable says of each relation."""
+    found = read_python(text, words.name)
+    if words.relation:
+        if found.value is None:
+            raise ValueError(f"{words.name!r} is another one for each relation")
+        values: Mapping[str, Value] = {words.relation: found.value}
+    else:
+        values = found.cases
+    for name, value in values.items():
+        if words.relations and name not in words.relations:
+            raise ValueError(f"{words.name!r} is told of {name!r}, which relations does not name")
+        yield words.relations.get(name, name), {**_setting(words, value, slots), **words.frame}
+
+
+def _setting(words: PythonWords, value: Value, slots: Mapping[str, str]) -> Settings:
+    """Return what a value is of a frame."""
+    texts = [_filled(one, slots) for one in (value if isinstance(value, list) else [value])]
+    if words.setting == "clozes":
+        return {"clozes": texts}
+    if words.setting == "lines":
+        if len(texts) != 3:
+            raise ValueError(f"{words.name!r} has {len(texts)} parts, and not a header, an example and a query")
+        return _lines(*texts)
+    if len(texts) != 1:
+        raise ValueError(f"{words.name!r} has {len(texts)} texts, and not one")
+    return {words.setting: texts[0]}
+
+
+def _filled(text: Value, slots: Mapping[str, str]) -> str:
+    """Return a text with what stands in its slots."""
+    if not isinstance(text, tuple):
+        raise ValueError("a list stands where a text should")
+    unknown = next((part.expression for part in text if isinstance(part, Slot) and part.expression not in slots), None)
+    if unknown is not None:
+        raise ValueError(f"slots does not say what stands for {unknown[:80]!r}")
+    return "".join(slots[part.expression] if isinstance(part, Slot) else part for part in text)
+
+
+def _lines(header: str, example: str, query: str) -> Settings:
+    """Return the frame of a text: header, examples and query, each behind a line break."""
+    if not example.startswith(query) or "{answer}" not in example[len(query) :] or not header.endswith("\n"):
+        raise ValueError("its header has to end a line, and its example has to go on as the query does, with {answer}")
+    answer = example[len(query) :].rstrip("\n")
+    gap = "\n" * (1 + len(example) - len(example.rstrip("\n")))
+    return {
+        "task": header.removesuffix("\n"),
+        "block": query,
+        "answer": answer.removeprefix(" "),
+        "separator": gap,
+    }

@@ -12,8 +12,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from lmkbc import plugins
-from lmkbc.ask.frames import part
-from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
@@ -90,6 +88,11 @@ class GeneratorSpec(ABC):
         """InputError for a relation that does not exist."""
         check_names(self.only, relations, f"generator {self.component!r}: only")
 
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:  # noqa: ARG003 -- others do
+        """Return a table that asks by a file of frames in place of its own; one that asks nothing stays as it is."""
+        return table
+
     @property
     def called(self) -> tuple[str, ...]:
         """Return the names of the generator in files of recorded answers."""
@@ -154,8 +157,8 @@ def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[Genera
 
 def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
     spec = _plugged(table) or declared(table, GENERATORS, "unknown generator")
-    if frames and issubclass(spec, Asks):
-        table = {**table, "frames": part(frames, str(table.get("name", "")))}
+    if frames:
+        table = spec.reworded(table, frames)
     what = f"generator {table['component']!r}" + (f", source {table['name']!r}" if one_of_each else "")
     return checked(spec, flat(table) if issubclass(spec, ModelReference) else table, what)
 

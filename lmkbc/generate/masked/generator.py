@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from lmkbc.ask.frames import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import VETO, ClozeAnswers
@@ -59,6 +60,12 @@ class Masked(GeneratorSpec):
     device: str | None = None
     probe: ProbeSettings = field(default_factory=ProbeSettings)
 
+    @classmethod
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
+        """Return a table that asks the clozes of a file of frames, and none of what that does not name."""
+        clozes = {OTHERS: []} | {name: frame.get("clozes", []) for name, frame in Frames.read(frames).tables.items()}
+        return {**table, "probe": {**table.get("probe", {}), "clozes": clozes}}
+
     @property
     def reads_files(self) -> bool:
         """Return whether files are entity vectors."""
@@ -92,6 +99,10 @@ class Masked(GeneratorSpec):
                 )
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
+        if unasked := next((name for name, relation in asked if not probe.templates(relation)), ""):
+            raise InputError(
+                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes"
+            )
         by_model = grouped((run.model or for_relation(self.model, relation, ""), name) for name, relation in asked)
         if "" in by_model:
             raise InputError(
