@@ -118,9 +118,9 @@ class InputTable:
         for name in self._columns[: self._needed]:
             if name not in header:
                 hint = did_you_mean(name, header)
+                columns = ",".join(self._columns[: max(self._needed, 2)])
                 raise InputError(
-                    f"{self.path} has no column {name!r}; {hint}. Its first line must name the columns, as in "
-                    f"{','.join(self._columns[: max(self._needed, 2)])}"
+                    f"{self.path} has no column {name!r}: {hint} (the first line names columns: {columns})"
                 )
         twice = next((name for name in self._columns if header.count(name) > 1), None)
         if twice:

@@ -177,6 +177,7 @@ def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch:
     monkeypatch.setattr(Workspace, "recipe_path", interrupt)
     monkeypatch.setattr("lmkbc.train.corpus.gather", interrupt)
     words = {
+        "ask": ("Peru", "country-borders", "-e", "mini"),
         "build": ("--subjects", "s.csv", "--out", "base", "-e", "mini"),
         "data": ("fetch", "2023"),
         "train": ("mlm", "--backbone", "x", "--out", "y"),
