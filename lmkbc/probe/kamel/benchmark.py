@@ -5,7 +5,7 @@ Every answer is kept as soon as it is there, so that a killed run resumes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,14 +20,15 @@ from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent, wanted_tables
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
+from lmkbc.probe.kamel.years import by_year, year_properties, year_table
 from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
-TABLES = ("overall", "by-answers", "by-property")
+TABLES = ("overall", "by-answers", "by-property", "years")
 """Tables of the command, in the order in which they are printed."""
 
 
@@ -63,7 +64,9 @@ class KamelBenchmark:
             extra={"flags": ("--controls/--no-controls",)},
         ),
     ] = True
-    table: TableNames = None
+    table: Annotated[
+        str | None, Meta(description=f"Print only these tables, comma-separated, of {', '.join(TABLES)}.")
+    ] = None
     out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
     form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
 
@@ -77,9 +80,10 @@ class KamelBenchmark:
         check_known(self.form, FORMS, f"--form is {self.form!r}")
         wording, wanted = questions(self.templates), listed(self.properties)
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
-        names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
-        for name in names:
+        given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
+        for name in given:
             data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
+        names = _needed(data, given, tables)
         check_wording(names, wording)
         local = means.servers.get("base_url") is None
         form: Form = "completion" if local or self.form == "completion" else "chat"
@@ -123,9 +127,20 @@ class KamelBenchmark:
         if controls and (left := hard(replies, controls)):
             beside["published, what no control answers"] = score.score(left)
         whole = ways | beside
-        values = {way: asdict(table) for way, table in whole.items()}
-        sheets = (overall(whole), by_answers(whole), by_property(ways))
+        years = year_table(data, replies)
+        values = {way: asdict(table) for way, table in whole.items()} | {"years": asdict(years)}
+        sheets = [overall(whole), by_answers(whole), by_property(ways), *([by_year(years)] if years.answers else [])]
         return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
+
+
+def _needed(data: Kamel, names: Sequence[str], tables: Collection[str]) -> Sequence[str]:
+    """Return the properties that the tables are about. InputError if there are none."""
+    if set(tables) - {"years"}:
+        return names
+    needed = year_properties(data, names)
+    if not needed:
+        raise InputError(f"none of {', '.join(names)} has years as objects: name others with --properties, as in P569")
+    return needed
 
 
 def sampling(form: Form) -> Sampling:

@@ -111,6 +111,21 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
     assert (tables["stripped"]["kinds"], tables["stripped"]["properties"]["P36"]["count"]) == ({"P36": "entity"}, 3)
 
 
+def test_kamel_asks_for_a_table_of_years_only_what_has_years(tmp_path: Path, command: Command) -> None:
+    source = capitals(tmp_path)
+    folder = source / "P569"
+    folder.mkdir()
+    for split in ("train", "test"):
+        rows = [json.dumps({"sub_label": f"{split} {n}", "obj_label": [f"19{n}0"]}) for n in range(8)]
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3, "--table", "years"]
+    printed, told = command.done(*words, "--store", tmp_path / "s.sqlite")
+    assert "3 queries of 1 property" in told
+    assert [line.split()[0] for line in printed.splitlines()] == ["Years:", "property", "P569", "***"]
+    assert "none of P36 has years" in command.fails(*words, "--properties", "P36")
+
+
 def test_kamel_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None:
     source, templates = capitals(tmp_path), tmp_path / "templates.csv"
     templates.write_text("P47,What borders [S]?\n")
