@@ -123,7 +123,26 @@ def test_kamel_asks_for_a_table_of_years_only_what_has_years(tmp_path: Path, com
     printed, told = command.done(*words, "--store", tmp_path / "s.sqlite")
     assert "3 queries of 1 property" in told
     assert [line.split()[0] for line in printed.splitlines()] == ["Years:", "property", "P569", "***"]
-    assert "none of P36 has years" in command.fails(*words, "--properties", "P36")
+    assert "no property asked about belongs into the table years" in command.fails(*words, "--properties", "P36")
+
+
+def test_lamas_facts_beside_kamels(tmp_path: Path, command: Command) -> None:
+    source, lama = capitals(tmp_path), tmp_path / "lama"
+    (lama / "TREx").mkdir(parents=True)
+    (lama / "relations.jsonl").write_text('{"relation": "P36", "template": "[X] is ruled from [Y] ."}')
+    (lama / "TREx" / "P36.jsonl").write_text('{"sub_label": "France", "obj_label": "Paris"}')
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3]
+    words += ["--table", "lama-facts", "--store", tmp_path / "s.sqlite"]
+    printed, told = command.done(*words)
+    assert "LAMA's facts are not asked" in told
+    assert [line.split()[0] for line in printed.splitlines()[2:]] == ["KAMEL's", "paper:", "paper:"]
+    printed, told = command.done(*words, "--lama", lama, "--out", tmp_path / "out.jsonl")
+    assert "3 queries of 1 property, test, and 1 of LAMA" in told
+    assert "LAMA's facts are not asked" not in told
+    assert printed.count("\nLAMA's facts") == 1
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["facts"] for row in rows] == ["KAMEL"] * 3 + ["LAMA"]
 
 
 def test_kamel_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None:
