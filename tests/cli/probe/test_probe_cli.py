@@ -126,6 +126,24 @@ def test_kamel_asks_for_a_table_of_years_only_what_has_years(tmp_path: Path, com
     assert "no property asked about belongs into the table years" in command.fails(*words, "--properties", "P36")
 
 
+def test_own_triples_become_data_that_kamel_asks(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "t.tsv").write_text("".join(f"land {n}\tP36\ttown {n}\n" for n in range(9)) + "x\tP36\tx\n")
+    words = ["probe", "kamel-build", tmp_path / "t.tsv", "--out", tmp_path / "own"]
+    printed, told = command.done(*words, "--train", 5, "--dev", 1, "--test", 2)
+    assert "8 queries of 1 property" in told
+    assert [line.split()[-4:] for line in printed.splitlines()[1:]] == [
+        ["0", "10", "10", "1"],
+        ["1", "9", "9", "1"],
+        ["0", "9", "9", "1"],
+        ["0", "9", "9", "1"],
+        ["1", "8", "8", "1"],
+    ]
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    asked = ["probe", "kamel", tmp_path / "own", "--model", tmp_path / "gpt2", "--shots", 1]
+    _, told = command.done(*asked, "--store", tmp_path / "s.sqlite", "--table", "overall")
+    assert "2 queries of 1 property, test" in told
+
+
 def test_lamas_facts_beside_kamels(tmp_path: Path, command: Command) -> None:
     source, lama = capitals(tmp_path), tmp_path / "lama"
     (lama / "TREx").mkdir(parents=True)
