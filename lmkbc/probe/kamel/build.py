@@ -124,7 +124,10 @@ def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries
 
 
 def is_part(label: str, subject: str) -> bool:
-    """Return whether a label is an n-gram of the subject's words. Case and commas do not count."""
+    """Return whether a label is an n-gram of the subject's words. Case and commas do not count.
+
+    The authors' script drops the subject's commas alone, and so KAMEL has "I, Robot" as an object of "I, Robot".
+    """
     part, whole = (f" {' '.join(name.lower().replace(',', ' ').split())} " for name in (label, subject))
     return part in whole
 
