@@ -206,9 +206,10 @@ def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = froze
             "is new or empty"
         )
     wanted = (own or frozenset()) | names | (kind.names or frozenset())
-    for name in here.keys() & wanted:
-        if name not in (own or ()) or (here[name].is_dir() and not here[name].is_symlink()):
-            raise InputError(f"{here[name]} is not of {kind.what} but in its way: move it, or name another directory")
+    for name in sorted(wanted):
+        path = directory / name
+        if os.path.lexists(path) and (name not in (own or ()) or (path.is_dir() and not path.is_symlink())):
+            raise InputError(f"{path} is not of {kind.what} but in its way: move it, or name another directory")
 
 
 def blank(directory: Path) -> bool:

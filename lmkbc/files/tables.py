@@ -119,9 +119,7 @@ class InputTable:
             if name not in header:
                 hint = did_you_mean(name, header)
                 columns = ",".join(self._columns[: max(self._needed, 2)])
-                raise InputError(
-                    f"{self.path} has no column {name!r}: {hint} (the first line names columns: {columns})"
-                )
+                raise InputError(f"{self.path} has no column {name!r}: {hint} (the first line must be {columns})")
         twice = next((name for name in self._columns if header.count(name) > 1), None)
         if twice:
             raise InputError(f"{self.path} has two columns {twice!r}: rename one")

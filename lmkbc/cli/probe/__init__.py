@@ -17,6 +17,7 @@ from lmkbc.files.writable import check_directory
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
 from lmkbc.probe.kamel.benchmark import KamelBenchmark
+from lmkbc.probe.kamel.build import KamelBuild
 from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.benchmark import LamaBenchmark
 from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
@@ -26,6 +27,7 @@ from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 EXAMPLES = {
     "kamel": "lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20",
+    "kamel-build": "lmkbc probe kamel-build triples.jsonl --out data --train 100 --dev 20 --test 20",
     "lama": "lmkbc probe lama data/ --model bert-base-cased --model roberta-base --uhn",
     "optiprompt": "lmkbc probe optiprompt KAMEL.tar.xz --model bert-base-cased --lama --kept optiprompt.jsonl",
     "build": "lmkbc probe kmir build KAMEL.tar.xz --out kmir --seed 1",
@@ -63,6 +65,11 @@ def kamel(
         store=store,
     )
     _show(benchmark, json, offline, servers, pictures)
+
+
+def kamel_build(*, benchmark: KamelBuild, json: bool = False) -> None:
+    """Build questions of your own triples in KAMEL's layout. Shows how many facts each of its filters removes."""
+    _show(benchmark, json)
 
 
 def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False, pictures: Pictures = None) -> None:
@@ -125,10 +132,14 @@ def _show(
 
 app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
 kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
-GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {app: (kamel, lama, optiprompt), kmir: (run, build, score)}
+GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
+    app: (kamel, kamel_build, lama, optiprompt),
+    kmir: (run, build, score),
+}
 for group, commands in GROUPS.items():
     for command in commands:
-        group.command(command.__name__, epilog=f"Example: {EXAMPLES[command.__name__]}")(command)
+        name = command.__name__.replace("_", "-")
+        group.command(name, epilog=f"Example: {EXAMPLES[name]}")(command)
 app.add_typer(kmir, name="kmir")
 
 

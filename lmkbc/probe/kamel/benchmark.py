@@ -5,7 +5,7 @@ Every answer is kept as soon as it is there, so that a killed run resumes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,15 +20,17 @@ from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent, wanted_tables
 from lmkbc.probe.kamel import dataset, score
-from lmkbc.probe.kamel.dataset import Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
+from lmkbc.probe.kamel.lama_facts import ABSENT, LamaTables, by_facts, lama_questions, lama_tables
 from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
+from lmkbc.probe.kamel.years import by_year, year_properties, year_table
 from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
-TABLES = ("overall", "by-answers", "by-property")
-"""Tables of the command, in the order in which they are printed."""
+TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
+"""Tables of the command, in the order in which they are printed; the last one where LAMA's facts are given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,21 @@ class KamelBenchmark:
             extra={"flags": ("--controls/--no-controls",)},
         ),
     ] = True
-    table: TableNames = None
+    lama: Annotated[
+        Path | None, Meta(description="LAMA's directory of relations.jsonl and TREx/, whose facts are asked as well.")
+    ] = None
+    lama_train: Annotated[
+        Path | None, Meta(description="AutoPrompt's P36/train.jsonl as examples for LAMA's; default: KAMEL's train.")
+    ] = None
+    table: Annotated[
+        str | None, Meta(description=f"Print only these tables, comma-separated, of {', '.join(TABLES)}.")
+    ] = None
     out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
     form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and stripped."""
-        tables = wanted_tables(self.table, TABLES, TABLES)
+        tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         if self.split not in ("dev", "test"):
@@ -77,22 +87,33 @@ class KamelBenchmark:
         check_known(self.form, FORMS, f"--form is {self.form!r}")
         wording, wanted = questions(self.templates), listed(self.properties)
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
-        names = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
-        for name in names:
+        given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
+        for name in given:
             data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
+        lama = lama_questions(self.lama, data, self.lama_train) if self.lama and "lama-facts" in tables else None
+        shared = [name for name in given if name in (LAMA if lama is None else lama.properties)]
+        names = _needed({"years": year_properties(data, given), "lama-facts": shared}, given, tables)
         check_wording(names, wording)
         local = means.servers.get("base_url") is None
         form: Form = "completion" if local or self.form == "completion" else "chat"
         asked = [*self.questions(data, wording, names, form=form)]
-        answers = texts(opened(self.model, means), [prompt for _, prompt in asked], sampling(form), means)
-        replies = [(fact, text.strip()) for (fact, _), text in zip(asked, answers, strict=True)]
+        of_lama = [*self.questions(lama, wording, shared, form=form, split="test")] if lama else []
+        answers = texts(opened(self.model, means), [prompt for _, prompt in asked + of_lama], sampling(form), means)
+        pairs = [(fact, text.strip()) for (fact, _), text in zip(asked + of_lama, answers, strict=True)]
+        replies, lamas = pairs[: len(asked)], pairs[len(asked) :]
         drawn = f"{self.shots} {'fixed' if self.fixed else 'random'} shots" if self.shots else "no shots"
         many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
-        means.note(f"{self.model}, {drawn}: {many}, {self.split}")
+        more = f", and {len(lamas)} of LAMA" if lamas else ""
+        means.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
         if self.out is not None:
-            rows = ({"property": fact.property, "subject": fact.subject, "completion": text} for fact, text in replies)
+            rows = (
+                {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
+                for whose, own in (("KAMEL", replies), ("LAMA", lamas))
+                for fact, text in own
+            )
             write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
-        return self._findings(data, replies, tables)
+        compared = lama_tables([pair for pair in replies if pair[0].property in shared], lamas)
+        return self._findings(data, replies, compared, tables)
 
     def questions(
         self,
@@ -109,7 +130,9 @@ class KamelBenchmark:
             chosen = list(islice(facts, self.limit))
             yield from prompts(chosen, train, wording, self.shots, fixed=self.fixed, seed=self.seed, form=form)
 
-    def _findings(self, data: Kamel, replies: list[tuple[KamelFact, str]], tables: Collection[str]) -> Findings:
+    def _findings(
+        self, data: Kamel, replies: list[tuple[KamelFact, str]], compared: LamaTables, tables: Collection[str]
+    ) -> Findings:
         from lmkbc.probe.kamel.controls import hard, learned
 
         ways = {
@@ -123,9 +146,27 @@ class KamelBenchmark:
         if controls and (left := hard(replies, controls)):
             beside["published, what no control answers"] = score.score(left)
         whole = ways | beside
-        values = {way: asdict(table) for way, table in whole.items()}
-        sheets = (overall(whole), by_answers(whole), by_property(ways))
-        return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
+        years = year_table(data, replies)
+        values: dict[str, Any] = {way: asdict(table) for way, table in whole.items()} | {"years": asdict(years)}
+        sheets = [overall(whole), by_answers(whole), by_property(ways)]
+        sheets += [by_year(years)] if years.answers else []
+        sheets += [by_facts(compared)] if compared else []
+        remarks = []
+        if "lama-facts" in tables:
+            values["lama-facts"] = {whose: asdict(table) for whose, (table, _) in compared.items()}
+            remarks += [] if self.lama else [ABSENT]
+        return Findings(values, [sheet for sheet in sheets if sheet.name in tables], remarks)
+
+
+def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: Collection[str]) -> Sequence[str]:
+    """Return the properties to ask. needs: table -> its properties, where it is not about all. InputError for none."""
+    if set(tables) - needs.keys():
+        return given
+    names = [name for name in given if any(name in needs[table] for table in tables)]
+    if not names:
+        those = " or ".join(tables)
+        raise InputError(f"no property asked about belongs into the table {those}: name others with --properties")
+    return names
 
 
 def sampling(form: Form) -> Sampling:
@@ -154,7 +195,7 @@ def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
             [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
         )
     rows.append(["paper: majority object", None, None, score.PUBLISHED_MAJORITY, *[None] * 4, 234])
-    rows += ([f"paper: 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in score.PUBLISHED_LAMA.items())
+    rows += ([f"paper: OPT-13b, 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in score.PUBLISHED_LAMA.items())
     return Sheet(heads, rows, "overall")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.score import query_score
 from lmkbc.train.controls import Majority, NaiveBayesControl
@@ -22,14 +21,8 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
     No control learns from a fact on a subject that it is asked about.
     """
     tested = list(facts)
-    own = {(fact.property, folded_key(fact.subject)) for fact in tested}
-    taught = [
-        (fact.subject, name, answer.shown)
-        for name in dict.fromkeys(fact.property for fact in tested)
-        for fact in benchmark.of(name, "train")
-        if (name, folded_key(fact.subject)) not in own
-        for answer in fact.objects
-    ]
+    train = benchmark.train_of(tested)
+    taught = [(fact.subject, fact.property, answer.shown) for fact in train for answer in fact.objects]
     controls = {"majority of train": Majority(taught).answer, "naive Bayes of train": NaiveBayesControl(taught).answer}
     return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in controls.items()}
 

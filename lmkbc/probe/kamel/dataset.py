@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import tarfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files import jsonl, packed
+from lmkbc.names import folded_key
 
 SPLITS = ("train", "dev", "test")
 Split = Literal["train", "dev", "test"]
@@ -81,6 +82,14 @@ class Kamel:
         if (name, split) not in self.facts:
             raise InputError(f"KAMEL has no {split} split of {name!r} here: name a property of the archive, as in P36")
         return self.facts[name, split]
+
+    def train_of(self, asked: Sequence[KamelFact]) -> Iterator[KamelFact]:
+        """Yield the train facts of the properties of some facts, less those on a subject that these ask about."""
+        own = {(fact.property, folded_key(fact.subject)) for fact in asked}
+        for name in dict.fromkeys(fact.property for fact in asked):
+            for fact in self.of(name, "train"):
+                if (name, folded_key(fact.subject)) not in own:
+                    yield fact
 
 
 class _Name(msgspec.Struct, gc=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,13 +23,17 @@ TYPES = ("completion", "checking", "distinction", "reasoning")
 
 
 class TypedTriple(msgspec.Struct, frozen=True, gc=False):
-    """A given fact. The types, where given, keep distractors to entities of the same type."""
+    """A given fact. The types, where given, keep distractors to entities of the same type.
+
+    object_aliases: other names of the object, which `kamel-build` keeps.
+    """
 
     subject: str
     relation: str
     object: str
     subject_type: str = ""
     object_type: str = ""
+    object_aliases: tuple[str, ...] = ()
 
     @property
     def triple(self) -> Triple:
@@ -57,15 +61,21 @@ class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
-    """Return the triples of a JSONL file, a TSV file without header, or of KAMEL.
+    """Return the triples of `read_rows`, less facts that occur twice or relate an entity to itself."""
+    rows = read_rows(path, schema)
+    return list({row.triple: row for row in rows if row.subject != row.object}.values())
 
-    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, and of
-    ConceptNet's table of assertions in English, the schema's relations are read. Facts that occur twice, or relate an
-    entity to itself, are dropped. InputError for a relation without schema, and for an entity without a name, or one
-    whose name could be taken for a question's mask.
+
+def read_rows(path: Path, schema: Schema | None = None) -> list[TypedTriple]:
+    """Read the triples of a JSONL file, a TSV file without header, or of KAMEL.
+
+    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
+    schema's relations are read, or all; of ConceptNet's table of assertions in English, the schema's. InputError for a
+    relation that the schema lacks, and for an entity without a name, or one whose name could be taken for a mask.
     """
+    relations = None if schema is None else schema.relations
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
-        rows = _kamel(path, schema)
+        rows = _kamel(path, relations)
     elif path.name.removesuffix(".gz").endswith((".tsv", ".csv")):
         blocks = (jsonl.numbered_lines(block, first) for first, block in jsonl.counted(path, b"\t"))
         found = (_tsv_row(path, number, line, schema) for block in blocks for number, line in block)
@@ -73,24 +83,25 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
     else:
         rows = jsonl.read_jsonl(path, TypedTriple)
     for number, row in enumerate(rows, start=1):
-        if row.relation not in schema.relations:
-            hint = did_you_mean(row.relation, schema.relations)
+        if relations is not None and row.relation not in relations:
+            hint = did_you_mean(row.relation, relations)
             raise InputError(f"{path}, triple {number}: the schema lacks relation {row.relation!r}; {hint}")
         for name in (row.subject, row.object):
             if MASK in name or not name.strip():
                 raise InputError(
                     f"{path}, triple {number}: {name!r} is no name of an entity: name it, or drop the triple"
                 )
-    return list({row.triple: row for row in rows if row.subject != row.object}.values())
+    return rows
 
 
-def _tsv_row(path: Path, number: int, line: bytes, schema: Schema) -> TypedTriple | None:
+def _tsv_row(path: Path, number: int, line: bytes, schema: Schema | None) -> TypedTriple | None:
     cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
-    if cells[0].startswith("/a/") and len(cells) == 5:
+    if schema is not None and cells[0].startswith("/a/") and len(cells) == 5:
         return _assertion(cells[1], cells[2], cells[3], schema)
     if not 3 <= len(cells) <= 5:
         raise InputError(f"{path}, line {number}: {len(cells)} columns; give subject, relation, object and two types")
-    return TypedTriple(*cells)
+    subject, relation, object_, subject_type, object_type = [*cells, "", ""][:5]
+    return TypedTriple(subject, relation, object_, subject_type, object_type)
 
 
 def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTriple | None:
@@ -101,12 +112,16 @@ def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTrip
     return TypedTriple(ends[0], name, ends[1]) if known else None
 
 
-def _kamel(path: Path, schema: Schema) -> list[TypedTriple]:
-    dataset = kamel.read(path, properties=schema.relations)
+def _kamel(path: Path, relations: Collection[str] | None) -> list[TypedTriple]:
+    dataset = kamel.read(path, properties=relations)
     facts = (
         fact for name in dataset.properties for split in kamel.SPLITS for fact in dataset.facts.get((name, split), ())
     )
-    return [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
+    return [
+        TypedTriple(fact.subject, fact.property, answer.shown, object_aliases=answer.alternatives)
+        for fact in facts
+        for answer in fact.objects
+    ]
 
 
 def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: int) -> dict[str, list[Question]]:

@@ -111,6 +111,58 @@ def test_kamel_as_a_user_reads_it(tmp_path: Path, command: Command) -> None:
     assert (tables["stripped"]["kinds"], tables["stripped"]["properties"]["P36"]["count"]) == ({"P36": "entity"}, 3)
 
 
+def test_kamel_asks_for_a_table_of_years_only_what_has_years(tmp_path: Path, command: Command) -> None:
+    source = capitals(tmp_path)
+    folder = source / "P569"
+    folder.mkdir()
+    for split in ("train", "test"):
+        rows = [json.dumps({"sub_label": f"{split} {n}", "obj_label": [f"19{n}0"]}) for n in range(8)]
+        (folder / f"{split}.jsonl").write_text("\n".join(rows))
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3, "--table", "years"]
+    printed, told = command.done(*words, "--store", tmp_path / "s.sqlite")
+    assert "3 queries of 1 property" in told
+    assert [line.split()[0] for line in printed.splitlines()] == ["Years:", "property", "P569", "***"]
+    assert "no property asked about belongs into the table years" in command.fails(*words, "--properties", "P36")
+
+
+def test_own_triples_become_data_that_kamel_asks(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "t.tsv").write_text("".join(f"land {n}\tP36\ttown {n}\n" for n in range(9)) + "x\tP36\tx\n")
+    words = ["probe", "kamel-build", tmp_path / "t.tsv", "--out", tmp_path / "own"]
+    printed, told = command.done(*words, "--train", 5, "--dev", 1, "--test", 2)
+    assert "8 queries of 1 property" in told
+    assert [line.split()[-4:] for line in printed.splitlines()[1:]] == [
+        ["0", "10", "10", "1"],
+        ["1", "9", "9", "1"],
+        ["0", "9", "9", "1"],
+        ["0", "9", "9", "1"],
+        ["1", "8", "8", "1"],
+    ]
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    asked = ["probe", "kamel", tmp_path / "own", "--model", tmp_path / "gpt2", "--shots", 1]
+    _, told = command.done(*asked, "--store", tmp_path / "s.sqlite", "--table", "overall")
+    assert "2 queries of 1 property, test" in told
+
+
+def test_lamas_facts_beside_kamels(tmp_path: Path, command: Command) -> None:
+    source, lama = capitals(tmp_path), tmp_path / "lama"
+    (lama / "TREx").mkdir(parents=True)
+    (lama / "relations.jsonl").write_text('{"relation": "P36", "template": "[X] is ruled from [Y] ."}')
+    (lama / "TREx" / "P36.jsonl").write_text('{"sub_label": "France", "obj_label": "Paris"}')
+    tiny_causal.save(tmp_path / "gpt2", "gpt2")
+    words = ["probe", "kamel", source, "--model", tmp_path / "gpt2", "--shots", 1, "--limit", 3]
+    words += ["--table", "lama-facts", "--store", tmp_path / "s.sqlite"]
+    printed, told = command.done(*words)
+    assert "LAMA's facts are not asked" in told
+    assert [line.split()[0] for line in printed.splitlines()[2:]] == ["KAMEL's", "paper:", "paper:"]
+    printed, told = command.done(*words, "--lama", lama, "--out", tmp_path / "out.jsonl")
+    assert "3 queries of 1 property, test, and 1 of LAMA" in told
+    assert "LAMA's facts are not asked" not in told
+    assert printed.count("\nLAMA's facts") == 1
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["facts"] for row in rows] == ["KAMEL"] * 3 + ["LAMA"]
+
+
 def test_kamel_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None:
     source, templates = capitals(tmp_path), tmp_path / "templates.csv"
     templates.write_text("P47,What borders [S]?\n")

@@ -1,0 +1,117 @@
+"""How far a model's years are from the right ones, beside the median year of train.
+
+Kalo and Fichtel 2022 look at years apart, since a wrong year may still be a near one. Which properties have years is
+read from their train facts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmkbc.groups import grouped
+from lmkbc.probe.benchmark import Sheet, percent
+from lmkbc.probe.kamel.dataset import Kamel, KamelFact
+from lmkbc.probe.kamel.score import END
+
+WITHIN = (0, 1, 5, 10, 50)
+"""Years by which an answer may be off, for the shares of the table; 0 is exact."""
+ALL = "*** All ***"
+_YEAR = re.compile(r"(?<![0-9.,])[0-9]{3,4}(?![0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class YearScore:
+    """Deviations in years. mean, median: over answers that hold a year; None without any.
+
+    within: years -> share of questions whose answer is off by so many at most. no_year: share of those without a year.
+    """
+
+    questions: int
+    mean: float | None
+    median: float | None
+    within: Mapping[int, float]
+    no_year: float
+
+    @classmethod
+    def of(cls, deviations: Sequence[int | None]) -> YearScore:
+        """Return the score of some answers, None for one without a year."""
+        off = [years for years in deviations if years is not None]
+        return cls(
+            len(deviations),
+            math.fsum(off) / len(off) if off else None,
+            float(statistics.median(off)) if off else None,
+            {most: sum(years <= most for years in off) / len(deviations) for most in WITHIN},
+            1 - len(off) / len(deviations),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class YearTable:
+    """The answers of a model and the median year of train, by property; the last line is of all questions."""
+
+    answers: Mapping[str, YearScore]
+    control: Mapping[str, YearScore]
+
+
+def year_properties(data: Kamel, names: Iterable[str]) -> list[str]:
+    """Return the properties that have years: all objects of more than half of their train facts are."""
+    train = {name: data.of(name, "train") for name in names}
+    return [name for name, facts in train.items() if 2 * sum(map(_of_years, facts)) > len(facts)]
+
+
+def gold_years(fact: KamelFact) -> list[int]:
+    """Return the years among a fact's objects: literals of three or four digits."""
+    return [int(answer.shown) for answer in fact.objects if answer.literal and _YEAR.fullmatch(answer.shown)]
+
+
+def _of_years(fact: KamelFact) -> bool:
+    return 0 < len(fact.objects) == len(gold_years(fact))
+
+
+def answered_year(text: str) -> int | None:
+    """Return the first number of three or four digits that an answer holds before its end."""
+    found = _YEAR.search(text.split(END, 1)[0])
+    return None if found is None else int(found[0])
+
+
+def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> YearTable:
+    """Return how far the answers are off, of the questions on years. A question of several years takes the nearest."""
+    facts = list(replies)
+    known = set(year_properties(data, {fact.property: None for fact, _ in facts}))
+    asked = [(fact, gold, text) for fact, text in facts if fact.property in known and (gold := gold_years(fact))]
+    train = data.train_of([fact for fact, _, _ in asked])
+    taught = grouped((fact.property, year) for fact in train for year in gold_years(fact))
+    medians = {name: statistics.median_low(years) for name, years in taught.items()}
+
+    def scores(deviations: Iterable[tuple[str, int | None]]) -> dict[str, YearScore]:
+        per = grouped(deviations)
+        whole = {ALL: [years for own in per.values() for years in own]} if per else {}
+        return {name: YearScore.of(own) for name, own in (per | whole).items()}
+
+    return YearTable(
+        scores((fact.property, _off(gold, answered_year(text))) for fact, gold, text in asked),
+        scores((fact.property, _off(gold, medians.get(fact.property))) for fact, gold, _ in asked),
+    )
+
+
+def _off(gold: Iterable[int], year: int | None) -> int | None:
+    return None if year is None else min(abs(right - year) for right in gold)
+
+
+def by_year(table: YearTable) -> Sheet:
+    """Return the table: the answers, and on the right the median year of train."""
+    shares = ["exact %", *(f"within {most} %" for most in WITHIN[1:])]
+    heads = ["property", "questions", "off by, mean", "median", *shares, "no year %"]
+    heads += ["train's median: off by, mean", "median", "exact %", "within 10 %"]
+    rows: list[list[Any]] = []
+    for name, own in table.answers.items():
+        beside = table.control[name]
+        off = [own.mean, own.median, *percent(*own.within.values(), own.no_year)]
+        control = [beside.mean, beside.median, *percent(beside.within[0], beside.within[10])]
+        rows.append([name, own.questions, *off, *control])
+    return Sheet(heads, rows, "years", "Years: how far answers are off")
