@@ -29,7 +29,7 @@ from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
-from lmkbc.probe.optiprompt.benchmark import sheet
+from lmkbc.probe.optiprompt import tables
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 from lmkbc.train.corpus import KAMEL, Corpus, gather
 from lmkbc.train.settings import Training, TrainingPlan
@@ -74,8 +74,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = time.monotonic()
         runner = ExperimentRunner(backbone, relations, HOW)
         answers = runner.run(models / "optiprompt.jsonl", show)
-        shown = sheet(optiprompt.table(relations, answers, runner.unhelped()))
-        show_table(shown.heads, shown.rows)
+        for shown in (
+            tables.overall(optiprompt.table(relations, answers, runner.unhelped())),
+            tables.by_relation(relations, answers),
+            tables.majority_share(relations, answers),
+            tables.facts(list(tables.fact_rows(relations, answers))),
+        ):
+            show_table(shown.heads, shown.rows, title=shown.title)
         print(f"{time.monotonic() - start:.0f} s")
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import counted
+from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
-from lmkbc.probe.optiprompt import dataset
+from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
+from lmkbc.probe.optiprompt import dataset, tables
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
-
-TABLES = ("overall",)
-"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +51,7 @@ class OptiPromptBenchmark:
     patience: Annotated[int, Meta(ge=0, description="Epochs without a better loss before stopping; 0: all.")] = 0
     seed: Annotated[int, Meta(description="Of random weights and vectors.")] = 0
     table: TableNames = None
+    facts: Annotated[Path | None, Meta(description="Write what every row answers to each test fact, as JSONL.")] = None
     kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None
 
     def run(self, means: Means) -> Findings:
@@ -61,8 +60,9 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 
-        tables = wanted_tables(self.table, TABLES, TABLES)
+        wanted = wanted_tables(self.table, tables.TABLES, tables.DEFAULT)
         check_file(self.kept, self.source)
+        check_file(self.facts, self.source, self.kept)
         shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
         how = Experiment(
             soft=TrainingPlan(rate=self.rate, batch=self.batch, **shared),
@@ -71,11 +71,11 @@ class OptiPromptBenchmark:
             methods=tuple(listed(self.methods) or dataset.METHODS),
             seed=self.seed,
         )
-        facts = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
+        data = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
         backbone = load(self.model, offline=means.offline)
         words = Words(backbone.tokenizer)
         relations = dataset.learnable(
-            facts, lambda name: words.single(name) is not None, least=self.least, most=self.most
+            data, lambda name: words.single(name) is not None, least=self.least, most=self.most
         )
         runner = ExperimentRunner(backbone, relations, how)
         with means.progress() as report:
@@ -86,20 +86,17 @@ class OptiPromptBenchmark:
         if lacking := [row for row in dataset.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             remarks.append(f"{easy}: no figure to compare")
+        fact_rows = list(tables.fact_rows(relations, answers))
+        if self.facts is not None:
+            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(fact_rows))
+        sheets = [
+            tables.overall(table),
+            tables.by_relation(relations, answers),
+            tables.majority_share(relations, answers),
+            tables.facts(fact_rows),
+        ]
         return Findings(
             {row: asdict(line) for row, line in table.items()},
-            [shown for shown in (sheet(table),) if shown.name in tables],
+            [sheet for sheet in sheets if sheet.name in wanted],
             remarks,
         )
-
-
-def sheet(table: Mapping[str, dataset.MethodScore]) -> Sheet:
-    """Return the table in percent, with the paper's rows below."""
-    kinds = list(next(iter(table.values())).types)
-    heads = ["all", *kinds, "UHN", "easy", "hard"]
-    rows: list[list[Any]] = [
-        [name, *percent(row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard)]
-        for name, row in table.items()
-    ]
-    rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in dataset.PUBLISHED.items()]
-    return Sheet(["P@1 %", *heads], rows, "overall")
