@@ -1,6 +1,6 @@
 """OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
 
-    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--models DIR]
+    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--taught N] [--models DIR]
 
 The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
 KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
@@ -23,6 +23,7 @@ import torch
 
 from lmkbc.cli.terminal import show_table
 from lmkbc.files.places import data_dirs
+from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
@@ -49,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--relations", type=int, default=10)
     parser.add_argument("--facts", type=int, default=150, help="most facts to learn, to stop by, and to test on")
+    parser.add_argument("--taught", type=int, help="most facts of a relation that teach the head (default: all)")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
     given = parser.parse_args(argv)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         models = given.models or Path(folder)
         if not (models / "words").is_dir():
-            corpus = without(gather(Workspace(data=given.data), places), facts)
+            corpus = without(gather(Workspace(data=given.data), places), facts, given.taught)
             print("\n".join(corpus.proof), flush=True)
             training = Training(backbone=ENCODER, out=models / "words", offline=True)
             teach(training, PLAN, corpus, expand=False)
@@ -84,15 +86,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{time.monotonic() - start:.0f} s")
 
 
-def without(corpus: Corpus, facts: kamel.Kamel) -> Corpus:
-    """Return the corpus without the facts about subjects that are learned or tested later."""
+def without(corpus: Corpus, facts: kamel.Kamel, most: int | None) -> Corpus:
+    """Return the corpus without facts about subjects that are learned or tested later. most: facts of a relation."""
     asked = frozenset(
         folded_key(fact.subject) for (_, split), part in facts.facts.items() if split != "train" for fact in part
     )
     held = replace(corpus.held_out, keys=corpus.held_out.keys | asked, splits=(*corpus.held_out.splits, "KAMEL"))
 
     def kept(part: Sequence[Fact]) -> tuple[Fact, ...]:
-        return tuple(held.without(part)[0])
+        by_relation = grouped((fact.relation, fact) for fact in held.without(part)[0])
+        return tuple(fact for group in by_relation.values() for fact in group[:most])
 
     return Corpus(kept(corpus.challenge), kept(corpus.others), corpus.removed, held)
 

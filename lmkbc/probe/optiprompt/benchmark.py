@@ -14,6 +14,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
 from lmkbc.probe.optiprompt import dataset, tables
+from lmkbc.probe.optiprompt.prompts import read_prompts
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
 
@@ -39,8 +40,16 @@ class OptiPromptBenchmark:
     ] = None
     methods: Annotated[
         str | None,
-        Meta(description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors."),
+        Meta(
+            description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors. "
+            "autoprompt-N: N tokens, searched as in AutoPrompt."
+        ),
     ] = None
+    prompts: Annotated[
+        list[str] | None,
+        Meta(description="NAME=FILE of prompts as JSONL, or a directory of P36.jsonl and the like; repeatable."),
+    ] = None
+    iterations: Annotated[int, Meta(ge=1, description="Steps of AutoPrompt's search.")] = 1000
     most: Annotated[int, Meta(ge=1, description="Facts of a relation to learn, to stop by, and to test on.")] = 1000
     least: Annotated[int, Meta(ge=1, description="Facts to learn without which a relation is left out.")] = 150
     rate: Annotated[float, Meta(description="Peak learning rate of soft prompts.")] = 3e-3
@@ -59,6 +68,7 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+        from lmkbc.train.autoprompt import Search
 
         wanted = wanted_tables(self.table, tables.TABLES, tables.DEFAULT)
         check_file(self.kept, self.source)
@@ -69,6 +79,8 @@ class OptiPromptBenchmark:
             finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
             models=tuple(listed(self.models) or dataset.MODELS),
             methods=tuple(listed(self.methods) or dataset.METHODS),
+            search=Search(iterations=self.iterations),
+            prompts=read_prompts(self.prompts or ()),
             seed=self.seed,
         )
         data = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
