@@ -1,12 +1,12 @@
 """OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
 
-    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--taught N] [--models DIR]
+    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--iterations 100] [--models DIR]
 
 The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
 KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
-5 and 10 random vectors and from the manual cloze, and fine-tuning, each on that model, on random weights and on random
-embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy, the others hard. With --models, what
-is finished is kept, and a killed run goes on.
+5 and 10 random vectors and from the manual cloze, fine-tuning, and five tokens searched as in AutoPrompt, each on that
+model, on random weights and on random embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy,
+the others hard. With --models, what is finished is kept, and a killed run goes on.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
 from lmkbc.probe.optiprompt import tables
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+from lmkbc.train.autoprompt import Search
 from lmkbc.train.corpus import KAMEL, Corpus, gather
 from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.teach import PLAN, teach
@@ -39,9 +40,11 @@ from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
+METHODS = (*optiprompt.METHODS, "autoprompt-5")
 HOW = Experiment(
     soft=TrainingPlan(rate=1e-2, epochs=10, batch=32, patience=3),
     finetune=TrainingPlan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
+    methods=METHODS,
 )
 
 
@@ -50,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--relations", type=int, default=10)
     parser.add_argument("--facts", type=int, default=150, help="most facts to learn, to stop by, and to test on")
+    parser.add_argument("--iterations", type=int, default=100, help="steps of AutoPrompt's search")
     parser.add_argument("--taught", type=int, help="most facts of a relation that teach the head (default: all)")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
     given = parser.parse_args(argv)
@@ -69,12 +73,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         relations = optiprompt.learnable(
             of_kamel(facts, kamel_clozes(), kamel.SPLITS),
             lambda name: words.single(name) is not None,
-            least=150,
+            least=min(150, given.facts),
             most=given.facts,
         )[: given.relations]
         print(f"{len(relations)} relations, {sum(len(one.facts) for one in relations)} test facts", flush=True)
         start = time.monotonic()
-        runner = ExperimentRunner(backbone, relations, HOW)
+        how = replace(HOW, search=Search(iterations=given.iterations))
+        runner = ExperimentRunner(backbone, relations, how)
         answers = runner.run(models / "optiprompt.jsonl", show)
         for shown in (
             tables.overall(optiprompt.table(relations, answers, runner.unhelped())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +30,13 @@ class OptiPromptBenchmark:
             description="KAMEL; or LAMA's directory of relations.jsonl and TREx/ (--train).", extra={"argument": True}
         ),
     ]
-    model: Annotated[str, Meta(description="Masked model: id or directory.")]
+    model: Annotated[
+        list[str],
+        Meta(
+            description="Masked model: id or directory; repeatable. All are asked facts whose objects are one token of "
+            "each (--table common-tokens); the other tables are of the first."
+        ),
+    ]
     train: Annotated[
         Path | None, Meta(description="With LAMA: directory of P36/{train,dev}.jsonl, as AutoPrompt made them.")
     ] = None
@@ -70,7 +77,8 @@ class OptiPromptBenchmark:
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
         from lmkbc.train.autoprompt import Search
 
-        wanted = wanted_tables(self.table, tables.TABLES, tables.DEFAULT)
+        default = (*tables.DEFAULT, "common-tokens") if len(self.model) > 1 else tables.DEFAULT
+        wanted = wanted_tables(self.table, tables.TABLES, default)
         check_file(self.kept, self.source)
         check_file(self.facts, self.source, self.kept)
         shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
@@ -84,15 +92,19 @@ class OptiPromptBenchmark:
             seed=self.seed,
         )
         data = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
-        backbone = load(self.model, offline=means.offline)
-        words = Words(backbone.tokenizer)
+        backbones = {name: load(name, offline=means.offline) for name in self.model}
+        words = [Words(backbone.tokenizer) for backbone in backbones.values()]
         relations = dataset.learnable(
-            data, lambda name: words.single(name) is not None, least=self.least, most=self.most
+            data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        runner = ExperimentRunner(backbone, relations, how)
-        with means.progress() as report:
-            answers = runner.run(self.kept, report)
-        table = dataset.table(relations, answers, runner.unhelped())
+        found: dict[str, Mapping[str, dataset.Answers]] = {}
+        scores: dict[str, dict[str, dataset.MethodScore]] = {}
+        for name, backbone in backbones.items():
+            runner = ExperimentRunner(backbone, relations, how)
+            with means.progress() as report:
+                found[name] = runner.run(self.kept, report)
+            scores[name] = dataset.table(relations, found[name], runner.unhelped())
+        answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
         remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
         if lacking := [row for row in dataset.EASY if row not in table]:
@@ -106,9 +118,11 @@ class OptiPromptBenchmark:
             tables.by_relation(relations, answers),
             tables.majority_share(relations, answers),
             tables.facts(fact_rows),
+            tables.common_tokens(scores),
         ]
+        values = {name: {row: asdict(line) for row, line in one.items()} for name, one in scores.items()}
         return Findings(
-            {row: asdict(line) for row, line in table.items()},
+            values if len(values) > 1 else values[self.model[0]],
             [sheet for sheet in sheets if sheet.name in wanted],
             remarks,
         )

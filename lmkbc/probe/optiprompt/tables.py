@@ -11,7 +11,7 @@ from lmkbc.probe.lama.dataset import RelationFacts
 from lmkbc.probe.optiprompt import dataset
 from lmkbc.report.figures import BLUE, GREEN, MUTED, ORANGE, Plot, canvas
 
-TABLES = ("overall", "by-relation", "majority-share", "facts")
+TABLES = ("overall", "by-relation", "majority-share", "facts", "common-tokens")
 """Tables of the command, in the order in which they are printed."""
 DEFAULT = ("overall",)
 SHOWN = 20
@@ -99,3 +99,14 @@ def facts(rows: Sequence[FactRow]) -> Sheet:
     ]
     title = f"Facts answered differently, {len(table)} of {len(differing)} (table 9 of the paper)"
     return Sheet(["relation", "subject", "object", "part", *shown], table, "facts", title)
+
+
+def common_tokens(models: Mapping[str, Mapping[str, dataset.MethodScore]]) -> Sheet:
+    """Return P@1 of each model and row, all on the same facts (the paper's table 6)."""
+    rows: list[list[Any]] = [
+        [model, name, *percent(row.overall)] for model, table in models.items() for name, row in table.items()
+    ]
+    for model, published in dataset.PUBLISHED_MODELS.items():
+        rows += ([f"paper: {model}", name, p1] for name, p1 in published.items())
+    title = "Facts whose objects are one token of every model (table 6 of the paper)"
+    return Sheet(["model", "answers", "P@1 %"], rows, "common-tokens", title)

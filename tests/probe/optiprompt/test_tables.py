@@ -60,16 +60,24 @@ def test_facts_are_shown_where_ways_of_asking_differ() -> None:
     assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
 
 
+def lama(tmp_path: Path) -> list[object]:
+    """Write one relation with four train facts; return what the command needs to read it."""
+    (tmp_path / "TREx").mkdir(parents=True)
+    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
+    for path, names in (("TREx/P19", "abc"), ("train/P19/train", "defg"), ("train/P19/dev", "h")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {"sub_label": name, "obj_label": place}
+            for name, place in zip(names, ("Rome", "Paris", "Oslo", "Rome"), strict=False)
+        ]
+        (tmp_path / f"{path}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["probe", "optiprompt", tmp_path, "--train", tmp_path / "train", "--least", 2]
+    return [*arguments, "--models", "pretrained", "--methods", "manual"]
+
+
 def test_the_command_prints_the_tables_and_writes_facts_and_figures(command: Command, tmp_path: Path) -> None:
     model = tiny_masked.save(tmp_path / "m", ["Rome", "Paris", "was", "born", "in"])
-    (tmp_path / "TREx").mkdir()
-    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
-    for path, names in (("TREx/P19", "ab"), ("train/P19/train", "cd"), ("train/P19/dev", "e")):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        rows = [{"sub_label": name, "obj_label": place} for name, place in zip(names, ("Rome", "Paris"), strict=False)]
-        (tmp_path / f"{path}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = ["probe", "optiprompt", tmp_path, "--train", tmp_path / "train", "--model", model, "--least", 2]
-    arguments += ["--models", "pretrained", "--methods", "manual", "--table", "by-relation,majority-share,facts"]
+    arguments = [*lama(tmp_path), "--model", model, "--table", "by-relation,majority-share,facts"]
     shown, _ = command.done(*arguments, "--facts", tmp_path / "facts.jsonl", "--pictures", tmp_path / "svg")
     assert "P@1 by relation" in shown
     assert "majority object %" in shown
@@ -78,3 +86,18 @@ def test_the_command_prints_the_tables_and_writes_facts_and_figures(command: Com
     rows = [json.loads(line) for line in (tmp_path / "facts.jsonl").read_text().splitlines()]
     assert [(row["subject"], row["object"]) for row in rows] == [("a", "Rome"), ("b", "Paris")]
     assert set(rows[0]["answers"]) == {"majority", "naive-bayes", "pretrained manual"}
+
+
+def test_several_models_are_asked_the_facts_whose_objects_are_tokens_of_all(command: Command, tmp_path: Path) -> None:
+    first = tiny_masked.save(tmp_path / "first", ["Rome", "Paris", "Oslo"])
+    second = tiny_masked.save(tmp_path / "second", ["Rome", "Paris"], seed=3)
+    arguments = [*lama(tmp_path), "--model", first, "--model", second, "--facts", tmp_path / "facts.jsonl"]
+    shown, told = command.done(*arguments)
+    assert "1 relation, 2 facts" in told
+    assert f"{second}  pretrained manual" in shown
+    assert "paper: BERT-large" in shown
+    tables_of = json.loads(command.done(*arguments, "--json")[0])
+    assert set(tables_of) == {str(first), str(second)}
+    alone = json.loads(command.done(*lama(tmp_path / "again"), "--model", first, "--json")[0])
+    assert alone["majority"]["overall"] == pytest.approx(1 / 3)
+    assert tables_of[str(first)]["majority"]["overall"] == pytest.approx(1 / 2)
