@@ -35,6 +35,8 @@ TOP = 1000
 NAMES: Mapping[str, str] = {
     "P19": "{subject} is a name that is common in the city of {mask} .",
     "P20": "{subject} is a name that is common in the city of {mask} .",
+    "place_of_birth": "{subject} is a name that is common in the city of {mask} .",
+    "place_of_death": "{subject} is a name that is common in the city of {mask} .",
     "P27": "{subject} is a name that is common in the country of {mask} .",
     "P103": "{subject} is a name that is common among speakers of {mask} .",
     "P1412": "{subject} is a name that is common among speakers of {mask} .",
@@ -47,6 +49,10 @@ MANY_TO_MANY = frozenset("P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P53
 
 GUESSES = 3
 """A name gives an object away that is among this many most likely words."""
+
+
+SENTENCE, SENTENCE_MASK = "{sentence}", "[MASK]"
+"""Cloze of facts whose subjects are whole sentences with this mask in them."""
 
 
 class _Relation(msgspec.Struct):
