@@ -81,7 +81,7 @@ def test_the_command_prints_the_tables_and_writes_facts_and_figures(command: Com
     shown, _ = command.done(*arguments, "--facts", tmp_path / "facts.jsonl", "--pictures", tmp_path / "svg")
     assert "P@1 by relation" in shown
     assert "majority object %" in shown
-    assert "answered differently, 0 of 0" in shown
+    assert "some ways of asking answer, 0 of 0" in shown
     assert (tmp_path / "svg" / "majority-share.svg").is_file()
     rows = [json.loads(line) for line in (tmp_path / "facts.jsonl").read_text().splitlines()]
     assert [(row["subject"], row["object"]) for row in rows] == [("a", "Rome"), ("b", "Paris")]
