@@ -1,12 +1,12 @@
 """OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
 
-    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--models DIR]
+    python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--iterations 100] [--models DIR]
 
 The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
 KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
-5 and 10 random vectors and from the manual cloze, and fine-tuning, each on that model, on random weights and on random
-embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy, the others hard. With --models, what
-is finished is kept, and a killed run goes on.
+5 and 10 random vectors and from the manual cloze, fine-tuning, and five tokens searched as in AutoPrompt, each on that
+model, on random weights and on random embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy,
+the others hard. With --models, what is finished is kept, and a killed run goes on.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ import torch
 
 from lmkbc.cli.terminal import show_table
 from lmkbc.files.places import data_dirs
+from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
-from lmkbc.probe.optiprompt.benchmark import sheet
+from lmkbc.probe.optiprompt import tables
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+from lmkbc.train.autoprompt import Search
 from lmkbc.train.corpus import KAMEL, Corpus, gather
 from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.teach import PLAN, teach
@@ -38,9 +40,11 @@ from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
+METHODS = (*optiprompt.METHODS, "autoprompt-5")
 HOW = Experiment(
     soft=TrainingPlan(rate=1e-2, epochs=10, batch=32, patience=3),
     finetune=TrainingPlan(rate=1e-4, epochs=10, batch=32, decay=0.01, patience=3),
+    methods=METHODS,
 )
 
 
@@ -49,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--relations", type=int, default=10)
     parser.add_argument("--facts", type=int, default=150, help="most facts to learn, to stop by, and to test on")
+    parser.add_argument("--iterations", type=int, default=100, help="steps of AutoPrompt's search")
+    parser.add_argument("--taught", type=int, help="most facts of a relation that teach the head (default: all)")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
     given = parser.parse_args(argv)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
@@ -58,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         models = given.models or Path(folder)
         if not (models / "words").is_dir():
-            corpus = without(gather(Workspace(data=given.data), places), facts)
+            corpus = without(gather(Workspace(data=given.data), places), facts, given.taught)
             print("\n".join(corpus.proof), flush=True)
             training = Training(backbone=ENCODER, out=models / "words", offline=True)
             teach(training, PLAN, corpus, expand=False)
@@ -67,27 +73,34 @@ def main(argv: Sequence[str] | None = None) -> None:
         relations = optiprompt.learnable(
             of_kamel(facts, kamel_clozes(), kamel.SPLITS),
             lambda name: words.single(name) is not None,
-            least=150,
+            least=min(150, given.facts),
             most=given.facts,
         )[: given.relations]
         print(f"{len(relations)} relations, {sum(len(one.facts) for one in relations)} test facts", flush=True)
         start = time.monotonic()
-        runner = ExperimentRunner(backbone, relations, HOW)
+        how = replace(HOW, search=Search(iterations=given.iterations))
+        runner = ExperimentRunner(backbone, relations, how)
         answers = runner.run(models / "optiprompt.jsonl", show)
-        shown = sheet(optiprompt.table(relations, answers, runner.unhelped()))
-        show_table(shown.heads, shown.rows)
+        for shown in (
+            tables.overall(optiprompt.table(relations, answers, runner.unhelped())),
+            tables.by_relation(relations, answers),
+            tables.majority_share(relations, answers),
+            tables.facts(list(tables.fact_rows(relations, answers))),
+        ):
+            show_table(shown.heads, shown.rows, title=shown.title)
         print(f"{time.monotonic() - start:.0f} s")
 
 
-def without(corpus: Corpus, facts: kamel.Kamel) -> Corpus:
-    """Return the corpus without the facts about subjects that are learned or tested later."""
+def without(corpus: Corpus, facts: kamel.Kamel, most: int | None) -> Corpus:
+    """Return the corpus without facts about subjects that are learned or tested later. most: facts of a relation."""
     asked = frozenset(
         folded_key(fact.subject) for (_, split), part in facts.facts.items() if split != "train" for fact in part
     )
     held = replace(corpus.held_out, keys=corpus.held_out.keys | asked, splits=(*corpus.held_out.splits, "KAMEL"))
 
     def kept(part: Sequence[Fact]) -> tuple[Fact, ...]:
-        return tuple(held.without(part)[0])
+        by_relation = grouped((fact.relation, fact) for fact in held.without(part)[0])
+        return tuple(fact for group in by_relation.values() for fact in group[:most])
 
     return Corpus(kept(corpus.challenge), kept(corpus.others), corpus.removed, held)
 

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
 from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
 from lmkbc.probe.kamel.dataset import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama import dataset
+from lmkbc.probe.lama.corpora import CORPORA, SENTENCES, read_corpus
 from lmkbc.settings import listed
 
 TABLES = ("overall",)
@@ -29,7 +30,7 @@ class LamaBenchmark:
     source: Annotated[
         Path,
         Meta(
-            description="Directory of relations.jsonl and TREx/; or KAMEL, whose properties of LAMA are asked.",
+            description="LAMA's data: relations.jsonl and TREx/; or KAMEL, whose properties of LAMA are asked.",
             extra={"argument": True},
         ),
     ]
@@ -37,6 +38,9 @@ class LamaBenchmark:
     vocabulary: Annotated[
         Path | None, Meta(description="One word a line; default: all words that the models share.")
     ] = None
+    corpus: Annotated[
+        str, Meta(description="Of LAMA's data: trex, google-re, conceptnet or squad, with their own clozes.")
+    ] = "trex"
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
     limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
@@ -45,6 +49,9 @@ class LamaBenchmark:
     def run(self, means: Means) -> Findings:
         """Rank the gold objects of the facts whose object is a shared word."""
         tables_wanted = wanted_tables(self.table, TABLES, TABLES)
+        check_known(self.corpus, CORPORA, f"--corpus is {self.corpus!r}")
+        if self.uhn and self.corpus in SENTENCES:
+            raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")
         from lmkbc.models.masked.backbone import load
         from lmkbc.probe.lama.ranks import MaskedRanks, known_words
 
@@ -80,23 +87,28 @@ class LamaBenchmark:
                     report(name, done, len(relations))
                 tables[name] = dataset.table(relations, ranks)
         kinds = {relation.name: relation.type for relation in relations}
-        sheets = [sheet for sheet in (_sheet(tables, kinds),) if sheet.name in tables_wanted]
+        published = dataset.PUBLISHED if self.corpus == "trex" else {}
+        sheets = [sheet for sheet in (_sheet(tables, kinds, published),) if sheet.name in tables_wanted]
         return Findings({name: asdict(table) for name, table in tables.items()}, sheets)
 
     def facts(self) -> list[dataset.RelationFacts]:
         """Read the facts of LAMA's directory, or of KAMEL."""
         names = listed(self.properties)
+        if self.corpus != "trex":
+            return read_corpus(self.source, self.corpus, names)
         if dataset.is_lama(self.source):
             return dataset.read(self.source, names)
         return dataset.read_kamel(self.source, names, LAMA, dataset.kamel_clozes(read_schema()))
 
 
-def _sheet(tables: Mapping[str, dataset.LamaTable], kinds: Mapping[str, str]) -> Sheet:
+def _sheet(
+    tables: Mapping[str, dataset.LamaTable], kinds: Mapping[str, str], published: Mapping[str, Mapping[str, float]]
+) -> Sheet:
     rows: list[list[Any]] = []
     for name, table in tables.items():
         for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
             kind = kinds.get(part, "")
             rows.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
-    for name, scores in dataset.PUBLISHED.items():
+    for name, scores in published.items():
         rows += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
     return Sheet(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], rows, "overall")

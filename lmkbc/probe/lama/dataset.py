@@ -35,6 +35,8 @@ TOP = 1000
 NAMES: Mapping[str, str] = {
     "P19": "{subject} is a name that is common in the city of {mask} .",
     "P20": "{subject} is a name that is common in the city of {mask} .",
+    "place_of_birth": "{subject} is a name that is common in the city of {mask} .",
+    "place_of_death": "{subject} is a name that is common in the city of {mask} .",
     "P27": "{subject} is a name that is common in the country of {mask} .",
     "P103": "{subject} is a name that is common among speakers of {mask} .",
     "P1412": "{subject} is a name that is common among speakers of {mask} .",
@@ -47,6 +49,10 @@ MANY_TO_MANY = frozenset("P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P53
 
 GUESSES = 3
 """A name gives an object away that is among this many most likely words."""
+
+
+SENTENCE, SENTENCE_MASK = "{sentence}", "[MASK]"
+"""Cloze of facts whose subjects are whole sentences with this mask in them."""
 
 
 class _Relation(msgspec.Struct):
@@ -104,9 +110,7 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
         if file is None:
             absent.append(row.relation)
             continue
-        if row.template.count("[X]") != 1 or row.template.count("[Y]") != 1:
-            raise InputError(f"{path / 'relations.jsonl'}: template {row.template!r} of {row.relation} needs [X], [Y]")
-        cloze = row.template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
+        cloze = as_cloze(row.template, f"{path / 'relations.jsonl'}: {row.relation}")
         benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(dict.fromkeys(pairs_of(file)))))
     if not benchmark:
         raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
@@ -117,6 +121,13 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
     return benchmark
+
+
+def as_cloze(template: str, where: str) -> str:
+    """Return a template with [X] and [Y] as a cloze with {subject} and {mask}. InputError where one of them is not."""
+    if template.count("[X]") != 1 or template.count("[Y]") != 1:
+        raise InputError(f"{where} needs [X], [Y], each once, in its template {template!r}")
+    return template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
 
 
 def kamel_clozes(schema: Schema | None = None) -> dict[str, str]:

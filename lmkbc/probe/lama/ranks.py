@@ -11,7 +11,7 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.lama.dataset import GUESSES, NAMES, Rank, RelationFacts
+from lmkbc.probe.lama.dataset import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts
 
 
 class MaskedRanks:
@@ -25,7 +25,7 @@ class MaskedRanks:
 
     def ranks(self, relation: RelationFacts) -> list[Rank]:
         """Return the rank of each fact's object; words that are exactly as likely do not push it down."""
-        inputs = self._clozes.fill(relation.cloze, [subject for subject, _ in relation.facts])
+        inputs = self._inputs(relation)
         gold = torch.tensor([self._places[object_] for _, object_ in relation.facts])
         ranks: dict[int, Rank] = {}
         for indices, logits in self._forward.logits(inputs, self._columns):
@@ -34,6 +34,13 @@ class MaskedRanks:
             places = (logs > own).sum(1) + 1
             ranks |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
         return [ranks[index] for index in range(len(inputs))]
+
+    def _inputs(self, relation: RelationFacts) -> list[list[int]]:
+        subjects = [subject for subject, _ in relation.facts]
+        if relation.cloze != SENTENCE:
+            return self._clozes.fill(relation.cloze, subjects)
+        parts = [sentence.replace("{", "{{").replace("}", "}}").split(SENTENCE_MASK) for sentence in subjects]
+        return [self._clozes.fill(f"{before}{{subject}}{{mask}}{after}", [""])[0] for before, after in parts]
 
     def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
         """Return the likeliest objects by relation and word of a person's name, for LAMA-UHN."""

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from lmkbc.errors import counted
+from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
-from lmkbc.probe.optiprompt import dataset
+from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
+from lmkbc.probe.optiprompt import dataset, tables
+from lmkbc.probe.optiprompt.prompts import read_prompts
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
-
-TABLES = ("overall",)
-"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,13 @@ class OptiPromptBenchmark:
             description="KAMEL; or LAMA's directory of relations.jsonl and TREx/ (--train).", extra={"argument": True}
         ),
     ]
-    model: Annotated[str, Meta(description="Masked model: id or directory.")]
+    model: Annotated[
+        list[str],
+        Meta(
+            description="Masked model: id or directory; repeatable. All are asked facts whose objects are one token of "
+            "each (--table common-tokens); the other tables are of the first."
+        ),
+    ]
     train: Annotated[
         Path | None, Meta(description="With LAMA: directory of P36/{train,dev}.jsonl, as AutoPrompt made them.")
     ] = None
@@ -41,8 +47,16 @@ class OptiPromptBenchmark:
     ] = None
     methods: Annotated[
         str | None,
-        Meta(description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors."),
+        Meta(
+            description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors. "
+            "autoprompt-N: N tokens, searched as in AutoPrompt."
+        ),
     ] = None
+    prompts: Annotated[
+        list[str] | None,
+        Meta(description="NAME=FILE of prompts as JSONL, or a directory of P36.jsonl and the like; repeatable."),
+    ] = None
+    iterations: Annotated[int, Meta(ge=1, description="Steps of AutoPrompt's search.")] = 1000
     most: Annotated[int, Meta(ge=1, description="Facts of a relation to learn, to stop by, and to test on.")] = 1000
     least: Annotated[int, Meta(ge=1, description="Facts to learn without which a relation is left out.")] = 150
     rate: Annotated[float, Meta(description="Peak learning rate of soft prompts.")] = 3e-3
@@ -53,6 +67,7 @@ class OptiPromptBenchmark:
     patience: Annotated[int, Meta(ge=0, description="Epochs without a better loss before stopping; 0: all.")] = 0
     seed: Annotated[int, Meta(description="Of random weights and vectors.")] = 0
     table: TableNames = None
+    facts: Annotated[Path | None, Meta(description="Write what every row answers to each test fact, as JSONL.")] = None
     kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None
 
     def run(self, means: Means) -> Findings:
@@ -60,46 +75,54 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+        from lmkbc.train.autoprompt import Search
 
-        tables = wanted_tables(self.table, TABLES, TABLES)
+        default = (*tables.DEFAULT, "common-tokens") if len(self.model) > 1 else tables.DEFAULT
+        wanted = wanted_tables(self.table, tables.TABLES, default)
         check_file(self.kept, self.source)
+        check_file(self.facts, self.source, self.kept)
         shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
         how = Experiment(
             soft=TrainingPlan(rate=self.rate, batch=self.batch, **shared),
             finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
             models=tuple(listed(self.models) or dataset.MODELS),
             methods=tuple(listed(self.methods) or dataset.METHODS),
+            search=Search(iterations=self.iterations),
+            prompts=read_prompts(self.prompts or ()),
             seed=self.seed,
         )
-        facts = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
-        backbone = load(self.model, offline=means.offline)
-        words = Words(backbone.tokenizer)
+        data = dataset.read(self.source, self.train, listed(self.properties), lama=self.lama)
+        backbones = {name: load(name, offline=means.offline) for name in self.model}
+        words = [Words(backbone.tokenizer) for backbone in backbones.values()]
         relations = dataset.learnable(
-            facts, lambda name: words.single(name) is not None, least=self.least, most=self.most
+            data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        runner = ExperimentRunner(backbone, relations, how)
-        with means.progress() as report:
-            answers = runner.run(self.kept, report)
-        table = dataset.table(relations, answers, runner.unhelped())
+        found: dict[str, Mapping[str, dataset.Answers]] = {}
+        scores: dict[str, dict[str, dataset.MethodScore]] = {}
+        for name, backbone in backbones.items():
+            runner = ExperimentRunner(backbone, relations, how)
+            with means.progress() as report:
+                found[name] = runner.run(self.kept, report)
+            scores[name] = dataset.table(relations, found[name], runner.unhelped())
+        answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
         remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
         if lacking := [row for row in dataset.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             remarks.append(f"{easy}: no figure to compare")
+        fact_rows = list(tables.fact_rows(relations, answers))
+        if self.facts is not None:
+            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(fact_rows))
+        sheets = [
+            tables.overall(table),
+            tables.by_relation(relations, answers),
+            tables.majority_share(relations, answers),
+            tables.facts(fact_rows),
+            tables.common_tokens(scores),
+        ]
+        values = {name: {row: asdict(line) for row, line in one.items()} for name, one in scores.items()}
         return Findings(
-            {row: asdict(line) for row, line in table.items()},
-            [shown for shown in (sheet(table),) if shown.name in tables],
+            values if len(values) > 1 else values[self.model[0]],
+            [sheet for sheet in sheets if sheet.name in wanted],
             remarks,
         )
-
-
-def sheet(table: Mapping[str, dataset.MethodScore]) -> Sheet:
-    """Return the table in percent, with the paper's rows below."""
-    kinds = list(next(iter(table.values())).types)
-    heads = ["all", *kinds, "UHN", "easy", "hard"]
-    rows: list[list[Any]] = [
-        [name, *percent(row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard)]
-        for name, row in table.items()
-    ]
-    rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in dataset.PUBLISHED.items()]
-    return Sheet(["P@1 %", *heads], rows, "overall")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -24,11 +25,14 @@ from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.lama.dataset import Pair, RelationFacts, unhelpful
 from lmkbc.probe.lama.ranks import MaskedRanks
 from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
+from lmkbc.probe.optiprompt.prompts import Prompts, check_prompts
 from lmkbc.progress import Report, silent
+from lmkbc.train.autoprompt import Search, search_prompt
 from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
 from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
 from lmkbc.train.settings import TrainingPlan
 
+_LOG = logging.getLogger(__name__)
 BATCH = 256
 """Test facts that are answered at once."""
 
@@ -41,15 +45,18 @@ class _Done(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Settings of an experiment. soft, finetune: plans of the two trainings. seed: of random weights and vectors.
+    """Settings of an experiment. soft, finetune: plans of the two trainings. search: AutoPrompt's settings.
 
-    InputError for a model or a method that does not exist; "soft-7" is one of seven vectors.
+    prompts: further ways of asking, untrained. seed: of random weights, vectors and searches. InputError for a model or
+    a method that does not exist; "soft-7" is one of seven vectors, "autoprompt-5" one of five tokens.
     """
 
     soft: TrainingPlan
     finetune: TrainingPlan
     models: tuple[str, ...] = MODELS
     methods: tuple[str, ...] = METHODS
+    search: Search = field(default_factory=Search)
+    prompts: Prompts = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -57,7 +64,7 @@ class Experiment:
         for given in self.models:
             check_known(given, MODELS, f"there is no model {given!r} to compare")
         for given in self.methods:
-            if given not in METHODS and not re.fullmatch(r"soft-[1-9]\d*", given):
+            if given not in METHODS and not re.fullmatch(r"(soft|autoprompt)-[1-9]\d*", given):
                 raise InputError(f"there is no way {given!r} of asking: {did_you_mean(given, METHODS)}")
 
 
@@ -73,6 +80,7 @@ class ExperimentRunner:
         self._names = sorted(tokens)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._columns = torch.tensor([tokens[name] for name in self._names])
+        check_prompts(how.prompts, relations)
         self._how, self._relations = how, relations
         self._models = {name: self._drawn(backbone, name) for name in how.models}
         self._identity = identity(backbone.name, backbone.model) or backbone.name
@@ -112,7 +120,7 @@ class ExperimentRunner:
         controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayesControl(known).answer}
         rows = {row: [answer(subject, relation.name) for subject in subjects] for row, answer in controls.items()}
         for model, backbone in self._models.items():
-            for method in self._how.methods:
+            for method in (*self._how.methods, *self._how.prompts):
 
                 def report_row(step: str, done: int, total: int | None, row: str = f"{model} {method}") -> None:
                     report(f"{relation.name} {row}: {step}", done, total)
@@ -124,10 +132,25 @@ class ExperimentRunner:
         subjects = [subject for subject, _ in relation.facts]
         if method == "finetune":
             return self._finetuned(relation, backbone, subjects, report)
+        if method in self._how.prompts:
+            return self._asked(relation, backbone, method)
+        kind, _, length = method.partition("-")
         prompt = SoftPrompt.manual(backbone, relation.cloze)
-        if method != "manual":
-            if method != "soft-manual":
-                prompt = SoftPrompt.random(backbone, int(method.removeprefix("soft-")), self._how.seed)
+        if kind == "autoprompt":
+            prompt, tokens = search_prompt(
+                backbone,
+                int(length),
+                self._taught(relation.train),
+                self._columns,
+                replace(self._how.search, seed=self._how.seed),
+                held_out=self._taught(relation.dev),
+                report=report,
+            )
+            words = " ".join(backbone.tokenizer.convert_ids_to_tokens(tokens))
+            _LOG.info("%s, %s, %s: [X] %s [Y] .", relation.name, backbone.name, method, words)
+        elif kind == "soft":
+            if length != "manual":
+                prompt = SoftPrompt.random(backbone, int(length), self._how.seed)
             prompt, _ = train_soft_prompt(
                 backbone,
                 prompt,
@@ -138,6 +161,18 @@ class ExperimentRunner:
                 report=report,
             )
         return self._best(subjects, lambda part: mask_logits(backbone, prompt, part, self._columns))
+
+    def _asked(self, relation: RelationFacts, backbone: Backbone, name: str) -> list[str]:
+        """Return the answers to clozes together. Sums of weighted logits rank as those of log-probabilities (LPAQA)."""
+
+        def logits(subjects: Sequence[str]) -> Tensor:
+            parts = [
+                weight * cloze_logits(backbone, masked(backbone, [cloze] * len(subjects), subjects), self._columns)
+                for cloze, weight in self._how.prompts[name][relation.name]
+            ]
+            return torch.stack(parts).sum(0)
+
+        return self._best([subject for subject, _ in relation.facts], logits)
 
     def _finetuned(
         self, relation: RelationFacts, backbone: Backbone, tested: Sequence[str], report: Report
