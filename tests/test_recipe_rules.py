@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opened import recipe_file
 
-from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
@@ -78,7 +76,7 @@ def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tupl
     space = Workspace(data=data_dir)
     edition = space.edition("2026")
     paths = tuple(data_dir / "recorded" / "2026-val" / f"{name}.jsonl.gz" for name in files)
-    given = replace(read_recipe(space, "chironk26"), generate=(RecordedSpec(component="recorded"),))
+    given = read_recipe(space, "chironk26")
     examples = space.examples(edition, "val")
     sets = propose(Run(workspace=space, edition=edition, files=paths), given, [one.query for one in examples]).sets
     made = {prediction.query: prediction for prediction in given.select.select_all(sets)}
