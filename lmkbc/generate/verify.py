@@ -72,6 +72,8 @@ class Check:
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
     relations: examples of the fact's "own" relation, or the same for all facts, the first rows of "all" in turn.
+    denial: by text, a fact is denied by the "word" for false that a reply begins with; or only by a "reply" that is
+    that word and nothing else, and every other reply holds it true.
     facts: relation, by any name, -> worked examples of one's own in place of drawn ones, in their order. bare: a fact
     stands by itself, without the task before the examples and the cue behind it. questions: of one's own, besides the
     variants (which may be none): each is asked by itself, without examples, and its reply read as text.
@@ -84,6 +86,7 @@ class Check:
     variants: tuple[Variant, ...] = ("statement",)
     by: Literal["probability", "text"] = "probability"
     words: tuple[str, str] = ("True", "False")
+    denial: Literal["word", "reply"] = "word"
     shots: int = 4
     relations: Literal["own", "all"] = "own"
     facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
@@ -110,6 +113,10 @@ class Check:
             (
                 self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0,
                 "shots and temperature are at least 0, and samples at least 1",
+            ),
+            (
+                self.denial == "reply" and (self.by != "text" or self.samples > 1),
+                "denial 'reply' reads the one greedy reply to each fact: use by = 'text' and one sample",
             ),
         )
 
@@ -210,6 +217,9 @@ class FactCheck:
         yes, no = self._check.words
         if self._check.by == "probability":
             scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+        elif self._check.denial == "reply":
+            replies = self._scorer.paragraphs(prompts, 100, "")
+            scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
         yield from ((fact, score) for fact, score in zip(whose, scores, strict=True) if score is not None)

@@ -233,8 +233,11 @@ class LanguageModel(Protocol):
         """
         ...
 
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """Return the greedy answer to each prompt, about a paragraph; None where none can be had."""
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> Sequence[str | None]:
+        """Return the greedy answer to each prompt, about a paragraph; None where none can be had.
+
+        stop: what ends a text that a model goes on with; "" for nothing.
+        """
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:

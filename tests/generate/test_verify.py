@@ -285,3 +285,15 @@ def test_questions_of_one_s_own_are_each_a_judgement_by_the_word_that_affirms() 
     for wrong in ({"ask": "Is it {subject}?"}, {"ask": "{object} {mask}?"}, {"ask": "{object}?", "holds": "on land"}):
         with pytest.raises(InputError, match=r"verify"):
             checked(Check, {"questions": [wrong]}, "verify")
+
+
+def test_only_a_reply_that_is_nothing_but_the_word_denies_where_the_check_says_so() -> None:
+    class Replying(Knowing):
+        def paragraphs(self, prompts: Sequence[str], *_: object) -> list[str | None]:
+            said = {"Spain": " False\n", "Italy": "False, I think", "Andorra": "Hm", "Monaco": None}
+            return [next(text for name, text in said.items() if name in one.rpartition("\n\n")[2]) for one in prompts]
+
+    found = check(Replying(), by="text", denial="reply").verify([one("France", "Spain", "Italy", "Andorra", "Monaco")])
+    assert truths(next(found)) == {"Spain": 0.0, "Italy": 1.0, "Andorra": 1.0, "Monaco": None}
+    with pytest.raises(InputError, match="one greedy reply"):
+        checked(Check, {"denial": "reply"}, "verify")
