@@ -24,7 +24,7 @@ PROMPTS = {
     "bl24": ("2024", "4d426519689dc7974b0a7564fe2d867387a39917ea373a46b95ee5112aabe3c5"),
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
     "llmke23": ("2023", "0a02c874d87a62c2b49f994f6784313c9d9362a9f9eea2664a4ce6c2d519fb26"),
-    "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
+    "prop22": ("2022", "61618c81c6a02512d0e5a459554658c988bcfc74e59139896e1e34cea43fb418"),
 }
 """By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
 
@@ -140,6 +140,17 @@ def test_an_undeclared_file_is_taken_when_its_sha256_is_given(fetch: Command, se
     assert not fetched_frames("mine").exists()
     assert fetch(name, "--sha256", digest)[0] == 0
     assert asked(name) == "How big is Rhodes?"
+
+
+def test_slips_that_the_authors_mended_later_are_mended(fetch: Command, served: str, tmp_path: Path) -> None:
+    name = recipe(tmp_path, f"{served}/prompt.txt", "prompt")
+    path = Path(name)
+    whole = path.read_text()
+    path.write_text(whole + """mended = [["'8336'", "'8450'"], ["Milos", "Melos"]]\n""")
+    assert fetch(name)[0] == 0
+    assert asked(name) == "Crete hasArea: ['8450']\n\nMelos hasArea: ['151']\n\nRhodes hasArea:"
+    path.write_text(whole + 'mended = [["Samos", "Sámos"]]\n')
+    assert "it has no 'Samos' to mend" in fetch.fails(name)
 
 
 @pytest.mark.parametrize("name", PROMPTS)

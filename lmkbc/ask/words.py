@@ -29,7 +29,8 @@ class WordFile:
 
     path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
     "templates" (a question of each relation, as a JSON object or as CSV of relation and template), or "prompt" (a whole
-    prompt, examples and all, with the subject's place in its last paragraph).
+    prompt, examples and all, with the subject's place in its last paragraph). mended: slips that the authors mended
+    after the state at which the file is pinned, each with what stands in its place.
     """
 
     format: Literal["templates", "prompt"]
@@ -38,6 +39,7 @@ class WordFile:
     url: str = ""
     sha256: str = ""
     relation: str = ""
+    mended: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
@@ -94,7 +96,7 @@ def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[st
     made: dict[str, Settings] = {}
     for file, raw in files.items():
         try:
-            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+            text = _mended(raw.decode("utf-8-sig").replace("\r\n", "\n"), file.mended)
             read = _templates(text) if file.format == "templates" else {file.relation: _prompt(text)}
         except (ValueError, RecursionError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
@@ -102,6 +104,15 @@ def converted(source: WordingSource, files: Mapping[WordFile, bytes]) -> dict[st
             block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
             made[relation] = {**source.frame, **frame, "block": block}
     return made
+
+
+def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
+    """Return a text without its slips. ValueError for one that it does not have."""
+    for slip, instead in slips:
+        if slip not in text:
+            raise ValueError(f"it has no {slip!r} to mend")
+        text = text.replace(slip, instead)
+    return text
 
 
 def _templates(text: str) -> dict[str, Settings]:
