@@ -36,7 +36,7 @@ PROMPTS = {
     "llmke23-triple": ("2023", "0f1592bba8fa1d8def8e1dd380241ad3fa609d86728f9db9e86efee0f9a8a360"),
     "minimal23": ("2023", "89673d1930c3797107fd7e42241b3cae101baa5385764806aa7aa0ddbaabde4a"),
     "ning22": ("2022", "72b7e032753b4475200ee66ebce68d4abcfad0c0aaf5b059253adf548b3beace"),
-    "prop22": ("2022", "b0c917dcb077a0385b9bae6a1336b26ee70bd3195ae8ebf398a0e3c64e1da30e"),
+    "prop22": ("2022", "61618c81c6a02512d0e5a459554658c988bcfc74e59139896e1e34cea43fb418"),
     "thyl26": ("2026", "4ae14b0e3642d9ec08ec94ec48c20ec73fce8d74979b63adb4a1f60be9fbfa7f"),
 }
 """By system: its edition, and the SHA-256 of the prompts of three subjects in each relation, in its authors' words."""
@@ -169,6 +169,17 @@ def test_an_undeclared_file_is_taken_when_its_sha256_is_given(fetch: Command, se
     assert not fetched_frames("mine").exists()
     assert fetch(name, "--sha256", digest)[0] == 0
     assert asked(name) == "How big is Rhodes?"
+
+
+def test_slips_that_the_authors_mended_later_are_mended(fetch: Command, served: str, tmp_path: Path) -> None:
+    name = recipe(tmp_path, f"{served}/prompt.txt", "prompt")
+    path = Path(name)
+    whole = path.read_text()
+    path.write_text(whole + """mended = [["'8336'", "'8450'"], ["Milos", "Melos"]]\n""")
+    assert fetch(name)[0] == 0
+    assert asked(name) == "Crete hasArea: ['8450']\n\nMelos hasArea: ['151']\n\nRhodes hasArea:"
+    path.write_text(whole + 'mended = [["Samos", "Sámos"]]\n')
+    assert "it has no 'Samos' to mend" in fetch.fails(name)
 
 
 @pytest.mark.parametrize("name", PROMPTS)

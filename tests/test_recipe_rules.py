@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opened import recipe_file
 
-from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation
 from lmkbc.selection import selector_for
 from lmkbc.tune.tune import official
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace
 
 TOP = {"rule": "top-k", "k": 1}
@@ -78,8 +77,23 @@ def test_a_vote_in_two_stages_is_that_of_its_authors(data_dir: Path, files: tupl
     space = Workspace(data=data_dir)
     edition = space.edition("2026")
     paths = tuple(data_dir / "recorded" / "2026-val" / f"{name}.jsonl.gz" for name in files)
-    given = replace(read_recipe(space, "chironk26"), generate=(RecordedSpec(component="recorded"),))
+    given = read_recipe(space, "chironk26")
     examples = space.examples(edition, "val")
     sets = propose(Run(workspace=space, edition=edition, files=paths), given, [one.query for one in examples]).sets
     made = {prediction.query: prediction for prediction in given.select.select_all(sets)}
     assert official(made, examples, edition).overall.f1 == pytest.approx(published, abs=1e-6)
+
+
+@pytest.mark.parametrize(("mute", "kept"), [(["ministral"], ["Riga"]), (["gemma", "ministral"], [])])
+def test_chironk26_counts_models_whose_answers_cannot_be_read(mute: list[str], kept: list[str]) -> None:
+    query = Query("s", "personHasCityOfDeath")
+    given = read_recipe(Workspace(), "chironk26")
+    names = ["qwen", "gemma", "ministral"]
+    groups = [
+        [CandidateSet(query, draws=(State.UNPARSED,))]
+        if name in mute
+        else [CandidateSet(query, (Candidate("Riga", 1.0, (Source(name, "0"),)),))]
+        for name in names
+    ]
+    (pooled,) = Pool(Workspace().edition("2026"), given.pool).merged(groups, names)
+    assert [one.text for one in given.select.select(pooled).objects] == kept

@@ -13,6 +13,6 @@ class Writing:
         self.asked: list[str] = []
         self._replies = replies
 
-    def paragraphs(self, prompts: Sequence[str]) -> list[str | None]:
+    def paragraphs(self, prompts: Sequence[str], *_: object) -> list[str | None]:
         self.asked += prompts
         return list(islice(cycle(self._replies), len(prompts)))

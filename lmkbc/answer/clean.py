@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
 from lmkbc.answer.numbers import read_numbers, refused_numbers
@@ -54,6 +55,10 @@ _COUNT = re.compile(r"(?:\d{1,4}|an?|the|one|two|three|four|five|six|seven|eight
 
 
 _YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
+
+
+Clean = bool | Literal["spellings"]
+"""How much a name is brought into its relation's shape: wholly, not at all, or where the shape lists its spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,13 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
         if not names:
             dropped[Dropped(text[:LONGEST], rule)] = None
     return tuple(kept.values()), tuple(dropped)
+
+
+def shaped(text: str, relation: Relation, subject: str, how: Clean) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
+    """Return what an object comes to in its relation's shape, or as it is written, and what is dropped of it."""
+    if how is True:
+        return sifted((text,), relation, subject)
+    return ((how and vocabulary(relation.shape).canonical(text)) or text,), ()
 
 
 def trim(text: str) -> str:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lmkbc.answer.clean import sifted
+from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
+from lmkbc.answer.line import answer_line, named
 from lmkbc.answer.parse import parse
 from lmkbc.answer.verbatim import verbatim
 from lmkbc.ask.frames import captured
@@ -31,14 +32,15 @@ def candidates(
     replies: Sequence[Reply | None],
     name: str,
     *,
-    clean: bool = True,
+    clean: Clean = True,
 ) -> CandidateSet:
     """Return the set of one query. Each draw is a source; a draw without reply is missing, never empty.
 
     A draw that never came to its answer, as others did, names nothing. clean: whether names are brought into the
     relation's shape; else they stay as they were written.
     """
-    unfinished = broken_off([reply.text if reply else None for reply in replies])
+    told = [reply.text if reply and style.parse_as == "any" else None for reply in replies]
+    unfinished = broken_off(told)
     return together(
         query,
         (
@@ -84,7 +86,7 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
 
 
 def _draw(
-    query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: bool = True
+    query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: Clean = True
 ) -> CandidateSet:
     """Return what one draw comes to."""
     if reply is None or reply.failed:
@@ -93,22 +95,29 @@ def _draw(
         return CandidateSet(query, draws=(State.UNPARSED,))
     text = captured(answer_of(reply.text) or reply.text, style.answer) if style.answer else reply.text
     cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
+    if style.parse_as == "line":
+        line = answer_line(answer_of(reply.text) or reply.text, style.mark)
+        if line is None:
+            return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
+        text, cut = line.text, reply.finish in CUT_OFF and line.last
     if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
         # behind a cut, "_" keeps what may be the beginning of another id from being one
         found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    if clean:
+    if clean is True:
         parsed = parse(text, relation, query.subject, style.null)
+    elif style.parse_as == "line":
+        parsed = named(text, style.listing, relation, style.null)
     else:
         parsed = verbatim(text, relation, query.subject, style.null)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
     objects = parsed.objects
-    if cut and clean:
+    if cut and clean is True:
         objects = _whole(text, objects, relation, query.subject)
     if cut and not objects:
         return CandidateSet(query, draws=(State.TRUNCATED,))
-    sieved = [(one, *(sifted((one,), relation, query.subject) if clean else ((one,), ()))) for one in objects]
+    sieved = [(one, *shaped(one, relation, query.subject, clean)) for one in objects]
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(item, reply), (source,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state

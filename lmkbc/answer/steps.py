@@ -65,6 +65,8 @@ def _span(step: Step, text: str) -> Iterator[str]:
         years.append(step.until)
     first, last = min(years), max(years)
     width = step.every
+    if not step.widen:
+        first = max(first, (last // width - step.max + 1) * width)
     while last // width - first // width >= step.max:
         width += step.every
     for slot in range(first // width, last // width + 1):

@@ -118,8 +118,9 @@ class _Writer:
         objects = ids if style.objects == "ids" else list(map(one_line, shot.names))
         if style.number and relation.kind == "number":
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
-        recalled = self._recalled(shot) if "{recalled}" in template else ""
-        return self.filled(template, shot.query, answer=listed(style, objects, relation), recalled=recalled)
+        told = {"recalled": self._recalled, "reasoning": self._reasoned}
+        told_of = {slot: tell(shot) for slot, tell in told.items() if f"{{{slot}}}" in template}
+        return self.filled(template, shot.query, answer=listed(style, objects, relation), **told_of)
 
     def reply(self, shot: Example) -> str:
         """Return what follows on the block of a text: its answer, behind a space where neither of the two has one."""
@@ -181,3 +182,16 @@ class _Writer:
             for name in shot.names[:RECALLED]
         ]
         return " ".join(facts) or f"Nothing of this kind is known of {subject}."
+
+    def _reasoned(self, shot: Example) -> str:
+        """Return steps to an example's answer: what the subject is, some facts, and what they come to."""
+        relation, subject, names = self._relation, one_line(shot.query.subject), list(map(one_line, shot.names))
+        kind = relation.subject_type.noun
+        steps = [f"{subject} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}.", self._recalled(shot)]
+        if relation.kind == "number" and relation.unit:
+            steps.append(f"So the number, in {relation.unit}, is {names[0]}." if names else "")
+        elif len(names) > 1:
+            steps.append(f"That makes {len(names)} to name{', with those not told here' * (len(names) > RECALLED)}.")
+        else:
+            steps.append(f"So {names[0]} is the only one to name." if names else "So there is none to name.")
+        return " ".join(step for step in steps if step)

@@ -34,6 +34,10 @@ YEARS = 1000, 2100
 """First and last number that a step reads as a year."""
 
 
+_OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "stop")
+"""Settings of a step that stand in place of its table's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """Step of a chain, as a recipe's plain data.
@@ -44,11 +48,12 @@ class Step:
     where it says no, the draw names nothing, and no more is asked. Nor does "existence": the share of its draws that
     say no is a NIL probability, which stands beside the candidates.
     each: whether what follows is asked once for each item, in place of once with all of them.
-    max: items that count, the first ones; slots of a span become wider where it has more. longest: characters that
+    max: items that count, the first ones. longest: characters that
     count. until: the year that a span without an end goes on to.
     samples: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
-    existence step has any number. temperature, max_tokens, stop: of these answers. Where one is left out, it is the
-    table's.
+    existence step has any number. temperature, first_temperature, max_tokens, stop: of these answers. Where one is left
+    out, it is the table's. widen: whether the slots of a span become wider where it has more than max; else the last
+    ones count.
     """
 
     name: str
@@ -62,7 +67,9 @@ class Step:
     until: int | None = None
     samples: int | None = None
     temperature: float | None = None
+    first_temperature: float | None = None
     max_tokens: int | None = None
+    widen: bool = True
     stop: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -107,7 +114,7 @@ class Step:
 
     def sampling(self, table: Sampling) -> Sampling:
         """Return how its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
-        own = {name: getattr(self, name) for name in ("samples", "temperature", "max_tokens", "stop")}
+        own = {name: getattr(self, name) for name in _OF_SAMPLING}
         sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
         if sampling.samples not in (1, table.samples) and self.parse_as != "existence":
             raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lmkbc.ask.frames import JOINTS, RECALL, TEXTS, TURNS, Frame, Listing, Style, check_slots, wrong_stop
+from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, check_slots, wrong_stop
 from lmkbc.ask.steps import VERDICTS, Step, check_chain
 from lmkbc.errors import refuse
 from lmkbc.models.base import Form, Role
@@ -27,7 +27,7 @@ _TEMPLATES = {
     "follow_up": (*_SLOTS, "asked", "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
-    "answer": (*_PARTS, "recalled", "answer"),
+    "answer": (*_PARTS, "recalled", "reasoning", "answer"),
     "number": ("number", "unit"),
 }
 """The templates of a style, and the slots of each; `ask` has those besides that steps fill."""
@@ -51,7 +51,10 @@ class PromptStyle:
     knowledge: what is told of the relation; a record tells it in every record, other styles once.
     cue: what a text ends with before the answer. recall: first what is known, then the answer.
     block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
-    {answer} for the objects and {recalled} for what is known. A reply is read by the same template.
+    {answer} for the objects, {recalled} for what is known, and {reasoning} for that in steps: what the subject is, its
+    facts, and how many objects they come to. A reply is read by the same template.
+    parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
+    has it before {answer}. A reply without such a line, or with two that disagree, is none.
     separator: what parts examples. stop: what ends an answer that a text goes on with.
     wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
     "has states" for CountryHasStates.
@@ -75,6 +78,7 @@ class PromptStyle:
     answer: str = ""
     separator: str = ""
     stop: tuple[str, ...] = ()
+    parse_as: Literal["any", "line"] = "any"
     number: str = ""
     wording: Literal["phrase", "name", "words"] = "phrase"
     speaker: Role = "user"
@@ -107,6 +111,16 @@ class PromptStyle:
                 self.stop and self.form != "completion",
                 f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it",
             ),
+            (
+                self.parse_as == "line" and not self.mark,
+                "parse_as 'line' knows the line by the words before {answer}: give them, as in answer = 'ANSWER: "
+                "{answer}'",
+            ),
+            (
+                self.parse_as == "line" and self.listing not in ("comma", "semicolon"),
+                f"parse_as 'line' reads names between commas or semicolons, and listing is {self.listing!r}: use "
+                "'comma' or 'semicolon'",
+            ),
         )
         if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
             frame, written = self.frame, {"null": self.null, "number": self.number, "listing": JOINTS[self.listing]}
@@ -123,6 +137,12 @@ class PromptStyle:
             if self.form != "chat":
                 cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
         return Frame(self.block or own.block, self.answer or answer, cue)
+
+    @property
+    def mark(self) -> str:
+        """Return what stands on the line of an answer before its objects; nothing where something follows them."""
+        before, _, after = self.frame.answer.partition("{answer}")
+        return "" if after.partition("\n")[0].strip() else SLOT.split(before)[-1].rpartition("\n")[2].strip()
 
     @property
     def gap(self) -> str:

@@ -51,7 +51,7 @@ class WordFile:
     "templates" (each relation's question or cloze, as a JSON object or as CSV of relation and template), "prompt" (a
     whole prompt, examples and all, with the subject's place in its last paragraph), or "python" (source that is not
     run). words: variables of the source. slots: what its code puts into texts, such as "row['subject']", -> what stands
-    there.
+    there. mended: slips that the authors mended after the state at which the file is pinned, each with its correction.
     """
 
     format: Literal["templates", "prompt", "python"]
@@ -62,6 +62,7 @@ class WordFile:
     relation: str = ""
     words: tuple[PythonWords, ...] = ()
     slots: Mapping[str, str] = field(default_factory=dict)
+    mended: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
@@ -122,7 +123,7 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> dict[str, Settin
     made: dict[str, Settings] = {}
     for file, raw in zip(source.files, files, strict=True):
         try:
-            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+            text = _mended(raw.decode("utf-8-sig").replace("\r\n", "\n"), file.mended)
             for relation, frame in _read(file, text):
                 made[relation] = made.get(relation, {}) | frame
         except (ValueError, RecursionError) as error:
@@ -153,6 +154,15 @@ def _read(file: WordFile, text: str) -> Iterator[tuple[str, Settings]]:
     else:
         for words in file.words:
             yield from _python(words, text, file.slots)
+
+
+def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
+    """Return a text without its slips. ValueError for one that it does not have."""
+    for slip, instead in slips:
+        if slip not in text:
+            raise ValueError(f"it has no {slip!r} to mend")
+        text = text.replace(slip, instead)
+    return text
 
 
 def _templates(text: str) -> dict[str, Settings]:

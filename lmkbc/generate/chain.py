@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from lmkbc.answer.steps import read, verdict
@@ -126,8 +127,26 @@ def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
 
 
 def asking(requests: list[Request]) -> Talk[list[Answered]]:
-    """Return the answers to some requests; [] without asking if there are no requests."""
-    return (yield requests) if requests else []
+    """Return the answers to some requests; [] without asking if there are no requests.
+
+    A first draw with a temperature of its own is a request of its own.
+    """
+    each = [_parted(request) for request in requests]
+    answered = iter((yield [part for parts in each for part in parts]) if requests else [])
+    answers = [[next(answered) for _ in parts] for parts in each]
+    return [Answered(its[0].prompt, tuple(reply for one in its for reply in one.replies)) for its in answers]
+
+
+def _parted(request: Request) -> list[Request]:
+    """Return a request as those that it takes: its first draw by itself if that is drawn otherwise."""
+    sampling, (first, *others) = request.sampling, request.draws
+    if sampling.first_temperature is None:
+        return [request]
+    rest = replace(sampling, first_temperature=None)
+    if first != 0:
+        return [replace(request, sampling=rest)]
+    own = replace(request, draws=(0,), sampling=replace(rest, temperature=sampling.first_temperature))
+    return [own, *([replace(request, draws=tuple(others), sampling=rest)] if others else [])]
 
 
 def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:

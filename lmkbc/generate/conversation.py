@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from lmkbc.answer.clean import Clean
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context.passages import Provider, as_context, gathered
 from lmkbc.ask.plan import Asking, Slots
@@ -34,7 +35,7 @@ class Conversation:
         context: Provider | None,
         notes: Notes,
         *,
-        clean: bool = True,
+        clean: Clean = True,
         schema: bool = False,
         model: str = "",
     ) -> None:

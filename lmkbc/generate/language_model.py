@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
+from lmkbc.answer.clean import Clean
 from lmkbc.ask.context.passages import ContextSettings, Provider
 from lmkbc.ask.context.providers import located, provider
 from lmkbc.ask.plan import Asking, Asks
@@ -43,12 +44,13 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     ranking: rank the known objects of a relation; without it, the model writes its answers. context: text that is found
     about each subject. closed_book: refuse text from outside the model. verify: how the model is asked again whether
     each fact holds; without it, facts are not verified. clean: bring the names that it answers into the relation's
-    shape. schema: ask a server for JSON of a fixed shape. executor: "calls" asks a server query by query; "batch" sends
-    all of them as one job of the Batch API.
+    shape; with "spellings", only those whose spelling the shape lists; the others stay as they were written. schema:
+    ask a server for JSON of a fixed shape. executor: "calls" asks a server query by query; "batch" sends all of them as
+    one job of the Batch API.
     """
 
     ranking: CandidateRanking | None = None
-    clean: bool = True
+    clean: Clean = True
     context: ContextSettings = field(default_factory=ContextSettings)
     closed_book: bool = True
     verify: Check | None = None

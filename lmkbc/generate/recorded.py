@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from lmkbc.answer.clean import Clean
 from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
@@ -43,7 +44,7 @@ Read = Callable[[Query, Sequence[Sequence[Reply | None]], str], CandidateSet]
 class RecordedSpec(GeneratorSpec):
     """The table of `Recorded`, one generator per file. clean: bring names into the relation's shape."""
 
-    clean: bool = True
+    clean: Clean = True
 
     @property
     def reads_files(self) -> bool:
@@ -81,7 +82,7 @@ class Recorded:
         edition: Edition,
         relations: Mapping[str, Relation],
         *,
-        clean: bool = True,
+        clean: Clean = True,
         read: Read | None = None,
         score: Score | None = None,
         name: str = "",
@@ -179,7 +180,7 @@ def replayed(
     run: Run,
     notes: Notes,
     *,
-    clean: bool = True,
+    clean: Clean = True,
     read: Read | None = None,
     score: Score | None = None,
     name: str = "",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from lmkbc.answer.clean import UNWRITABLE, sifted
+from lmkbc.answer.clean import UNWRITABLE, Clean, shaped
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, is_linked
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
@@ -35,7 +35,7 @@ def with_verification(found: CandidateSet, scores: Mapping[str, float]) -> Candi
     return replace(found, candidates=tuple(judged))
 
 
-def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: bool) -> CandidateSet:
+def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: Clean) -> CandidateSet:
     """Return the scored objects of a row, each once per source with its best score, and a state for each source.
 
     An object that has an id is no spelling left to clean, except that a number is its own id.
@@ -50,8 +50,8 @@ def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, cl
             continue
         known = given.id if is_linked(given, relation) else None
         texts: tuple[str, ...] = (given.object,)
-        if clean and not known:
-            texts, losses = sifted(texts, relation, row.SubjectEntity)
+        if not known:
+            texts, losses = shaped(given.object, relation, row.SubjectEntity, clean)
             dropped += losses
         for text in texts:
             key = known or text.casefold(), source

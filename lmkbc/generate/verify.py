@@ -21,6 +21,7 @@ from msgspec import structs
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
+from lmkbc.ask.frames import check_slots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.errors import refuse
 from lmkbc.groups import grouped
@@ -45,6 +46,25 @@ class Verifier(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FactQuestion:
+    """A question about a fact. ask: over {subject}, {object} and {question}, the relation's own.
+
+    holds: the word that a reply begins with where the fact holds; a reply with another word denies it.
+    """
+
+    ask: str
+    holds: str = "Yes"
+
+    def __post_init__(self) -> None:
+        """ValueError for a question that is not about the object, and for more than a word."""
+        check_slots("verify.questions", self.ask, ("subject", "object", "question"))
+        refuse(
+            ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
+            (len(self.holds.split()) != 1, f"holds is {self.holds!r}: give one word"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """Settings of fact verification, as a recipe's plain data.
 
@@ -52,8 +72,11 @@ class Check:
     answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
     two words or the text. words: for true and for false. shots: worked examples, half of them true.
     relations: examples of the fact's "own" relation, or the same for all facts, the first rows of "all" in turn.
+    denial: by text, a fact is denied by the "word" for false that a reply begins with; or only by a "reply" that is
+    that word and nothing else, and every other reply holds it true.
     facts: relation, by any name, -> worked examples of one's own in place of drawn ones, in their order. bare: a fact
-    stands by itself, without the task before the examples and the cue behind it.
+    stands by itself, without the task before the examples and the cue behind it. questions: of one's own, besides the
+    variants (which may be none): each is asked by itself, without examples, and its reply read as text.
     aggregation: a fact's score is the "mean" of the variants, or their "votes", the share that holds it true. only: the
     relations that are checked, all if none is named. max_sources: candidates that more sources name are not checked.
     samples: texts per question. temperature: at which they are drawn; if left out, 1 for several and 0 for one. match:
@@ -63,10 +86,12 @@ class Check:
     variants: tuple[Variant, ...] = ("statement",)
     by: Literal["probability", "text"] = "probability"
     words: tuple[str, str] = ("True", "False")
+    denial: Literal["word", "reply"] = "word"
     shots: int = 4
     relations: Literal["own", "all"] = "own"
     facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
     bare: bool = False
+    questions: tuple[FactQuestion, ...] = ()
     seed: int = 0
     aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
@@ -80,12 +105,18 @@ class Check:
         refuse(
             (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
             (
-                not self.variants or len(set(map(str.casefold, self.words))) < 2 or not all(self.words),
-                "give at least one variant, and two different words",
+                not (self.variants or self.questions)
+                or len(set(map(str.casefold, self.words))) < 2
+                or not all(self.words),
+                "give at least one variant or question, and two different words",
             ),
             (
                 self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0,
                 "shots and temperature are at least 0, and samples at least 1",
+            ),
+            (
+                self.denial == "reply" and (self.by != "text" or self.samples > 1),
+                "denial 'reply' reads the one greedy reply to each fact: use by = 'text' and one sample",
             ),
         )
 
@@ -124,15 +155,34 @@ class FactCheck:
         pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         scores: Scores = defaultdict(list)
-        for variant in self._check.variants:
-            judgements = self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
-            for fact, score in judgements:
-                scores[fact].append(score)
+        for fact, score in self._judgements(facts):
+            scores[fact].append(score)
         if unclear := len(facts) - len(scores):
             self.notes.remark(f"{unclear} of {len(facts)} facts got no clear verdict: they stay unverified")
         for candidates in given:
             judged = [self._judgement(c, scores.get((candidates.query, c.text))) for c in candidates.candidates]
             yield replace(candidates, candidates=tuple(judged))
+
+    def _judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+        """Yield what each variant and question makes of each fact."""
+        for variant in self._check.variants:
+            yield from self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
+        for question in self._check.questions:
+            yield from self._asked(facts, question)
+
+    def _asked(
+        self, facts: Sequence[tuple[Query, str]], question: FactQuestion
+    ) -> Iterator[tuple[tuple[Query, str], float]]:
+        """Yield the share of replies that affirm each fact; a fact is left out where nothing is said."""
+        prompts = []
+        for query, text in facts:
+            subject = one_line(query.subject)
+            asked = fill(self._relations[query.relation].question, {"subject": subject})
+            prompts.append(fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked}))
+        for fact, draws in zip(facts, self._texts(prompts, 8) if prompts else [], strict=True):
+            words = _first_words(draws)
+            if words:
+                yield fact, words.count(question.holds.casefold()) / len(words)
 
     def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
         """Yield the objects of a set to check. An object of which only an id is known is left out."""
@@ -167,6 +217,9 @@ class FactCheck:
         yes, no = self._check.words
         if self._check.by == "probability":
             scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+        elif self._check.denial == "reply":
+            replies = self._scorer.paragraphs(prompts, 100, "")
+            scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
         yield from ((fact, score) for fact, score in zip(whose, scores, strict=True) if score is not None)
@@ -263,6 +316,11 @@ def _share(yes: float, no: float) -> float | None:
 
 def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:
     """Return the share of yes among the draws that begin with yes or no; None if no draw does."""
-    first = [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]
+    first = _first_words(draws)
     count = first.count(yes.casefold()), first.count(no.casefold())
     return count[0] / sum(count) if any(count) else None
+
+
+def _first_words(draws: Sequence[str]) -> list[str]:
+    """Return the first word of each draw that has one, in small letters and without marks."""
+    return [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]

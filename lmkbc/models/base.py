@@ -86,12 +86,14 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 class Sampling:
     """Settings of sampling. None leaves a parameter to the server.
 
-    max_tokens: of one answer. samples: answers per query. seed: of the first draw, the next ones count up; None draws
-    unseeded. stop: None for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by
-    them. extra: further fields of the request, as the server knows them.
+    first_temperature: of the first draw, where it is not that of the others: 0 draws it greedily. max_tokens: of one
+    answer. samples: answers per query. seed: of the first draw, the next ones count up; None draws unseeded. stop: None
+    for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by them. extra: further
+    fields of the request, as the server knows them.
     """
 
     temperature: float | None = None
+    first_temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     samples: int = 1
@@ -231,8 +233,11 @@ class LanguageModel(Protocol):
         """
         ...
 
-    def paragraphs(self, prompts: Sequence[str]) -> Sequence[str | None]:
-        """Return the greedy answer to each prompt, about a paragraph; None where none can be had."""
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> Sequence[str | None]:
+        """Return the greedy answer to each prompt, about a paragraph; None where none can be had.
+
+        stop: what ends a text that a model goes on with; "" for nothing.
+        """
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:

@@ -34,12 +34,15 @@ class Pooling:
     """Settings for merging sources, as a recipe's plain data.
 
     per: whether every draw counts alike or every model does, whatever its number of draws.
-    of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them.
-    weights: model -> weight, 1 where not given.
+    of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them; a
+    model none of whose replies is an answer then is a source of its own, which names nothing.
+    ties: of candidates with equal scores and as many sources, which comes first: by "name", or the one that was named
+    "first". weights: model -> weight, 1 where not given.
     """
 
     per: Literal["draw", "model"] = "model"
     of: Literal["answers", "replies"] = "answers"
+    ties: Literal["name", "first"] = "name"
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,10 +85,13 @@ class Pool:
                 ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
         silent = [(group, nil) for group, item in enumerate(sets) for nil in item.nothing]
         sources = [sum(map(self._counts, item.draws)) for item in sets]
+        if self.how.of == "replies" and not all(item.failed for item in sets):
+            mute = (group for group, item in enumerate(sets) if sources[group] and item.failed)
+            silent += [(group, Nil(0.0, (Source(models[group]),))) for group in mute]
         cast = _Cast(sources, self._shares(sources, weights), models)
         alone = _alone(cast)
         pooled = [alone(*its[0]) if len(its) == 1 else _merged(its, cast) for its in ballots.values()]
-        pooled.sort(key=_best_first)
+        pooled.sort(key=_best_first if self.how.ties == "name" else _better)
         nothing: tuple[Nil, ...] = ()
         if silent:
             score, by_model = _scored(silent, cast)
@@ -172,8 +178,12 @@ def _scored(ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByMode
     return min(score, 1.0), _by_model(best, cast.sources, cast.models)
 
 
+def _better(candidate: Candidate) -> tuple[float, int]:
+    return -candidate.score, -len(candidate.sources)
+
+
 def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
-    return -candidate.score, -len(candidate.sources), candidate.text, candidate.id or ""
+    return *_better(candidate), candidate.text, candidate.id or ""
 
 
 def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
-from itertools import product
+from functools import cache, partial
+from itertools import combinations, product
 from typing import Any, get_args
 
 import numpy as np
@@ -28,6 +28,8 @@ WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
 POINTS = 400
 """Points of a whole grid at most. Each of n parameters has the n-th root of it, at least two."""
+MOST_SOURCES = 12
+"""Sources of which every subset is tried: 4,095 of them."""
 UNFITTED = TopK(k=1)
 """Rule where there is no training row at all: the best candidate."""
 
@@ -123,15 +125,7 @@ def fit_source_filter(task: Task, rows: Mask) -> Rule:
 
     To the best one that is added which helps most, again and again while F1 rises.
     """
-
-    def best(sources: tuple[str, ...]) -> tuple[float, Rule]:
-        shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
-        options = [
-            SourceFilter(sources=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares
-        ]
-        rule = _best(task, rows, options)
-        return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
-
+    best = partial(_best_share, task, rows)
     left, sources, total = list(task.outcomes.ranking.by_model), tuple[str, ...](), -1.0
     rule: Rule = UNFITTED
     while left:
@@ -141,6 +135,32 @@ def fit_source_filter(task: Task, rows: Mask) -> Rule:
         total, rule, sources = reached, other, (*sources, added)
         left.remove(added)
     return rule
+
+
+def fit_source_subsets(task: Task, rows: Mask) -> Rule:
+    """Return the best of all subsets of the sources, with its share (Biester et al. 2023); of equals, the largest.
+
+    So many choices suit the rows that they were made on: cross-validation tells what they are worth on others. Of more
+    than MOST_SOURCES, sources are added one by one.
+    """
+    names = tuple(task.outcomes.ranking.by_model)
+    if not names or len(names) > MOST_SOURCES:
+        return fit_source_filter(task, rows)
+    total = -1.0
+    rule: Rule = UNFITTED
+    for subset in (one for size in range(len(names), 0, -1) for one in combinations(names, size)):
+        reached, other = _best_share(task, rows, subset)
+        if reached > total + 1e-9:
+            total, rule = reached, other
+    return rule
+
+
+def _best_share(task: Task, rows: Mask, sources: tuple[str, ...]) -> tuple[float, Rule]:
+    """Return the sum of F1 and the rule for the best share of some sources that must name an object."""
+    shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
+    options = [SourceFilter(sources=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares]
+    rule = _best(task, rows, options)
+    return float(task.outcomes.cached_f1(rule)[rows].sum()), rule
 
 
 def fit_gate(task: Task, rows: Mask) -> Rule:
@@ -185,6 +205,9 @@ def _given(kind: type[ExpectedScore | StabMid]) -> Fit:
     return lambda task, _: kind(tolerance=task.outcomes.tolerance or 0.0)
 
 
+SUBSETS = "source-subsets"
+"""Family that is tried where it is named: it takes minutes, and most who name no rules have no use for it."""
+
 FAMILIES: Mapping[str, Fit] = {
     ExpectedScore.name: _given(ExpectedScore),
     StabMid.name: _given(StabMid),
@@ -198,6 +221,7 @@ FAMILIES: Mapping[str, Fit] = {
     AbstentionThreshold.name: fit_gate,
     Sticky.name: fit_sticky,
     SourceFilter.name: fit_source_filter,
+    SUBSETS: fit_source_subsets,
     ExpectedF1.name: fit_as_scored,
     Calibrated.name: fit_expectation,
 }
@@ -225,6 +249,7 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
             Quorum.name: task.several,
             AbstentionThreshold.name: task.nullable,
             SourceFilter.name: len(task.outcomes.ranking.by_model) > 2,
+            SUBSETS: rules is not None and len(task.outcomes.ranking.by_model) > 1,
         }
         fits = needs.get(name, task.numeric or name not in NUMERIC)
         if fits and (rules is None or name in rules or name == Cutoff.name):

@@ -46,6 +46,12 @@ def test_a_span_without_an_end_goes_on_to_the_year_that_the_step_names() -> None
     assert items("span", "only in 1998", until=2003) == ("1998",)
 
 
+def test_the_last_slots_of_a_long_span_count_where_none_becomes_wider() -> None:
+    assert items("span", "1800 to 2001", every=1, max=2, widen=False) == ("2000", "2001")
+    assert items("span", "1800 to 2001", every=10, max=2, widen=False) == ("1990 to 1999", "2000 to 2001")
+    assert items("span", "2000 to 2001", every=1, max=5, widen=False) == ("2000", "2001")
+
+
 def test_what_is_cut_off_or_too_long_loses_its_last_item_and_what_is_withheld_is_not_read() -> None:
     assert items("list", "Alpha; Beta; Gam", "length") == ("Alpha", "Beta")
     assert items("list", "Gam", "length") is None

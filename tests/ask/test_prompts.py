@@ -80,6 +80,17 @@ def test_recall_first_shows_what_is_known_before_each_answer() -> None:
     assert PromptStyle(recall=True).stops == ("\n\n",)
 
 
+def test_an_example_reasons_from_its_facts_to_its_answer() -> None:
+    text = prompt(form="single", listing="comma", null="None", answer="{reasoning}\nANSWER: {answer}").text
+    statement = RELATIONS[BORDERS].statement
+    spain, italy = (statement.format(subject="France", object=name) for name in ("Spain", "Italy"))
+    assert f"France is a country. {spain} {italy} That makes 2 to name.\nANSWER: Spain, Italy" in text
+    assert "Nothing of this kind is known of Iceland. So there is none to name.\nANSWER: None" in text
+    long = Example(Query("France", BORDERS), tuple(GoldObject((name,)) for name in "ABCDE"))
+    text = prompt(shots=(long,), form="single", answer="{reasoning}\n{answer}").text
+    assert "That makes 5 to name, with those not told here.\n" in text
+
+
 @pytest.mark.parametrize(
     ("listing", "text"),
     [

@@ -129,6 +129,30 @@ def test_each_draw_goes_on_from_its_own_account(ask: Ask) -> None:
     assert found.draws == (A, A)
 
 
+def test_a_first_draw_may_have_a_temperature_of_its_own() -> None:
+    step = {**ACCOUNT, "temperature": 0.7, "first_temperature": 0.0}
+    asked: list[tuple[str, float, int]] = []
+
+    def said(body: Body) -> str:
+        asked.append((prompt_of(body).split()[0], body["temperature"], body.get("n", 1)))
+        return '["Chad"]'
+
+    table = {
+        "component": "chat",
+        "model": "m",
+        "prompt": {**TWO, "steps": [step]},
+        "sampling": {"samples": 3, "temperature": 0.2, "first_temperature": 0.9},
+        "shots": {"k": 0},
+    }
+    with Loopback(said) as server:
+        run = Run(workspace=SPACE, edition=MINI, servers=Servers(base_url=server.url))
+        ((_, generator),) = generators(run, recipe_of(table))
+        (found,) = generator.generate([QUERY])
+    assert {(word, heat) for word, heat, _ in asked} == {("Tell", 0.0), ("Tell", 0.7), ("It", 0.9), ("It", 0.2)}
+    assert found.draws == (A, A, A)
+    assert names(found) == {"Chad": {"0", "1", "2"}}
+
+
 def test_one_account_is_shared_by_all_draws(ask: Ask) -> None:
     steps = [{**ACCOUNT, "samples": 1, "temperature": 0.0}]
     asked, found = ask(

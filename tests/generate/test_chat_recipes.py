@@ -194,15 +194,20 @@ def test_facts_are_checked_but_for_relations_that_the_recipe_leaves_out(tmp_path
 
 @pytest.mark.parametrize(
     ("existence", "verdict", "kept"),
-    [("yes", "False", ["Arcadia"]), ("yes", "True", ["Arcadia", "Cockaigne", "Erewhon"]), ("no", "True", [])],
+    [
+        ("yes", "No Land No", ["Arcadia"]),
+        ("yes", "No Land Yes.", ["Arcadia", "Cockaigne", "Erewhon"]),
+        ("no", "Yes Land Yes", []),
+    ],
 )
 def test_mave26_keeps_what_two_sources_name_or_its_jury_admits(
     existence: str, verdict: str, kept: list[str], tmp_path: Path
 ) -> None:
     def answer(body: dict[str, Any]) -> str:
         text = prompt_of(body)
-        if "True or False" in text:
-            return verdict
+        for kind, said in zip(("step from", "Of what kind", "Go through"), verdict.split(), strict=True):
+            if text.startswith(kind) or f" {kind}" in text:
+                return said
         if "Begin with yes" in text:
             return existence
         return '["Arcadia", "Erewhon"]' if "Count them" in text else '["Arcadia", "Cockaigne"]'

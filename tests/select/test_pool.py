@@ -232,6 +232,22 @@ def test_shares_may_be_of_all_that_a_model_replied_to() -> None:
         assert merged.candidates[0].score == share
 
 
+def test_a_model_without_any_answer_is_a_source_where_replies_count() -> None:
+    groups = [[draws("m", ["5"])], [draws("mute", State.UNPARSED)], [draws("away", State.MISSING)]]
+    for of, said in (("answers", ()), ("replies", (("mute", 0.0),))):
+        (merged,) = pool(STRINGS, {"of": of}).merged(groups, ["m", "mute", "away"])
+        assert tuple(pair for nil in merged.nothing for pair in nil.by_model) == said
+    (failed,) = pool(STRINGS, {"of": "replies"}).merged(groups[1:], ["mute", "away"])
+    assert (failed.nothing, failed.failed) == ((), True)
+
+
+def test_of_equal_candidates_the_first_that_was_named_may_come_first() -> None:
+    said = draws("m", ["Riga", "Latvia"], ["Oslo"], ["Oslo", "Riga", "Latvia"])
+    for ties, names in (("name", ["Latvia", "Oslo", "Riga"]), ("first", ["Riga", "Latvia", "Oslo"])):
+        (merged,) = pool(STRINGS, {"ties": ties}).merge([[said]])
+        assert [one.text for one in merged.candidates] == names
+
+
 OTHER = structs.replace(QUERY, subject="Other")
 
 

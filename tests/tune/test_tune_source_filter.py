@@ -61,3 +61,24 @@ def test_two_sources_are_no_choice() -> None:
     for found, chosen in ((sets, True), (few, False)):
         task = Task(RELATION, Outcomes(found, examples, EDITION), nullable=False)
         assert ("source-filter" in applicable(task, None)) == chosen
+
+
+def test_two_that_are_good_together_alone_are_found_among_all_subsets_and_not_one_by_one() -> None:
+    groups: list[list[CandidateSet]] = [[], [], []]
+    examples = []
+    for row in range(8):
+        query, gold = Query(f"s{row}", RELATION), [f"Q{10 + row}", f"Q{100 + row}"]
+        examples.append(Example(query, tuple(GoldObject((name,), name) for name in gold)))
+        wrong = [[f"Q{row + 1}{digit}{place}" for place in range(5)] for digit in (3, 4)]
+        said = {"half": gold[:1], "left": gold + wrong[0], "right": gold + wrong[1]}
+        for group, (model, named) in zip(groups, said.items(), strict=True):
+            group.append(candidate_set(query, tuple(Candidate(one, 1.0, sources(model), one) for one in named)))
+    task = Task(RELATION, Outcomes(Pool(EDITION).merge(groups), examples, EDITION), nullable=False)
+    every = np.ones(8, dtype=np.bool_)
+    added, chosen = fit(task, "source-filter", every), fit(task, "source-subsets", every)
+    assert isinstance(added, SourceFilter)
+    assert isinstance(chosen, SourceFilter)
+    assert added.sources == ("half",)
+    assert (set(chosen.sources), task.outcomes.f1(chosen).mean()) == ({"left", "right"}, 1.0)
+    assert "source-subsets" not in applicable(task, None)
+    assert "source-subsets" in applicable(task, ["source-subsets"])

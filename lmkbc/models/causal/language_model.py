@@ -109,9 +109,11 @@ class LocalModel:
         found = self._completed(prompts, how, drawn)
         return [[text for draw in draws or () if (text := draw.strip())] for draws in found]
 
-    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128) -> list[str | None]:
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> list[str | None]:
         """Return the greedy answer to each prompt; None for a prompt that the window has no room for."""
-        return self._completed(prompts, Decoding(max_tokens=max_tokens, stops=("\n\n",)), lambda row: row[0].text)
+        return self._completed(
+            prompts, Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ()), lambda row: row[0].text
+        )
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """Return, for each prompt, the log-probability of each word that may come next."""

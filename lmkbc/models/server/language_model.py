@@ -123,9 +123,10 @@ class ServerModel:
         answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in drawn]
         return [[text.strip().partition("\n")[0] for text in texts] for texts in answers]
 
-    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256) -> list[str | None]:
+    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256, stop: str = "\n\n") -> list[str | None]:
         """Return the whole answer to each prompt; None where no answer can be had."""
-        replies = self._ask(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | self._stop("\n\n"))
+        ends = self._stop(stop) if stop else {}
+        replies = self._ask(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | ends)
         return [reply.text if reply and reply.is_answer else None for (reply,) in replies]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:

@@ -1,0 +1,107 @@
+"""The line of an answer: what counts as one, and names as they stand there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from space import SPACE
+
+from lmkbc.answer.line import answer_line, named
+from lmkbc.answer.reply import candidates
+from lmkbc.ask.style import PromptStyle
+from lmkbc.errors import InputError
+from lmkbc.models.base import Reply
+from lmkbc.settings import checked
+from lmkbc.types import CandidateSet, Query, State
+
+EXCHANGE, AREA = SPACE.relation("companyTradesAtStockExchange"), SPACE.relation("hasArea")
+STYLE = PromptStyle(listing="comma", null="None", parse_as="line", answer="WHY: {reasoning}\nANSWER: {answer}")
+
+
+def drawn(text: str, clean: bool | str = "spellings", finish: str = "stop") -> CandidateSet:
+    query = Query("Foo Ltd", "companyTradesAtStockExchange")
+    return candidates(query, EXCHANGE, STYLE, [Reply(text, finish)], "m", clean=clean)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("WHY: it is listed.\nANSWER: Nasdaq", "Nasdaq"),
+        ("answer : Nasdaq\nThat is all.", "Nasdaq"),
+        ("ANSWER: ANSWER: Nasdaq", "Nasdaq"),
+        ("ANSWER: Nasdaq\nno\n ANSWER:  nasdaq", "nasdaq"),
+        ("ANSWER: Nasdaq\nANSWER: Euronext", None),
+        ("ANSWER:\nNasdaq", None),
+        ("The ANSWER: Nasdaq", None),
+        ("**ANSWER:** Nasdaq", None),
+        ("Nasdaq", None),
+    ],
+)
+def test_lines_that_begin_with_the_mark_and_agree_are_the_answer(text: str, line: str | None) -> None:
+    found = answer_line(text, STYLE.mark)
+    assert (found and found.text) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Bosnia and Herzegovina, Serbia, and Peru.", ("Bosnia and Herzegovina", "Serbia", "Peru")),
+        ("Riga, Latvia", ("Riga", "Latvia")),
+        ("Nasdaq (NDAQ); the Exchange", ("Nasdaq (NDAQ)", "the Exchange")),
+        ("Foo, Inc., Ann Lee, Jr.", ("Foo, Inc", "Ann Lee, Jr")),
+        ("Nasdaq, None", ("Nasdaq",)),
+        ("None", ()),
+        ("n/a.", ()),
+        ("none, unknown", ()),
+    ],
+)
+def test_names_stand_as_they_were_written(line: str, names: tuple[str, ...]) -> None:
+    parsed = named(line, "comma", EXCHANGE, "None")
+    assert (parsed.objects, parsed.state) == (names, State.ANSWERED if names else State.ABSTAINED)
+
+
+def test_with_semicolons_commas_belong_to_names() -> None:
+    assert named("Riga, Latvia; Bonn", "semicolon", EXCHANGE, "none").objects == ("Riga, Latvia", "Bonn")
+
+
+@pytest.mark.parametrize(
+    ("line", "number"), [("about 1,234.50 km²", "1234.5"), ("12 or 13", "12"), ("0.5", "0.5"), ("large", None)]
+)
+def test_the_first_number_of_a_line_counts(line: str, number: str | None) -> None:
+    parsed = named(line, "comma", AREA, "None")
+    assert parsed.objects == (() if number is None else (number,))
+    assert (parsed.state is State.UNPARSED) == (number is None)
+
+
+def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:
+    found = drawn("It is not Euronext.\nANSWER: NYSE, the Foo Exchange (FX), Foo Ltd")
+    assert [one.text for one in found.candidates] == ["New York Stock Exchange", "the Foo Exchange (FX)", "Foo Ltd"]
+    assert [one.text for one in drawn("ANSWER: NYSE", clean=False).candidates] == ["NYSE"]
+    assert [one.text for one in drawn("ANSWER: the Foo Exchange (FX), Foo Ltd", clean=True).candidates] == [
+        "Foo Exchange"
+    ]
+    assert drawn("Nasdaq").draws == (State.UNPARSED,)
+    assert drawn("ANSWER: None").draws == (State.ABSTAINED,)
+    assert drawn("I think", finish="length").draws == (State.TRUNCATED,)
+    assert drawn("ANSWER: Nasdaq, Euro", finish="length").draws == (State.CUT,)
+    assert drawn("ANSWER: Nasdaq\nThat is", finish="length").draws == (State.ANSWERED,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"answer": "{answer}"}, "knows the line by the words before"),
+        ({"answer": "ANSWER: {answer} END"}, "knows the line by the words before"),
+        ({"answer": "ANSWER: {answer}", "listing": "json"}, "between commas or semicolons"),
+    ],
+)
+def test_a_line_needs_a_mark_and_names_that_can_be_parted(settings: dict[str, str], error: str) -> None:
+    with pytest.raises(InputError, match=error):
+        checked(PromptStyle, {"listing": "comma", "parse_as": "line", **settings}, "prompt")
+
+
+@given(st.text(max_size=80), st.sampled_from([EXCHANGE, AREA]))
+def test_any_line_has_a_state(text: str, relation: object) -> None:
+    parsed = named(text, "comma", relation, "None")  # type: ignore[arg-type]
+    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)
