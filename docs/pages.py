@@ -208,8 +208,11 @@ def scores(space: Workspace) -> str:
         lines += [f"## {edition.name}", "", inspect.cleandoc(_about(edition)), ""]
         for profile, metric in (("", edition.metric), *edition.profiles.items()):
             lines += [f"**{f'Profile `{profile}`' if profile else 'Metric'}.** {_metric(metric)}", ""]
-        rows = [(cell(one.system), one.split, f"{one.f1:.3f}", one.profile) for one in edition.published]
-        lines += table(("published", "split", "F1", "profile"), rows) if rows else []
+        rows = [
+            (cell(one.system), one.split, *map(_printed, (one.p, one.r, one.f1)), one.profile)
+            for one in edition.published
+        ]
+        lines += table(("published", "split", "P", "R", "F1", "profile"), rows) if rows else []
     return "\n".join(lines)
 
 
@@ -220,6 +223,10 @@ empty gold scores 1, and either alone scores 0. Macro figures are means over que
 edition says so. A query that no model answered is no empty answer: it is never submitted as one unless that is asked
 for.
 """
+
+
+def _printed(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
 
 
 def _about(edition: Edition) -> str:
