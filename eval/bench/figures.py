@@ -134,7 +134,12 @@ def differing(file: Path = FIGURES) -> list[str]:
     known, found = read(file), []
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        pairs = zip(text.splitlines(), filled(text, known).splitlines(), strict=True)
+        try:
+            full = filled(text, known)
+        except ValueError as error:
+            found.append(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
+            continue
+        pairs = zip(text.splitlines(), full.splitlines(), strict=True)
         found += [f"{page.relative_to(ROOT)}: {shown!r} should be {kept!r}" for shown, kept in pairs if shown != kept]
     return found
 
@@ -150,7 +155,11 @@ def main() -> None:
     known = read()
     for page in pages():
         text = page.read_text(encoding="utf-8")
-        if (full := filled(text, known)) != text:
+        try:
+            full = filled(text, known)
+        except ValueError as error:
+            sys.exit(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
+        if full != text:
             page.write_text(full, encoding="utf-8")
             print(f"wrote {page.relative_to(ROOT)}")
 
