@@ -1,12 +1,14 @@
 """The site's pages that are made when it is built: from the command, the recipes' dataclasses, editions and recipes.
 
-A hook of mkdocs. The README is the first page; links to files of the repository's top lead to their pages.
+A hook of mkdocs. The README is the first page; links to files of the repository's top lead to their pages. No site is
+built while a document's table differs from the figures that the benchmarks wrote.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -15,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 import lmkbc
@@ -31,9 +34,18 @@ from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "eval" / "bench"))
+import figures  # noqa: E402 (the benchmarks' own module)
+
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository's top, and what they are called here."""
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
+
+
+def on_pre_build(**_: Any) -> None:
+    """Refuse tables that show other figures than eval/figures.toml."""
+    if found := figures.differing():
+        raise PluginError("\n".join([*found, f"To mend it: {figures.MENDED}"]))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -196,8 +208,11 @@ def scores(space: Workspace) -> str:
         lines += [f"## {edition.name}", "", inspect.cleandoc(_about(edition)), ""]
         for profile, metric in (("", edition.metric), *edition.profiles.items()):
             lines += [f"**{f'Profile `{profile}`' if profile else 'Metric'}.** {_metric(metric)}", ""]
-        rows = [(cell(one.system), one.split, f"{one.f1:.3f}", one.profile) for one in edition.published]
-        lines += table(("published", "split", "F1", "profile"), rows) if rows else []
+        rows = [
+            (cell(one.system), one.split, *map(_printed, (one.p, one.r, one.f1)), one.profile)
+            for one in edition.published
+        ]
+        lines += table(("published", "split", "P", "R", "F1", "profile"), rows) if rows else []
     return "\n".join(lines)
 
 
@@ -208,6 +223,10 @@ empty gold scores 1, and either alone scores 0. Macro figures are means over que
 edition says so. A query that no model answered is no empty answer: it is never submitted as one unless that is asked
 for.
 """
+
+
+def _printed(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
 
 
 def _about(edition: Edition) -> str:

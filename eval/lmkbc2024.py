@@ -2,6 +2,8 @@
 
 Score: exact ids as sets, mean F1 over all rows, with micro averages. A query that the file lacks stops the official
 script.
+
+Test figures are the final ranking of the challenge's page; systems without a description were not ranked.
 """
 
 from lmkbc import Download, Edition, IdScorer, Metric, Published
@@ -31,5 +33,13 @@ EDITION = Edition(
         Published("Llama-2-7b baseline (organisers)", "val", 0.291),
         Published("Llama-3-8B baseline (organisers)", "val", 0.351),
         Published("Llama-3-8B-Instruct baseline (organisers)", "val", 0.455),
+        Published("Bara", "test", 0.9224),
+        Published("Machado et al.", "test", 0.9083),
+        Published("Prabhong et al.", "test", 0.6977),
+        Published("Das et al.", "test", 0.6529),
+        Published("Abi Akl (not ranked)", "test", 0.6872),
+        Published("Borista (not ranked)", "test", 0.9131),
+        Published("Rajaa (not ranked)", "test", 0.5662),
+        Published("aunsiels (not ranked)", "test", 0.5076),
     ),
 )

@@ -32,5 +32,12 @@ EDITION = Edition(
         Published("Chironk", "test", 0.4845),
         Published("MAVE", "val", 0.67),
         Published("Chironk", "val", 0.528),
+        Published("Chironk, two of three models, no graph", "val", 0.504),
+        Published("Chironk, all three models, no graph", "val", 0.474),
+        Published("Chironk, any of three models, no graph", "val", 0.446),
+        Published("Chironk, Qwen alone", "val", 0.463),
+        Published("Chironk, Ministral alone", "val", 0.442),
+        Published("Chironk, Gemma alone", "val", 0.425),
+        Published("MAVE", "train", 0.637),
     ),
 )

@@ -96,13 +96,6 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert [link for link in absent if not link[1].startswith("reference/")] == []  # made with the site
 
 
-def test_the_table_of_recorded_answers_says_what_the_benchmarks_say() -> None:
-    told = re.findall(r"^\| (20\d\d \w+, .+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE)
-    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert len(told) == 7
-    assert [row for row in told if f"| {' | '.join(row)} |" not in benchmarks] == []
-
-
 def test_no_page_shows_what_lies_elsewhere() -> None:
     """Diagrams are images of this repository: what a browser draws, it fetches its script for."""
     written = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
@@ -111,11 +104,3 @@ def test_no_page_shows_what_lies_elsewhere() -> None:
     assert "mermaid" not in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for path in (ROOT / "docs").glob("*.svg"):
         assert not re.search(r"(href|src)=|<script|@import|url\((?!#)", path.read_text(encoding="utf-8")), path.name
-
-
-def test_figures_that_stand_in_two_documents_are_the_same() -> None:
-    root = Path(__file__).resolve().parent.parent
-    shown = [line for line in (root / "README.md").read_text().splitlines() if re.match(r"\| 20\d\d ", line)]
-    tables = (root / "docs" / "benchmarks.md").read_text()
-    assert shown
-    assert [line for line in shown if f"\n{line}" not in tables] == []

@@ -1,6 +1,6 @@
 """Gain of each mechanism of 2026 on recorded answers of 2026 val, one line each.
 
-    python eval/bench/ablation.py [--data DIR] [--model NAME --rows N]
+    python eval/bench/ablation.py [--data DIR] [--model NAME --rows N] [--figures FILE]
 
 Official F1 without and with: number channels pooled and cut by where most draws agree (stab-mid), on numbers alone;
 a threshold per relation in place of one for all, both tuned out of fold; votes in two stages in place of one, untuned.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 from recorded import GEMMA, QWEN, context_of
 
 from lmkbc.generate.recorded import RecordedSpec
@@ -40,11 +41,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--model", help="a small real model of this machine, for the last line")
     parser.add_argument("--rows", type=int, default=2, help="of the relation whose lists are attested")
+    figures.option(parser)
     given = parser.parse_args(argv)
     bench = Bench(Workspace(data=given.data))
     print(f"{'2026 val':44}  without    with")
+    values = {}
     for line, without, with_it in bench.lines():
+        values[line] = {"without": f"{without:.3f}", "with": f"{with_it:.3f}"}
         print(f"{line:44}  {without:7.4f}  {with_it:6.4f}", flush=True)
+    figures.record(given.figures, "ablation", values)
     line = "award lists: attested by another source"
     if given.model:
         print(f"{line:44}  {bench.attested(given.model, given.rows)}")

@@ -1,8 +1,10 @@
 """Scores of the embedded default on each edition's labelled held-out split, beside its floors.
 
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--cache DIR] [--seed N]
+        [--system NAME] [--figures FILE]
 
 Fitted on train only. All three columns have the edition's official scorer; default and prior have the same rule.
+--system: another bundled system in place of the embedded default, by its recipe's own rule.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import figures
+from recorded import untuned
 
 from lmkbc.edition import Edition
 from lmkbc.files.arrays import ArrayStore
@@ -32,9 +37,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-encoder", action="store_true", help="strings only, as on a machine without the encoder")
     parser.add_argument("--cache", type=Path, help="where fitted state is kept (default: the user's cache)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--system", help="a bundled system in place of the embedded default")
+    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     encoder = None if given.no_encoder else find_encoder()
+    column = given.system or ("embedded" if encoder else "without the sentence encoder")
+    values: dict[str, dict[str, str]] = {}
     print(f"sentence encoder: {'yes' if encoder else 'no'}")
     print("edition split  default   prior   empty  seconds")
     for name in given.editions:
@@ -43,14 +52,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         queries = workspace.queries(edition, edition.held_out)
         gold = read_column(workspace.split_path(edition, edition.held_out), edition.column)[0]
         start = time.monotonic()
-        embedded = EmbeddedGenerator(
-            edition, workspace.relations, train, encoder, ArrayStore(given.cache) if given.cache else None, given.seed
-        )
-        default = macro_f1(edition, gold, queries, embedded)
+        if given.system:
+            default = untuned(workspace, edition, workspace.examples(edition, edition.held_out), given.system)
+        else:
+            store = ArrayStore(given.cache) if given.cache else None
+            embedded = EmbeddedGenerator(edition, workspace.relations, train, encoder, store, given.seed)
+            default = macro_f1(edition, gold, queries, embedded)
         seconds = time.monotonic() - start
         prior = macro_f1(edition, gold, queries, ClassPrior(edition, workspace.relations, train))
         empty = macro_f1(edition, gold, queries, None)
+        floors = {"class prior": prior, "all-empty file": empty}
+        values[name] = {column: f"{default:.3f}"} | {floor: f"{score:.3f}" for floor, score in floors.items()}
         print(f"{name}    {edition.held_out:5} {default:8.4f} {prior:7.4f} {empty:7.4f} {seconds:8.1f}", flush=True)
+    name = given.system or ("embedded" if encoder else "embedded-no-encoder")
+    figures.record(given.figures, name, values)
 
 
 def macro_f1(

@@ -1,6 +1,7 @@
 """Answers of a system on other processors: seconds, memory, F1, and number of rows that differ from the first.
 
     python eval/bench/machines.py [--system embedded] [--edition mini] [--split val] [--after test] [--progress]
+        [--figures FILE]
 
 Processors are emulated by telling libraries which instructions to leave unused (`tests/processors.py`). Each starts
 with an empty cache, and the whole command is measured; models are unpacked anew. --after answers other splits first, so
@@ -26,6 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
+import figures
 from processors import PROCESSORS
 
 ESTIMATE = re.compile(r"^\s*(\d+)%, ([\d.]+) (s|min|h) left")
@@ -40,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--processors", nargs="+", default=list(PROCESSORS), choices=list(PROCESSORS))
     parser.add_argument("--after", nargs="*", default=[], help="splits that are answered before, with the same cache")
     parser.add_argument("--progress", action="store_true", help="print what the time left was said to be, and was")
+    figures.option(parser)
     given = parser.parse_args(argv)
     print(f"{'processor':10} {'seconds':>8} {'CPU-s':>7} {'GB':>5} {'F1':>6}  rows that differ  SHA-256 of predictions")
     first: dict[Any, Any] | None = None
+    values, apart = {}, []
     for name in given.processors:
         with TemporaryDirectory() as folder:
             out = Path(folder) / "run"
@@ -64,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             rows = {_key(row): row for row in map(json.loads, content.splitlines())}
             first = first or rows
             differ = sum(rows[key] != first[key] for key in first)
+            values[name] = f"{seconds:,.0f} / {used:,.0f} / {memory:.1f}"
+            apart.append(differ)
             print(
                 f"{name:10} {seconds:8.1f} {used:7.1f} {memory:5.2f} {_f1(out):>6}  {differ:4} of {len(rows):4}"
                 f"      {hashlib.sha256(content).hexdigest()[:16]}",
@@ -71,6 +77,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
             if given.progress:
                 _print_progress(lines, seconds)
+    if first is not None:
+        values["rows that differ"] = f"{max(apart)} of {len(first):,}"
+    system = given.system or "default"
+    row = {f"{system}, {given.edition} {given.split}": values}
+    figures.record(given.figures, f"machines-{system}-{given.edition}-{given.split}", row)
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

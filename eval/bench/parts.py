@@ -1,6 +1,7 @@
 """Gain of checking, accounts, recall, juries and second thoughts on a real model: F1 with each and without.
 
     python eval/bench/parts.py [--edition 2023] [--relations 6] [--per-relation 12] [--parts "own account,variants"]
+        [--figures FILE]
 
 One few-shot recipe, and the same recipe with one thing more, on the first rows of some relations: F1 by one cut-off,
 untuned, and tuned out of fold; the share of draws that gave no answer; tokens in, and seconds. What a part brings is
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import figures
 import tomli_w
 from msgspec import structs
 from recorded import context_of
@@ -45,8 +47,8 @@ VOTES = {"variants": ["statement", "question", "clozes"], "aggregation": "votes"
 CHATTED = {"form": "chat", "style": "question", "listing": "comma", "null": "none"}
 PARTS: dict[str, Mapping[str, Any]] = {
     "without": {},
-    "checked, by probability": {"verify": {}},
-    "checked, by text": {"verify": {"by": "text", "words": ["yes", "no"]}},
+    "checked by probability": {"verify": {}},
+    "checked by text": {"verify": {"by": "text", "words": ["yes", "no"]}},
     "variants": {"verify": VOTES},
     "reverse": {"verify": {"variants": ["reverse"], "match": 0.6}},
     "own account": {"context": {"provider": "recall"}},
@@ -70,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--parts", help="names, parted by commas (default: all)")
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="a name of this machine's, or FILE.gguf")
     parser.add_argument("--store", type=Path, default=cache_dir() / "parts.sqlite", help="where answers are kept")
+    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace()
     edition = workspace.edition(given.edition)
@@ -85,12 +88,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = replace(context_of(workspace, edition), model=given.model, servers=Servers(store=given.store))
     print(f"{edition.name} {edition.held_out}, {len(chosen)} rows of {', '.join(short[: given.relations])}")
     print(f"{'part':24}  untuned  out of fold  no answer  tokens in  seconds")
-    for name in given.parts.split(",") if given.parts else PARTS:
-        line(run, name, chosen)
+    names = given.parts.split(",") if given.parts else PARTS
+    figures.record(given.figures, "parts", {name: line(run, name, chosen) for name in names})
 
 
-def line(run: Run, name: str, examples: Sequence[Example]) -> None:
-    """Run the recipe with one part, and print what came of it."""
+def line(run: Run, name: str, examples: Sequence[Example]) -> dict[str, str]:
+    """Run the recipe with one part, print what came of it, and return what documents show."""
     table = merged(FEW_SHOT, PARTS[name])
     select = {"rule": "cutoff", "threshold": 0.5}
     if "verify" in table:
@@ -111,6 +114,8 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> None:
     lost = sum(not state.is_answer for state in states) / max(len(states), 1)
     tokens = sum(told.get("prompt_tokens", 0) for told in proposals.usage.values())
     print(f"{name:24}  {untuned:7.3f}  {tuned.cv_macro_f1:11.3f}  {lost:9.3f}  {tokens:9}  {seconds:7.0f}", flush=True)
+    shown = {"untuned": untuned, "out of fold": tuned.cv_macro_f1}
+    return {column: f"{f1:.3f}".lstrip("0") for column, f1 in shown.items()} | {"tokens in": f"{tokens:,}"}
 
 
 def without_cut(candidates: CandidateSet) -> CandidateSet:

@@ -1,6 +1,6 @@
 """Share of recorded answers of real models that is known to be right, on subjects that nothing was learned from.
 
-    python eval/bench/precision.py [--data DIR] [--folds N] [--seed N] [ROW ...]
+    python eval/bench/precision.py [--data DIR] [--folds N] [--seed N] [--figures FILE] [ROW ...]
 
 Each row: recall at 90 % precision, out of fold, with its 95 % interval over subjects and the number of relations that
 reach it; what `--precision 0.9` keeps out of fold: facts, precision with its interval, recall, relations, how many of
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import figures
 from recorded import ROWS, context_of
 
 from lmkbc.pipeline import propose
@@ -35,8 +36,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
+    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
+    values: dict[str, dict[str, str]] = {}
     for name in given.rows or SHOWN:
         row = ROWS[name]
         edition = workspace.edition(row.edition)
@@ -54,7 +57,27 @@ def main(argv: Sequence[str] | None = None) -> None:
             trials=0,
             seed=given.seed,
         )
+        values[row.label] = cells(tuned.confidences)
         print(f"{name:20} {row.edition}  {told(tuned.confidences)}; {time.process_time() - start:.0f} s", flush=True)
+    figures.record(given.figures, "precision", values)
+
+
+def cells(known: Confidences) -> dict[str, str]:
+    """Return a row's figures as documents show them."""
+    low, high = known.recall_interval
+    kept, both = known.kept, (known.raw, known.calibrated)
+    found = {
+        "R@P90": f"{known.recall:.3f} [{low:.3f}, {high:.3f}]",
+        "relations": f"{known.reached} of {len(known.relations)}",
+        "kept: facts, relations": f"{kept.facts}, {kept.relations}",
+        "adaptive error, score / confidence": " / ".join(f"{one.ace:.4f} ± {one.ace_spread:.4f}" for one in both),
+        "Brier, score / confidence": " / ".join(f"{one.brier:.4f} ± {one.brier_spread:.4f}" for one in both),
+    }
+    if kept.precision is not None and kept.interval is not None:
+        low, high = kept.interval
+        found["precision"] = f"{kept.precision:.3f} [{low:.3f}, {high:.3f}]"
+        found["recall"] = f"{kept.recall:.3f}"
+    return found
 
 
 def told(known: Confidences) -> str:

@@ -1,7 +1,7 @@
 """Results and speed of the probes: controls of the challenge, KMIR's builder, KAMEL on shared prefixes.
 
     python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40] [--split test]
-        [--model NAME] [--drawing fixed|random]
+        [--model NAME] [--drawing fixed|random] [--figures FILE]
 
 controls: macro-F1 of the embedded default and of recorded answers beside what train alone reaches, and on the queries
 that no control answers (2022 dev, 2023 val; selection tuned out of fold, exact sweeps). kmir: questions a minute, and
@@ -20,19 +20,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import figures
+
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, controls, learned
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.workspace import Workspace
 
 RECORDED = {
-    "2022": ("baseline.candidates.jsonl.gz", "gpt3-optimized.candidates.jsonl.gz"),
-    "2023": (
-        "bert-base-cased.candidates.jsonl.gz",
-        "bert-base-cased+pretrain+recode.candidates.jsonl.gz",
-        "gpt4_n_0_m_0_c_0.jsonl.gz",
-    ),
+    "2022": {
+        "baseline.candidates.jsonl.gz": "BERT baseline",
+        "gpt3-optimized.candidates.jsonl.gz": "GPT-3 with optimised prompts",
+    },
+    "2023": {
+        "bert-base-cased.candidates.jsonl.gz": "BERT candidates",
+        "bert-base-cased+pretrain+recode.candidates.jsonl.gz": "BERT with pre-training and recode",
+        "gpt4_n_0_m_0_c_0.jsonl.gz": "GPT-4 zero-shot",
+    },
 }
+"""Edition -> file of answers -> what documents call it."""
+
+
+HEADS = {"prior": "class prior", "naive-bayes": "naive Bayes"}
+"""Controls that documents call otherwise."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -44,19 +54,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", help="that kamel asks (default: a tiny one, taught how answers look)")
     parser.add_argument("--drawing", choices=("fixed", "random"), default="fixed", help="of kamel's shots")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="that kamel asks as a whole")
+    figures.option(parser)
     given = parser.parse_args(argv)
     space = Workspace(data=given.data)
     root = space.split_path(space.edition("2023"), "val").parent.parent
     if given.what == "controls":
-        measure_controls(space, root)
+        figures.record(given.figures, "controls", measure_controls(space, root))
     elif given.what == "kmir":
         measure_kmir(root / "kamel" / "KAMEL.tar.xz")
     else:
         measure_kamel(root / "kamel" / "KAMEL.tar.xz", given)
 
 
-def measure_controls(space: Workspace, root: Path) -> None:
+def measure_controls(space: Workspace, root: Path) -> figures.Values:
     """Each control is computed once per edition: all rows of an edition share it."""
+    values: dict[str, dict[str, str]] = {}
     names = [*CONTROLS, RANDOM]
     print(f"{'edition':8}{'system':52}{'F1':>6}", *(f"{name:>11}" for name in names), "  hard  F1 on hard  seconds")
     for name, recorded in RECORDED.items():
@@ -74,6 +86,10 @@ def measure_controls(space: Workspace, root: Path) -> None:
             own = replace(context, files=(path,)) if file else context
             system = read_recipe(space, "recorded" if file else "embedded")
             row = controls(own, system, examples, Selection(), known=known).overall
+            found = {"F1": row.system, **row.controls, "F1 on the hard part": row.hard_f1}
+            values[f"{name} {edition.held_out}, {recorded.get(file, 'embedded default')}"] = {
+                HEADS.get(one, one): f"{f1:.3f}" for one, f1 in found.items() if f1 is not None
+            }
             shares = (f"{'-' if (f1 := row.controls.get(one)) is None else f'{f1:.3f}':>11}" for one in names)
             print(
                 f"{name:8}{file or 'embedded':52}{row.system:6.3f}",
@@ -82,6 +98,7 @@ def measure_controls(space: Workspace, root: Path) -> None:
                 f"{time.perf_counter() - start:8.0f}",
                 flush=True,
             )
+    return values
 
 
 def measure_kmir(archive: Path) -> None:

@@ -1,6 +1,7 @@
 """Every bundled recipe with a generative source on one real model of this machine, on a few rows of each relation.
 
     python eval/bench/real_model.py --edition 2023 --per-relation 10 [--recipes lix23,bl23-gpt-ids] [--server]
+        [--figures FILE]
 
 One table: official macro-F1 on these rows, untuned, by the recipe's own rule; the share of draws that said nothing, or
 whose objects were all dropped, and of those that were cut off, could not be read, or are missing; tokens in and out;
@@ -18,10 +19,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import figures
 
 from lmkbc.cli.terminal import progress
 from lmkbc.edition import Edition
@@ -45,6 +48,8 @@ SLOTS, CONTEXT, PORT = 4, 8192, 18431
 """Settings of the server: requests at a time, tokens of each, and its port, by which stored answers are told apart."""
 STATES = ("abstained", "dropped", "cut", "truncated", "unparsed", "missing")
 TOLD = ("prompt_tokens", "completion_tokens", "from_store", "saved_by_prefixes")
+COLUMNS = {"tokens in": "prompt_tokens", "out": "completion_tokens", "saved by prefixes": "saved_by_prefixes"}
+"""Columns of the documents' table, and what they are called in a run's usage."""
 HEAD = ("recipe", "F1", *STATES, "tokens in", "out", "stored", "shared", "seconds")
 
 
@@ -61,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-tokens", type=int, help="at most so many tokens of an answer, whatever a recipe says")
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--store", type=Path, default=cache_dir() / "real-model.sqlite", help="where answers are kept")
+    figures.option(parser)
     given = parser.parse_args(argv)
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.pop("OPENAI_BASE_URL", None)
@@ -82,6 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 continue
             capped = replace(recipe, generate=tuple(short(spec, caps) for spec in recipe.generate))
             bench.row(name, capped, given.model, url, report)
+    figures.record(given.figures, f"real-model-{given.edition}", bench.values)
 
 
 def meant_for(recipe: Recipe, edition: Edition) -> bool:
@@ -144,6 +151,8 @@ class Bench:
 
     run: Run
     examples: Sequence[Example]
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Row -> column -> what documents show."""
 
     @classmethod
     def of(cls, workspace: Workspace, edition: Edition, count: int, store: Path) -> Bench:
@@ -211,6 +220,12 @@ class Bench:
     ) -> None:
         states, told = states or {}, told or {}
         total = sum(states.values())
+        if told:
+            shares = {name: f"{states.get(name, 0) / total:.3f}" for name in ("abstained", "unparsed")}
+            cut = f"{(states.get('cut', 0) + states.get('truncated', 0)) / total:.3f}"
+            tokens = {column: str(told.get(name, 0)) for column, name in COLUMNS.items()}
+            row = f"{self.edition.name} {called}"
+            self.values[row] = {"F1": f"{f1:.3f}", **shares, "cut off": cut, **tokens}
         cells = [f"{f1:9.3f}"]
         cells += [f"{states.get(name, 0) / total:9.3f}" if total else f"{'-':>9}" for name in STATES]
         cells += [f"{told[name]:9}" if name in told else f"{'-':>9}" for name in TOLD]

@@ -1,6 +1,6 @@
 """Scores of recorded answers of real models: by their authors, here untuned, and here tuned, out of fold.
 
-    python eval/bench/recorded.py [--data DIR] [--trials N] [--folds N] [--seed N] [ROW ...]
+    python eval/bench/recorded.py [--data DIR] [--trials N] [--folds N] [--seed N] [--figures FILE] [ROW ...]
 
 Each row is official macro-F1: as the answers' own authors report it; here untuned, which is parsing, cleaning and
 linking with the recipe's one rule; and with rules tuned per relation, out of fold, the same by exact sweeps alone
@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import figures
+
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -29,8 +31,12 @@ SEARCH = Path("wikidata/search_first_hit.json")
 
 
 class Row(NamedTuple):
-    """One row: files below recorded/, and what others reach on them (None: nobody reports it)."""
+    """One row: files below recorded/, and what others reach on them (None: nobody reports it).
 
+    label: what documents call it.
+    """
+
+    label: str
     edition: str
     files: tuple[str, ...]
     authors: float | None
@@ -45,15 +51,17 @@ GPT3 = "2022-dev/gpt3-optimized.candidates.jsonl.gz"
 QWEN = "2026-val/qwen__self_consistency.jsonl.gz"
 GEMMA = "2026-val/gemma__independent.jsonl.gz"
 ROWS = {
-    "GPT-4": Row("2023", (GPT4,), 0.612),
-    "GPT-3.5": Row("2023", (GPT35,), 0.517),
-    "GPT-4+GPT-3.5": Row("2023", (GPT4, GPT35), None),
-    "BERT": Row("2023", (BERT,), 0.296),
-    "BERT-recode": Row("2023", (RECODE,), 0.318),
-    "BERT-recode+embedded": Row("2023", (RECODE,), 0.323, "recorded-embedded"),
-    "GPT-3": Row("2022", (GPT3,), 0.697),
-    "Qwen": Row("2026", (QWEN,), 0.463),
-    "Qwen+Gemma": Row("2026", (QWEN, GEMMA), 0.451),
+    "GPT-4": Row("2023 val, GPT-4 zero-shot", "2023", (GPT4,), 0.612),
+    "GPT-3.5": Row("2023 val, GPT-3.5 zero-shot", "2023", (GPT35,), 0.517),
+    "GPT-4+GPT-3.5": Row("2023 val, both pooled", "2023", (GPT4, GPT35), None),
+    "BERT": Row("2023 val, BERT candidates", "2023", (BERT,), 0.296),
+    "BERT-recode": Row("2023 val, BERT with pre-training and recode", "2023", (RECODE,), 0.318),
+    "BERT-recode+embedded": Row(
+        "2023 val, BERT with recode, pooled with the embedded default", "2023", (RECODE,), 0.323, "recorded-embedded"
+    ),
+    "GPT-3": Row("2022 dev, GPT-3 with optimised prompts", "2022", (GPT3,), 0.697),
+    "Qwen": Row("2026 val, Qwen, ten samples", "2026", (QWEN,), 0.463),
+    "Qwen+Gemma": Row("2026 val, Qwen and Gemma", "2026", (QWEN, GEMMA), 0.451),
 }
 
 
@@ -64,9 +72,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
+    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     floors: dict[str, tuple[float, float]] = {}
+    values: dict[str, dict[str, str]] = {}
     print(
         "recorded answers      edition  authors  untuned  out of fold   swept  in sample  prior  empty  failed  "
         "propose  tune"
@@ -96,13 +106,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         done = time.perf_counter()
         prior, empty = floors[row.edition]
         authors = "-" if row.authors is None else f"{row.authors:.3f}"
+        own = scored(recipe, proposals.sets, examples, edition)
+        scores = {"untuned": own, "out of fold": tuned.cv_macro_f1, "in sample": tuned.insample_macro_f1}
+        values[row.label] = {"their authors": authors} | {name: f"{score:.3f}" for name, score in scores.items()}
         print(
-            f"{name:20} {row.edition:>7}  {authors:>7}  {scored(recipe, proposals.sets, examples, edition):7.4f}  "
+            f"{name:20} {row.edition:>7}  {authors:>7}  {own:7.4f}  "
             f"{tuned.cv_macro_f1:11.4f}  {tuned.cv_macro_f1_without_optuna:6.4f}  {tuned.insample_macro_f1:9.4f}  "
             f"{prior:5.3f}  {empty:5.3f}  {tuned.failed:6}  {proposed - start:6.1f}s  "
             f"{done - proposed:3.0f}s",
             flush=True,
         )
+    figures.record(given.figures, "recorded", values)
 
 
 def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:

@@ -1,6 +1,6 @@
 """Scores of recorded answers of real models in their authors' own recipe, and under our rules.
 
-    python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [ROW ...]
+    python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [--figures FILE] [ROW ...]
 
 Each row: macro P, R and F1 that the authors print, and what the engine shows of the same answers by their recipe and,
 for figures of an earlier script, by that; then F1 of the same answers under rules tuned per relation, out of fold,
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import figures
 from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH
 
 from lmkbc.edition import Edition
@@ -136,6 +137,25 @@ ROWS = {
     "Gemma": Row(edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)),
     "Qwen+Gemma": Row(edition="2026", files=(QWEN, GEMMA), system="chironk26", authors=(0.451,)),
 }
+LABELS = {
+    "BERT-2022": "2022 dev, BERT baseline",
+    "GPT-3": "2022 dev, GPT-3 with optimised prompts",
+    "GPT-3-checked": "2022 dev, GPT-3, facts checked",
+    "GPT-4-raw": "2023 val, GPT-4, as linked",
+    "GPT-4": "2023 val, GPT-4, cleaned",
+    "GPT-3.5-raw": "2023 val, GPT-3.5, as linked",
+    "GPT-3.5": "2023 val, GPT-3.5, cleaned",
+    "organisers-BERT": "2023 val, the organisers' BERT file",
+    "organisers-GPT-3": "2023 val, the organisers' GPT-3 file",
+    "BERT": "2023 val, BERT candidates",
+    "BERT-recode": "2023 val, BERT with pre-training and recode",
+    "BERT-yang23": "2023 val, BERT candidates, last thresholds",
+    "BERT-recode-yang23": "2023 val, BERT with pre-training and recode, last thresholds",
+    "Qwen": "2026 val, Qwen, ten samples",
+    "Gemma": "2026 val, Gemma, one sample",
+    "Qwen+Gemma": "2026 val, Qwen and Gemma, which must agree",
+}
+"""Row -> what documents call it."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -145,9 +165,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--untuned", action="store_true", help="leave out our rules, which take most of the time")
+    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     notes: dict[str, str] = {}
+    values: dict[str, dict[str, str]] = {}
     print("answers           edition  recipe     scorer       authors         shown           ours   failed")
     for name in given.rows or ROWS:
         row = ROWS[name]
@@ -159,16 +181,36 @@ def main(argv: Sequence[str] | None = None) -> None:
         if row.system and not given.untuned:
             proposals = proposed(run, read_recipe(workspace, "recorded"), examples)
             ours = f"{tuned(run, proposals, examples, (), given.folds, given.seed):.3f}"
-        digits = ["/".join(f"{value:.3f}".lstrip("0") for value in values) for values in (row.authors, shown)]
-        if digits[0] != digits[1]:
+        values[LABELS[name]] = {
+            "recipe": recipe_of(row),
+            "scorer": f"`{row.profile}`" if row.profile else "today's",
+            "authors' own, P / R / F1": digits(row.authors, " / "),
+            "replayed": digits(shown, " / "),
+            "our rules": ours.lstrip("0"),
+        }
+        told = [digits(row.authors), digits(shown)]
+        if told[0] != told[1]:
             notes[name] = row.why or "not known"
         print(
-            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {digits[0]:14}  "
-            f"{digits[1]:14}  {ours:5}  {failed:6}",
+            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {told[0]:14}  "
+            f"{told[1]:14}  {ours:5}  {failed:6}",
             flush=True,
         )
+    figures.record(given.figures, "replay", values)
     for name, why in notes.items():
         print(f"\n{name}: {why}.")
+
+
+def digits(values: Sequence[float], between: str = "/") -> str:
+    """Return figures to three digits."""
+    return between.join(f"{value:.3f}".lstrip("0") for value in values)
+
+
+def recipe_of(row: Row) -> str:
+    """Return what documents say of the recipe that reads a row's answers."""
+    if row.rules or not row.system:
+        return "thresholds per relation" if row.rules else "-"
+    return f"`{row.system}`{', uncleaned' if row.changes else ''}"
 
 
 def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:

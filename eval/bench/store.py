@@ -1,6 +1,7 @@
 """Measures the store of answers: how many a second, by 1, 8 and 64 processes that write at once.
 
-In a SQLite file, and in PostgreSQL with fsync on. Run: python eval/bench/store.py [--url URL] [--answers N].
+In a SQLite file, and in PostgreSQL with fsync on. Run: python eval/bench/store.py [--url URL] [--answers N]
+    [--figures FILE].
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lmkbc.models.call import Call
 from lmkbc.models.store_place import Database, Place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+import figures
 from postgres import Server
 
 WRITERS = (1, 8, 64)
@@ -83,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", help="An empty PostgreSQL database; else a server is started on loopback.")
     parser.add_argument("--answers", type=int, default=3200, help="Of all writers together, each time.")
+    figures.option(parser)
     given = parser.parse_args()
     server = None if given.url else Server(fsync=True)
     works: dict[str, tuple[Work, bool]] = {
@@ -91,6 +94,7 @@ def main() -> None:
         "twenty at a time": (twenty, False),
         "looked up": (look_up, False),
     }
+    values: dict[str, dict[str, str]] = {}
     print(f"| answers per second | {' | '.join(f'{n} writers' for n in WRITERS)} |\n|---|{'---|' * len(WRITERS)}")
     try:
         for name, (work, shared) in works.items():
@@ -105,10 +109,13 @@ def main() -> None:
                         if work is look_up:
                             rate(place, twenty, writers, given.answers)
                         rates.append(rate(place, work, writers, given.answers, shared=shared))
+                each = zip(WRITERS, rates, strict=True)
+                values[f"{kind}, {name}"] = {f"{count} writers": f"{one:,.0f}" for count, one in each}
                 print(f"| {kind}, {name} | {' | '.join(f'{one:,.0f}' for one in rates)} |", flush=True)
     finally:
         if server:
             server.close()
+    figures.record(given.figures, "store", values)
 
 
 if __name__ == "__main__":

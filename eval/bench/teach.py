@@ -1,6 +1,7 @@
 """Effect of taught facts on a small language model: closed list by likelihood before, after, at random.
 
     python eval/bench/teach.py [--edition 2023] [--facts 100] [--per-relation 20] [--models DIR] [--only base taught]
+        [--figures FILE]
 
 Taught as `lmkbc train lora --facts N --system smollm2-embedded` does it: the train split's facts and at most N of KAMEL
 and silver of each relation, no subject of any val or test split among them, in the prompts that the closed list is
@@ -24,6 +25,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Literal
 
+import figures
 import torch
 
 from lmkbc.cli.terminal import progress
@@ -48,7 +50,12 @@ from lmkbc.workspace import Workspace
 SYSTEM, MODEL = "smollm2-embedded", "SmolLM2-135M-Instruct"
 ROWS = ("base", "taught", "control")
 POOLED = "embedded"
-COLUMNS = ("as they are", "less others", "pooled")
+COLUMNS = {
+    "as they are": "log-probabilities as they are",
+    "less others": "less those of other subjects",
+    "pooled": "pooled with the embedded default",
+}
+"""What is printed -> what documents say."""
 COVERED = 0.5
 
 
@@ -66,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--models", type=Path, help="directory that keeps the adapters (default: they are not kept)")
     parser.add_argument("--store", type=Path, default=cache_dir() / "teach.sqlite", help="where scores are kept")
+    figures.option(parser)
     given = parser.parse_args(argv)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     how = Lora(
@@ -85,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in given.only:
             bench.row(name)
         bench.differences()
+        figures.record(given.figures, "teach", bench.values)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,8 @@ class Bench:
     how: Lora
     found: dict[str, list[list[float]]] = field(default_factory=dict)
     """Row -> relation by relation, the F1 of each query as its log-probabilities are."""
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Row -> column -> what documents show."""
 
     @classmethod
     def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
@@ -144,10 +155,10 @@ class Bench:
 
     def floor(self) -> None:
         """Print the scores of the class prior and the embedded default on the same rows."""
-        prior = read_recipe(self.run.workspace, "prior")
-        print(f"{'prior':10}{self.score('prior', self.run, prior):17.4f}", flush=True)
-        embedded = read_recipe(self.run.workspace, POOLED)
-        print(f"{POOLED:10}{self.score(POOLED, self.run, embedded):17.4f}", flush=True)
+        for name, label in {"prior": "class prior", POOLED: "embedded default"}.items():
+            f1 = self.score(name, self.run, read_recipe(self.run.workspace, name))
+            self.values[label] = {next(iter(COLUMNS.values())): f"{f1:.3f}"}
+            print(f"{name:10}{f1:17.4f}", flush=True)
 
     def row(self, name: str) -> None:
         """Teach a model where the row is of a taught one, and print its F1 by both sources."""
@@ -178,6 +189,7 @@ class Bench:
         """One row of the table."""
         scores = [self.score(name, run, recipe) for recipe in self.recipes()]
         took = time.process_time() - start
+        self.values[name] = {column: f"{f1:.3f}" for column, f1 in zip(COLUMNS.values(), scores, strict=True)}
         print(f"{name:10}" + "".join(f"{score:17.4f}" for score in scores) + f"{took:13.0f}", flush=True)
 
     def score(self, name: str, run: Run, recipe: Recipe) -> float:

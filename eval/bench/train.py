@@ -1,6 +1,7 @@
 """Effect of taught facts on a masked LM: the MiniLM encoder with a head, its random control, and number formats.
 
     python eval/bench/train.py [--data DIR] [--quick] [--only expanded words random] [--models DIR]
+        [--figures FILE]
 
 One model answers both editions. It is taught KAMEL and silver facts that bear on the challenge, then the challenge's
 train splits, as `lmkbc train mlm` does; no subject of any val or test split is among them, under any name. Selection
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import figures
 import torch
 
 from lmkbc.edition import Edition
@@ -39,6 +41,7 @@ from lmkbc.workspace import Workspace
 
 ENCODER = "all-MiniLM-L6-v2"
 EDITIONS = ("2023", "2022")
+EXPANDED = "one vector per object"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -47,18 +50,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the facts: shows that it runs")
     parser.add_argument("--only", nargs="+", default=["expanded", "words", "random"])
     parser.add_argument("--models", type=Path, help="directory that keeps the models (default: they are not kept)")
+    figures.option(parser)
     given = parser.parse_args(argv)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Workspace(data=given.data), data_dirs(given.data), given.models or Path(folder), given.quick)
         print("\n".join(bench.corpus.proof), flush=True)
-        print(f"{'model':32}{'2023 val':>9}{'2022 dev':>9}{'seconds':>8}", flush=True)
+        print(f"{'model':48}{'2023 val':>9}{'2022 dev':>9}{'seconds':>8}", flush=True)
         if "expanded" in given.only:
-            bench.system("expanded", expand=True, more=True)
+            bench.system("expanded", EXPANDED, expand=True, more=True)
         if "words" in given.only:
-            bench.system("single-token objects", expand=False)
+            bench.system("single-token objects", "objects of one token only", expand=False)
         if "random" in given.only:
-            bench.system("random backbone, expanded", expand=True, random="all")
+            control = f"{EXPANDED}, random backbone, same training"
+            bench.system("random backbone, expanded", control, expand=True, random="all")
+        figures.record(given.figures, "train", bench.values)
 
 
 class Bench:
@@ -66,12 +72,13 @@ class Bench:
 
     def __init__(self, workspace: Workspace, places: Sequence[Path], models: Path, quick: bool) -> None:
         self.workspace, self.models, self.most = workspace, models, 100 if quick else 1000
+        self.values: dict[str, dict[str, str]] = {}
         self.corpus = gather(workspace, places, EDITIONS)
         self.editions = [workspace.edition(name) for name in EDITIONS]
         table = workspace.split_path(self.editions[0], "val").parent.parent / "wikidata" / "search_first_hit.json"
         self.table = table if table.is_file() else None
 
-    def system(self, name: str, *, expand: bool, random: str = "", more: bool = False) -> None:
+    def system(self, name: str, label: str, *, expand: bool, random: str = "", more: bool = False) -> None:
         """Teach, tune on train, and print the official F1 on both editions; more: other formats, and pooled."""
         start = time.monotonic()
         out = self.models / name.replace(" ", "-").replace(",", "")
@@ -80,7 +87,7 @@ class Bench:
         made = [self.made(out, edition) for edition in self.editions]
         rules = [self.tuned(edition, fit) for edition, (fit, _) in zip(self.editions, made, strict=True)]
         found = [one for _, one in made]
-        self.show(name, map(self.score, self.editions, rules, found), time.monotonic() - start)
+        self.show(label, map(self.score, self.editions, rules, found), time.monotonic() - start)
         if more:
             self.formats(out, rules)
             self.pooled(made)
@@ -125,7 +132,7 @@ class Bench:
             for edition, tuned in zip(self.editions, rules, strict=True):
                 asked = self.workspace.queries(edition, edition.held_out)
                 scores.append(self.score(edition, tuned, list(self.candidates(model, edition, asked, precision))))
-            self.show(f"  in {precision}", scores)
+            self.show(f"{EXPANDED}, in {precision}, same rules", scores)
 
     def pooled(self, made: Sequence[tuple[list[CandidateSet], list[CandidateSet]]]) -> None:
         """With the embedded default's candidates, each weighing alike; and that default alone, tuned alike."""
@@ -139,13 +146,16 @@ class Bench:
             together.append(self.score(edition, self.tuned(edition, fit), found))
             fit, found = ([others[one.query] for one in part] for part in own)
             alone.append(self.score(edition, self.tuned(edition, fit), found))
-        self.show("  with the embedded default", together)
-        self.show("  the embedded default alone", alone)
+        self.show(f"{EXPANDED}, pooled with the embedded default", together)
+        self.show("the embedded default, rules tuned alike", alone)
 
     def show(self, name: str, scores: Iterable[float], seconds: float | None = None) -> None:
         """One row of the table."""
-        took = "" if seconds is None else f"{seconds:8.0f}"
-        print(f"{name:32}{''.join(f'{score:9.4f}' for score in scores)}{took}", flush=True)
+        took, found = "" if seconds is None else f"{seconds:8.0f}", list(scores)
+        self.values[name] = {
+            f"{one.name} {one.held_out}": f"{f1:.3f}" for one, f1 in zip(self.editions, found, strict=True)
+        }
+        print(f"{name:48}{''.join(f'{score:9.4f}' for score in found)}{took}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,168 @@
+"""Figures of the benchmarks: one file that the benchmark commands write, and the documents' tables filled from it.
+
+    python eval/bench/recorded.py --figures eval/figures.toml    # measure, and keep what was measured
+    python eval/bench/figures.py                                 # name the documents' cells that differ from the file
+    python eval/bench/figures.py --write                         # put the file's figures in their place
+
+A table between `<!-- figures: NAME ... -->` and `<!-- end -->` shows values of the entries that are named; `NAME-*`
+names several. Its head and its first cells choose columns and rows, in any order. A cell without a value in any of
+these entries is empty or "-".
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import platform
+import re
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = ROOT / "eval" / "figures.toml"
+MENDED = "python eval/bench/figures.py --write"
+ENCLOSED = re.compile(r"(?<=<!-- figures: )([^>]+?)( -->\n\n)(.*?)(?=\n\n<!-- end -->)", re.DOTALL)
+
+Values = Mapping[str, Mapping[str, str]]
+"""Row -> column -> the value as documents show it."""
+
+
+def option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that every benchmark with a table has."""
+    parser.add_argument("--figures", type=Path, metavar="FILE", help="keep the table in this file (eval/figures.toml)")
+
+
+def record(file: Path | None, name: str, values: Values, command: str = "", machine: str = "") -> None:
+    """Put the table of one command in a file, in place of what its entry held. Nothing is done without a file.
+
+    command: as it was typed, this process's if empty. machine: in words, this one if empty.
+    """
+    if file is None:
+        return
+    known = read(file)
+    today = datetime.now(UTC).date()
+    known[name] = {"command": command or typed(), "date": today, "machine": machine or described(), "rows": values}
+    file.write_text(written(known), encoding="utf-8")
+
+
+def typed() -> str:
+    """Return this process's command, without --figures."""
+    words = [os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]]
+    if "--figures" in words:
+        place = words.index("--figures")
+        words[place : place + 2] = []
+    return shlex.join(["python", *words])
+
+
+def described() -> str:
+    """Return this machine in words."""
+    from torch.backends import cpu
+
+    count = len(os.sched_getaffinity(0))
+    return f"{count} core{'s' * (count > 1)}, {platform.machine()}, {cpu.get_cpu_capability()}"
+
+
+def read(file: Path = FIGURES) -> dict[str, Any]:
+    """Return the entries of a file, none where there is no file."""
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def written(known: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return entries as TOML: sorted by name, rows in the order of their command, one to a line."""
+    lines = ["# Written by the commands named below, with --figures eval/figures.toml; docs/benchmarks.md shows it."]
+    for name, entry in sorted(known.items()):
+        lines += ["", f"[{name}]", f"command = {quoted(entry['command'])}", f"date = {entry['date'].isoformat()}"]
+        lines += [f"machine = {quoted(entry['machine'])}", "", f"[{name}.rows]"]
+        for row, cells in entry["rows"].items():
+            pairs = ", ".join(f"{quoted(column)} = {quoted(value)}" for column, value in cells.items())
+            lines.append(f"{quoted(row)} = {{ {pairs} }}")
+    return "\n".join(lines) + "\n"
+
+
+def quoted(text: str) -> str:
+    """Return a string of TOML, which for text without control characters is one of JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def pages() -> Iterator[Path]:
+    """Yield the documents that may show figures."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").glob("*.md"))
+
+
+def filled(text: str, known: Mapping[str, Any]) -> str:
+    """Return a document with the values of a file in its enclosed tables. ValueError for a cell that has none."""
+    return ENCLOSED.sub(lambda found: found[1] + found[2] + _table(found[3], found[1].split(), known), text)
+
+
+def _table(text: str, names: list[str], known: Mapping[str, Any]) -> str:
+    values: dict[str, dict[str, str]] = {}
+    for pattern in names:
+        if not (found := fnmatch.filter(known, pattern)):
+            raise ValueError(f"no command has written the figures {pattern!r}")
+        for name in found:
+            for row, cells in known[name]["rows"].items():
+                values.setdefault(row, {}).update(cells)
+    head, rule, *rows = text.splitlines()
+    columns = _cells(head)[1:]
+    lines = [head, rule]
+    for row, *cells in map(_cells, rows):
+        if row not in values:
+            raise ValueError(f"the figures {', '.join(names)} have no row {row!r}")
+        shown = []
+        for column, cell in zip(columns, cells, strict=True):
+            if column not in values[row] and cell not in ("", "-"):
+                raise ValueError(f"the figures {', '.join(names)} have no {column!r} of {row!r}")
+            shown.append(values[row].get(column, cell))
+        lines.append("".join(f"| {cell} " if cell else "| " for cell in (row, *shown)) + "|")
+    return "\n".join(lines)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def differing(file: Path = FIGURES) -> list[str]:
+    """Return the lines of documents that show other figures than a file has, each with what it should be."""
+    known, found = read(file), []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        try:
+            full = filled(text, known)
+        except ValueError as error:
+            found.append(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
+            continue
+        pairs = zip(text.splitlines(), full.splitlines(), strict=True)
+        found += [f"{page.relative_to(ROOT)}: {shown!r} should be {kept!r}" for shown, kept in pairs if shown != kept]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the documents in place of naming what differs")
+    given = parser.parse_args()
+    if not given.write:
+        if found := differing():
+            sys.exit("\n".join([*found, f"To mend it: {MENDED}"]))
+        return
+    known = read()
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        try:
+            full = filled(text, known)
+        except ValueError as error:
+            sys.exit(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
+        if full != text:
+            page.write_text(full, encoding="utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
