@@ -43,8 +43,8 @@ def export(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only facts of the first N subjects.")] = None,
     least: Annotated[
-        float, typer.Option(min=0, max=1, help="Leave out facts with a smaller confidence, as in 0.8.")
-    ] = 0.0,
+        float, typer.Option(min=0, max=1, help="Leave out facts with a smaller confidence. 0: write all facts.")
+    ] = 0.5,
     base: Annotated[str, typer.Option(help="Beginning of IRIs of things without a QID.")] = OWN,
     day: Annotated[
         str | None,
@@ -65,6 +65,9 @@ def export(
         else:
             summary = _written(source, out, format_, Triples(base, source.date if day is None else day, source.run))
     note(summary)
+    if source.unsure:
+        them = "it" if source.unsure == 1 else "them"
+        note(f"{counted(source.unsure, 'fact')} below confidence {least:g} left out: --least 0 writes {them} too")
 
 
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:

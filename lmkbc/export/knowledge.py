@@ -51,7 +51,7 @@ class Timing(msgspec.Struct):
 
 
 class Knowledge:
-    """The facts of a build's directory. least: facts of less confidence are left out.
+    """The facts of a build's directory. least: facts of less confidence are left out, and counted in `unsure`.
 
     chosen: the relations that count, all if none is named; limit: of the first so many subjects alone. report: told of
     each fact that is read. InputError for what is no finished build, is damaged, or lacks a relation.
@@ -84,6 +84,7 @@ class Knowledge:
             check_known(name, found.relations, f"{path} has no facts of {name!r}")
         self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
         self.run, self._outputs, self._done = found.run, found.outputs, 0
+        self.unsure = 0
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
 
     @property
@@ -128,6 +129,7 @@ class Knowledge:
         if not _is_sound(frame):
             raise InputError(f"{path} holds what facts cannot hold: build into a new directory")
         kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
+        self.unsure += len(frame) - len(kept)
         if self._limit is not None:
             kept = kept.filter(pl.col("subject_row") < self._limit)
         self._done += len(frame) - len(kept)

@@ -15,6 +15,7 @@ from bases import Base, answered, failed
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
+from opened import recipe_file
 from rdflib import Graph
 
 from lmkbc.build.manifest import About, written
@@ -60,6 +61,21 @@ def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
     confidences = [float(o) for _, p, o in statements if p.endswith("confidence")]
     assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
     assert {str(o) for _, p, o in statements if p.endswith("created")} == {"2026-11-01"}
+
+
+def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: Command) -> None:
+    Path("subjects.csv").write_text("id,name,class\nQ657,Chad,country\n")
+    scored = [{"object": "Libya", "id": "Q1016", "score": 0.9}, {"object": "Niger", "id": "Q1032", "score": 0.4}]
+    row = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry", "candidates": scored}
+    Path("said.candidates.jsonl").write_text(json.dumps(row))
+    recipe = recipe_file(Path("mine.toml"), {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
+    options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
+    command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
+    _, told = command.done("export", "low", "--format", "ntriples", "--out", "sure.nt")
+    assert "1 fact below confidence 0.5 left out: --least 0 writes it too" in told
+    _, told = command.done("export", "low", "--format", "ntriples", "--out", "all.nt", "--least", "0")
+    assert "left out" not in told
+    assert ("Q1032" in Path("all.nt").read_text(), "Q1032" in Path("sure.nt").read_text()) == (True, False)
 
 
 def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> None:
