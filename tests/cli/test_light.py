@@ -121,12 +121,10 @@ sys.meta_path.insert(0, Absent())
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        (("predict", "--edition", "mini", "--split", "val", "--system", "prior", "--limit", "9", "--out", "run"), 0),
         (("predict", "--edition", "mini", "--split", "val", "--from", "said.jsonl", "--failed-as-empty"), 0),
         (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), 0),
         (("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"), 0),
         (("predict", "--edition", "mini", "--split", "val", "--limit", "2"), 2),
-        (("train", "mlm", "--backbone", "x", "--out", "y"), 2),
     ],
 )
 def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
@@ -135,7 +133,7 @@ def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
     row = {"SubjectEntity": "Bosnia and Herzegovina", "Relation": "CountryBordersCountry", "completions": ["Serbia"]}
     (tmp_path / "said.jsonl").write_text(json.dumps(row) + "\n")
     (tmp_path / "s.csv").write_text("id,name,class\nQ657,Chad,country\n")
-    code = f"{WITHOUT_LOCAL}\nsys.argv = {['lmkbc', *words, *(['--offline'] if words[0] != 'train' else [])]!r}\n"
+    code = f"{WITHOUT_LOCAL}\nsys.argv = {['lmkbc', *words, '--offline']!r}\n"
     made = subprocess.run(
         [sys.executable, "-c", f"{code}from lmkbc.cli import main\nmain()"],
         cwd=tmp_path,
