@@ -18,14 +18,14 @@ from lmkbc.relation import Relation
 from lmkbc.types import State
 
 NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer"))
-"""What stands for no object on such a line, besides the prompt's own word."""
+"""Words for no object on such a line, besides the prompt's own word."""
 
 _SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 
 
 class Line(NamedTuple):
-    """What stands on the line of an answer. last: nothing follows it, so that a text that was cut off ends in it."""
+    """Text of the line of an answer. last: nothing follows it, so that a text that was cut off ends in it."""
 
     text: str
     last: bool

@@ -50,7 +50,7 @@ _PLAIN = {
     r"Input should be a valid integer.*": "give a whole number",
     r"Input should be a valid (number|float).*": "give a number",
 }
-"""What the command line's parser says of a value -> what a person reads."""
+"""Words of the command line's parser about a value -> words for a person."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {

@@ -23,7 +23,7 @@ from lmkbc.train.losses import mean, soft_loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class TriggerSearch:
     """Settings of a search, by default those of the authors' command for facts.
 
     iterations: steps, of one replaced token at most. candidates: tokens that are tried at a step. batch: facts.
@@ -40,7 +40,7 @@ def search_prompt(
     length: int,
     subjects: Subjects,
     columns: Tensor,
-    how: Search,
+    how: TriggerSearch,
     *,
     held_out: Subjects,
     report: Report = silent,

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from lmkbc.probe.interval import half_width
-from lmkbc.probe.kamel.dataset import Answer, KamelFact
+from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
 from lmkbc.probe.kamel.score import score
 from lmkbc.probe.kmir.files import Question
 from lmkbc.probe.kmir.score import KmirTable
@@ -36,7 +36,7 @@ def test_a_lone_row_tells_nothing_of_how_rows_differ() -> None:
 
 
 def kamel(right: int, count: int) -> float | None:
-    gold = (Answer("Oslo"),)
+    gold = (KamelAnswer("Oslo"),)
     return score(
         (KamelFact(name, f"land {place}", gold), "Oslo" if place < right else "Rome")
         for name in ("P36", "P47")

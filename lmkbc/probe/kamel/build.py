@@ -19,7 +19,7 @@ from msgspec import Meta
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
 from lmkbc.probe.benchmark import Findings, Means, Sheet
-from lmkbc.probe.kamel.dataset import SPLITS, Answer
+from lmkbc.probe.kamel.dataset import SPLITS, KamelAnswer
 from lmkbc.probe.kmir.files import TypedTriple, read_rows
 
 MOST = 10
@@ -36,7 +36,7 @@ Queries = dict[str, dict[str, Objects]]
 
 @dataclass(frozen=True, slots=True)
 class FilterCount:
-    """What a filter removed, and what it left."""
+    """Facts that a filter removed, and those that it left."""
 
     removed: int
     facts: int
@@ -139,7 +139,7 @@ def _line(subject: str, objects: Objects, split: str) -> dict[str, Any]:
         return {"index": index, "sub_label": subject, "obj_label": list(objects)}
     named = [
         {"rdf": None, "chosen": name, "alternative": list(dict.fromkeys([*aliases, name]))}
-        if Answer(name).literal
+        if KamelAnswer(name).literal
         else {"rdf": name, "chosen": name, "alternative": [alias for alias in aliases if alias != name]}
         for name, (_, aliases) in objects.items()
     ]

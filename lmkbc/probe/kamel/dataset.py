@@ -33,7 +33,7 @@ _MEMBER = re.compile(r"(?:^|/)(P\d+)/(train|dev|test)\.jsonl$")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KamelAnswer:
     """Gold object: its label (None for literals of the test split) and its alternative spellings."""
 
     label: str | None
@@ -62,7 +62,7 @@ class KamelFact:
 
     property: str
     subject: str
-    objects: tuple[Answer, ...]
+    objects: tuple[KamelAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _facts(
         yield KamelFact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
 
 
-def _answer(given: str | _Name) -> Answer:
+def _answer(given: str | _Name) -> KamelAnswer:
     if isinstance(given, str):
-        return Answer(given, chosen=given)
-    return Answer(given.rdf, tuple(given.alternative), given.chosen or "")
+        return KamelAnswer(given, chosen=given)
+    return KamelAnswer(given.rdf, tuple(given.alternative), given.chosen or "")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmkbc.probe.benchmark import Sheet, percent
 from lmkbc.probe.kamel import score
-from lmkbc.probe.kamel.dataset import LAMA, Answer, Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 
 KAMELS, LAMAS = score.PUBLISHED_LAMA
@@ -35,7 +35,7 @@ def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -
 
 
 def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
-    return tuple(KamelFact(name, subject, (Answer(object_),)) for subject, object_ in pairs)
+    return tuple(KamelFact(name, subject, (KamelAnswer(object_),)) for subject, object_ in pairs)
 
 
 LamaTables = Mapping[str, tuple[score.KamelTable, score.KamelTable]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmkbc.probe.interval import Floats, half_width
-from lmkbc.probe.kamel.dataset import LAMA, Answer, KamelFact
+from lmkbc.probe.kamel.dataset import LAMA, KamelAnswer, KamelFact
 
 END = "%"
 SEPARATOR = ";"
@@ -101,7 +101,7 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
     return objects - {""}
 
 
-def spellings(answer: Answer, *, alternatives: bool) -> set[str]:
+def spellings(answer: KamelAnswer, *, alternatives: bool) -> set[str]:
     """Return what counts as the object, in lower case: any name of it, or its label alone (a literal's first)."""
     label = answer.label if answer.label is not None else answer.alternatives[0]
     names = (label, answer.shown, *answer.alternatives) if alternatives else (label,)

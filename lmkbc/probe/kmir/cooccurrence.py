@@ -132,7 +132,7 @@ def _fits(question: Question, triple: Triple) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CountBin:
     """Mean F1 of the questions whose pair is together in `low` to `high` lines. half_width: of its 95 % interval."""
 
     low: int
@@ -143,24 +143,24 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class CountCurve:
     """F1 by count. correlation: Spearman's, of count and F1 over questions; None where either is always the same."""
 
-    bins: Sequence[Bin]
+    bins: Sequence[CountBin]
     correlation: float | None
 
 
-def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, Curve]:
+def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, CountCurve]:
     """Return question type -> F1 by count. counts: by question id."""
     by_type = grouped((question.type, (question, f1)) for question, f1 in graded)
     return {kind: _curve(rows, counts) for kind, rows in sorted(by_type.items())}
 
 
-def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> Curve:
+def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> CountCurve:
     own = [counts[question.id] for question, _ in rows]
     parts = grouped(zip(map(_place, own), rows, strict=True))
     bins = [_bin(place, part) for place, part in sorted(parts.items())]
-    return Curve(bins, rank_correlation(own, [f1 for _, f1 in rows]))
+    return CountCurve(bins, rank_correlation(own, [f1 for _, f1 in rows]))
 
 
 def _place(count: int) -> int:
@@ -168,9 +168,9 @@ def _place(count: int) -> int:
     return (count.bit_length() + 1) // 2
 
 
-def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> Bin:
+def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> CountBin:
     low, high = (4 ** (place - 1), 4**place - 1) if place else (0, 0)
-    return Bin(low, high, float(np.mean([f1 for _, f1 in rows])), f1_half_width(rows), len(rows))
+    return CountBin(low, high, float(np.mean([f1 for _, f1 in rows])), f1_half_width(rows), len(rows))
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:

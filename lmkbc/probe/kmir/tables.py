@@ -8,7 +8,7 @@ from typing import Any
 
 from lmkbc.probe.benchmark import Sheet, percent
 from lmkbc.probe.kmir.chance import Chance
-from lmkbc.probe.kmir.cooccurrence import Bin, Curve
+from lmkbc.probe.kmir.cooccurrence import CountBin, CountCurve
 from lmkbc.probe.kmir.files import TYPES, Question
 from lmkbc.probe.kmir.score import KNOWLEDGE, PUBLISHED, PUBLISHED_ROBUSTNESS, KmirTable
 from lmkbc.report.figures import BLUE, GREEN, INK, ORANGE, Plot, canvas
@@ -73,7 +73,7 @@ def by_chance(table: KmirTable, found: Chance) -> Sheet:
     return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")
 
 
-def by_cooccurrence(found: Mapping[str, Curve]) -> Sheet:
+def by_cooccurrence(found: Mapping[str, CountCurve]) -> Sheet:
     """Return the table of F1 by the number of lines that hold both names, with its figure."""
     rows: list[list[Any]] = []
     for kind in filter(found.get, TYPES):
@@ -85,11 +85,11 @@ def by_cooccurrence(found: Mapping[str, Curve]) -> Sheet:
     return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(found))
 
 
-def _lines(one: Bin) -> str:
+def _lines(one: CountBin) -> str:
     return str(one.low) if one.low == one.high else f"{one.low}-{one.high}"
 
 
-def _drawn(found: Mapping[str, Curve]) -> Plot:
+def _drawn(found: Mapping[str, CountCurve]) -> Plot:
     caption = "Vertical bars are 95 % intervals. A bin is four times as wide as the one before."
     bins = sorted({(one.low, one.high): one for curve in found.values() for one in curve.bins}.values(), key=_low)
     places = {one.low: place for place, one in enumerate(bins)}
@@ -110,7 +110,7 @@ def _drawn(found: Mapping[str, Curve]) -> Plot:
     return drawn.plot
 
 
-def _low(one: Bin) -> int:
+def _low(one: CountBin) -> int:
     return one.low
 
 

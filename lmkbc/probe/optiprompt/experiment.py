@@ -27,7 +27,7 @@ from lmkbc.probe.lama.ranks import MaskedRanks
 from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
 from lmkbc.probe.optiprompt.prompts import Prompts, check_prompts
 from lmkbc.progress import Report, silent
-from lmkbc.train.autoprompt import Search, search_prompt
+from lmkbc.train.autoprompt import TriggerSearch, search_prompt
 from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
 from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
 from lmkbc.train.settings import TrainingPlan
@@ -55,7 +55,7 @@ class Experiment:
     finetune: TrainingPlan
     models: tuple[str, ...] = MODELS
     methods: tuple[str, ...] = METHODS
-    search: Search = field(default_factory=Search)
+    search: TriggerSearch = field(default_factory=TriggerSearch)
     prompts: Prompts = field(default_factory=dict)
     seed: int = 0
 

@@ -20,7 +20,7 @@ COLOURS = {"pretrained": BLUE, "random": ORANGE, "embeddings": GREEN}
 
 
 @dataclass(frozen=True, slots=True)
-class FactRow:
+class FactAnswers:
     """A test fact with what each row answers. easy: a control answers it."""
 
     relation: str
@@ -78,17 +78,17 @@ def _bars(shares: Mapping[str, float]) -> Plot:
     return drawn.plot
 
 
-def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.Answers]) -> Iterator[FactRow]:
+def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.Answers]) -> Iterator[FactAnswers]:
     """Yield every test fact with what each row answers."""
     easy = dataset.easy_facts(relations, answers)
     for relation in relations:
         own = answers[relation.name]
         for n, (subject, object_) in enumerate(relation.facts):
             given = {row: names[n] for row, names in own.items()}
-            yield FactRow(relation.name, subject, object_, easy[relation.name][n], given)
+            yield FactAnswers(relation.name, subject, object_, easy[relation.name][n], given)
 
 
-def facts(rows: Sequence[FactRow]) -> Sheet:
+def facts(rows: Sequence[FactAnswers]) -> Sheet:
     """Return the first facts that some ways of asking the model answer, and others do not (the paper's table 9)."""
     every = list(rows[0].answers)
     shown = [row for row in every if row.startswith("pretrained ")] or every

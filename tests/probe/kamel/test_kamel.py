@@ -22,11 +22,11 @@ from lmkbc.probe.answers import texts as texts_of
 from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
-from lmkbc.probe.kamel.dataset import Answer, KamelFact
+from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
 from lmkbc.probe.kamel.prompts import prompts, questions
 
 DRAWINGS = {"random": False, "fixed": True}
-TRAIN = [KamelFact("P36", f"land {i}", (Answer(f"town {i}"), Answer(f"city {i}"))) for i in range(30)]
+TRAIN = [KamelFact("P36", f"land {i}", (KamelAnswer(f"town {i}"), KamelAnswer(f"city {i}"))) for i in range(30)]
 
 
 def tree(root: Path, rows: int = 30) -> Path:
@@ -116,8 +116,8 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
 
 
 def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
-    train = [KamelFact("P36", name, (Answer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
-    asked = KamelFact("P36", "land 0", (Answer("x"),))
+    train = [KamelFact("P36", name, (KamelAnswer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
+    asked = KamelFact("P36", "land 0", (KamelAnswer("x"),))
     for fixed in DRAWINGS.values():
         (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, fixed=fixed)
         assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]

@@ -43,7 +43,7 @@ def test_each_filter_is_counted_and_kamels_reader_reads_the_rest(tmp_path: Path)
     assert len(set(subjects)) == len(subjects) == 6
     fact = data.of("P36", "test")[0]
     number = fact.subject.split()[1]
-    assert fact.objects == (dataset.Answer(f"town {number}", (f"city {number}",), f"town {number}"),)
+    assert fact.objects == (dataset.KamelAnswer(f"town {number}", (f"city {number}",), f"town {number}"),)
     (born,) = data.of("P569", "test")[0].objects
     assert (born.literal, born.label, born.alternatives) == (True, None, (f"1 May {born.shown}", born.shown))
     assert all(answer.literal for one in data.of("P569", "train") for answer in one.objects)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.lama_facts import KAMELS, LAMAS, by_facts, lama_questions, lama_tables
 
-CAPITALS = (KamelFact("P36", "Peru", (Answer("Lima"), Answer("Cusco"))),)
+CAPITALS = (KamelFact("P36", "Peru", (KamelAnswer("Lima"), KamelAnswer("Cusco"))),)
 DATA = Kamel({("P36", "train"): CAPITALS, ("P36", "test"): CAPITALS, ("P50", "train"): (), ("P50", "test"): ()})
 
 
@@ -29,19 +29,19 @@ def lama(root: Path) -> Path:
 def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(tmp_path: Path) -> None:
     found = lama_questions(lama(tmp_path), DATA)
     assert found.properties == ["P36"]
-    assert found.of("P36", "test")[0] == KamelFact("P36", "France", (Answer("Paris"),))
+    assert found.of("P36", "test")[0] == KamelFact("P36", "France", (KamelAnswer("Paris"),))
     assert found.of("P36", "train") == CAPITALS
     (tmp_path / "P36").mkdir()
     (tmp_path / "P36" / "train.jsonl").write_text('{"sub_label": "Chile", "obj_label": "Santiago"}')
     (example,) = lama_questions(tmp_path, DATA, tmp_path).of("P36", "train")
-    assert (example.subject, example.objects) == ("Chile", (Answer("Santiago"),))
+    assert (example.subject, example.objects) == ("Chile", (KamelAnswer("Santiago"),))
     with pytest.raises(InputError):
         lama_questions(tmp_path / "TREx", DATA)
 
 
 def test_both_halves_are_scored_alike() -> None:
     kamels = [(CAPITALS[0], "Lima%")]
-    lamas = [(KamelFact("P36", "France", (Answer("Paris"),)), text) for text in (" Paris%", "Rome")]
+    lamas = [(KamelFact("P36", "France", (KamelAnswer("Paris"),)), text) for text in (" Paris%", "Rome")]
     sheet = by_facts(lama_tables(kamels, lamas))
     own, other, *paper = [list(row) for row in sheet.rows]
     assert own[:4] == [KAMELS, 100.0, 50.0, pytest.approx(100 * 2 / 3)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmkbc.probe.kamel.controls import hard, learned
-from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.score import parts, query_score, score
 
 
@@ -21,7 +21,7 @@ def vector(path: Path) -> tuple[dict[str, Any], list[tuple[KamelFact, str]]]:
             KamelFact(
                 name,
                 row["sub_label"],
-                tuple(Answer(o["rdf"], tuple(o["alternative"]), o["chosen"]) for o in row["obj_label"]),
+                tuple(KamelAnswer(o["rdf"], tuple(o["alternative"]), o["chosen"]) for o in row["obj_label"]),
             ),
             row["prediction"],
         )
@@ -47,7 +47,7 @@ def test_published_procedure(data_dir: Path, name: str) -> None:
 
 
 def test_published_split_keeps_spaces_and_the_stripped_one_does_not() -> None:
-    fact = KamelFact("P47", "France", (Answer("Spain"), Answer("Italy", ("Italia",))))
+    fact = KamelFact("P47", "France", (KamelAnswer("Spain"), KamelAnswer("Italy", ("Italia",))))
     assert query_score(fact, "Spain; Italia%") == (0.5, 0.5)
     assert query_score(fact, "Spain; Italia%\nAnd?", strip=True) == (1.0, 1.0)
     assert query_score(fact, "Spain; Italia%", strip=True, alternatives=False) == (0.5, 0.5)
@@ -56,9 +56,9 @@ def test_published_split_keeps_spaces_and_the_stripped_one_does_not() -> None:
 
 
 def test_groups_average_properties_and_cardinalities_average_queries() -> None:
-    year = KamelFact("P569", "Bach", (Answer(None, ("31 March 1685", "1685"), "1685"),))
-    city = KamelFact("P36", "France", (Answer("Paris"),))
-    two = KamelFact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre")))
+    year = KamelFact("P569", "Bach", (KamelAnswer(None, ("31 March 1685", "1685"), "1685"),))
+    city = KamelFact("P36", "France", (KamelAnswer("Paris"),))
+    two = KamelFact("P36", "Bolivia", (KamelAnswer("La Paz"), KamelAnswer("Sucre")))
     table = score([(year, "1685"), (city, "Rome"), (two, "sucre;la paz")])
     assert (table.literals.f1, table.entities.f1, table.overall.f1) == (1.0, 0.5, 0.75)
     assert table.lama == table.properties["P36"].__class__(0.5, 0.5, 0.5, 1)
@@ -68,7 +68,7 @@ def test_groups_average_properties_and_cardinalities_average_queries() -> None:
 
 def test_controls_learn_from_train_alone_and_never_from_the_subject_asked() -> None:
     def born(*rows: tuple[str, str]) -> tuple[KamelFact, ...]:
-        return tuple(KamelFact("P19", name, (Answer(town),)) for name, town in rows)
+        return tuple(KamelFact("P19", name, (KamelAnswer(town),)) for name, town in rows)
 
     train = born(
         ("Ada Rossi", "Rome"),

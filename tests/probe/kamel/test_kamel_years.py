@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.years import ALL, answered_year, by_year, year_properties, year_table
 
 
 def facts(name: str, *objects: str) -> tuple[KamelFact, ...]:
-    return tuple(KamelFact(name, f"train {n}", (Answer(one, chosen=one),)) for n, one in enumerate(objects))
+    return tuple(KamelFact(name, f"train {n}", (KamelAnswer(one, chosen=one),)) for n, one in enumerate(objects))
 
 
 def asked(name: str, subject: str, *years: str) -> KamelFact:
-    return KamelFact(name, subject, tuple(Answer(None, (f"1 May {year}", year), year) for year in years))
+    return KamelFact(name, subject, tuple(KamelAnswer(None, (f"1 May {year}", year), year) for year in years))
 
 
 DATA = Kamel(
     {
         ("P569", "train"): (
             *facts("P569", "1900", "1910", "950", "1990", "25"),
-            KamelFact("P569", "Bach", (Answer("1685"),)),
+            KamelFact("P569", "Bach", (KamelAnswer("1685"),)),
         ),
         ("P2044", "train"): facts("P2044", "120", "15", "30000"),
         ("P36", "train"): facts("P36", "Paris", "1984"),

@@ -16,7 +16,7 @@ from command import Command
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.dataset import Answer, Kamel, KamelFact
+from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
 from lmkbc.probe.lama.dataset import (
     RelationFacts,
@@ -113,8 +113,8 @@ def test_averages_are_over_relations() -> None:
 
 def test_kamels_facts_with_one_object() -> None:
     facts = (
-        KamelFact("P36", "France", (Answer("Paris"),)),
-        KamelFact("P36", "Bolivia", (Answer("La Paz"), Answer("Sucre"))),
+        KamelFact("P36", "France", (KamelAnswer("Paris"),)),
+        KamelFact("P36", "Bolivia", (KamelAnswer("La Paz"), KamelAnswer("Sucre"))),
     )
     schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
     clozes = kamel_clozes(schema)
@@ -135,7 +135,7 @@ def test_kamels_facts_with_one_object() -> None:
     ],
 )
 def test_the_type_of_kamels_relations_is_told_by_their_facts(objects: list[list[str]], type_: str) -> None:
-    facts = tuple(KamelFact("P50", f"s{n}", tuple(map(Answer, names))) for n, names in enumerate(objects))
+    facts = tuple(KamelFact("P50", f"s{n}", tuple(map(KamelAnswer, names))) for n, names in enumerate(objects))
     assert of_kamel(Kamel({("P50", "test"): facts}), {"P50": "{subject} {mask}"})[0].type == type_
 
 
