@@ -86,6 +86,14 @@ def test_every_public_name_edition_and_published_system_is_told(pages: ModuleTyp
         assert [place for place in published if place not in page] == []
 
 
+def test_the_site_s_configuration_is_valid(pages: ModuleType) -> None:
+    from mkdocs.config import load_config
+
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    assert config.strict
+    assert config.nav
+
+
 def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
     nav = (ROOT / "mkdocs.yml").read_text()
     written = [path.name for path in (ROOT / "docs").glob("*.md")]
