@@ -1,6 +1,6 @@
 """The site's pages that are made when it is built: from the command, the recipes' dataclasses, editions and recipes.
 
-A hook of mkdocs. The README is the first page; links to files of the repository's top lead to their pages. No site is
+A hook of mkdocs. Links to files of the repository's top lead to their pages. No site is
 built while a document's table differs from the figures that the benchmarks wrote.
 """
 
@@ -37,8 +37,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "eval" / "bench"))
 import figures  # noqa: E402 (the benchmarks' own module)
 
-TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Files of the repository's top, and what they are called here."""
+TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files of the repository's top that are pages, and what they are called here."""
+LEADS = TOP | {"README.md": "index.md"}
+"""Files of the repository's top -> the page that a link to them leads to."""
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
 
 
@@ -66,7 +68,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Have links between files of the repository lead to their pages."""
-    for name, here in TOP.items():
+    for name, here in LEADS.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({here}", markdown)
     return markdown.replace("](docs/", "](")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -92,6 +93,29 @@ def test_the_site_s_configuration_is_valid(pages: ModuleType) -> None:
     config = load_config(str(ROOT / "mkdocs.yml"))
     assert config.strict
     assert config.nav
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_diagram_can_be_read(dark: bool) -> None:
+    style = (ROOT / "docs" / "steps.svg").read_text().partition("</style>")[0]
+    light, _, own = style.partition("(prefers-color-scheme: dark)")
+    fills = dict(re.findall(r"([.\w]+) \{[^}]*?fill: (#[0-9a-f]+)", light + own if dark else light))
+    pairs = [("text", "rect"), (".name", "rect"), ("text", ".page"), ("polygon", ".page")]
+    contrasts = {pair: _contrast(fills[pair[0]], fills[pair[1]]) for pair in pairs}
+    assert {pair: found for pair, found in contrasts.items() if found < 4.5} == {}
+
+
+def _contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of WCAG 2."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
