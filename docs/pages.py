@@ -27,15 +27,17 @@ from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
-from lmkbc.recipe import RecipeFile, read_file
+from lmkbc.recipe import RecipeFile
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "eval" / "bench"))
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
 import figures  # noqa: E402 (the benchmarks' own module)
+import systems  # noqa: E402 (beside this file)
+from cells import cell, table  # noqa: E402 (beside this file)
 
 TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository's top that are pages, and what they are called here."""
@@ -59,8 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/recipes.md": recipes(),
         "reference/python.md": python(),
         "reference/scores.md": scores(space),
-        "reference/systems.md": systems(space),
-    }
+    } | systems.pages(space)
     for place, content in made.items():
         files.append(File.generated(config, place, content=content))
     return files
@@ -71,17 +72,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     for name, here in LEADS.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({here}", markdown)
     return markdown.replace("](docs/", "](")
-
-
-def cell(text: str) -> str:
-    """Text within a table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
-    return [*lines, ""]
 
 
 def commands() -> str:
@@ -246,33 +236,3 @@ def _metric(metric: Metric) -> str:
             f"Precision of no answer where there is one, and recall of one where there is none: {metric.vacuous:g}."
         )
     return "\n\n".join(parts)
-
-
-def systems(space: Workspace) -> str:
-    """Return the page of published systems: each recipe's source, its differences, its commands and its scores."""
-    lines = ["# Published systems", "", "Made from the recipes, which `lmkbc systems show NAME` prints.", ""]
-    for name in space.system_names():
-        file = read_file(space.recipe_path(name))
-        if not file.published:
-            continue
-        lines += [f"## `{name}`", "", cell(file.description), "", cell(file.citation), ""]
-        lines += table(("published", "F1"), [(place, f"{score:.3f}") for place, score in file.published.items()])
-        models = ", ".join(f"`{model}`" for model in file.models) or "none"
-        lines += [
-            f"Models: {models}. Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.",
-            "",
-        ]
-        for title, points in (("What cannot be theirs:", file.differs), ("What could be, and is not:", file.shortcuts)):
-            lines += [title, "", *(f"- {cell(one)}" for one in points), ""] if points else []
-        lines += ["```", *_reproduced(name, file), "```", ""]
-    return "\n".join(lines)
-
-
-def _reproduced(name: str, file: RecipeFile) -> Iterator[str]:
-    """Yield the commands of the first published split with labels, or of the first split if none has labels."""
-    places = [place.split("/") for place in file.published]
-    edition, split, *profile = next((place for place in places if place[1] != "test"), places[0])
-    yield f"lmkbc predict --edition {edition} --split {split} --system {name}"
-    if split != "test":
-        scorer = f" --profile {profile[0]}" if profile else ""
-        yield f"lmkbc evaluate submissions/{edition}-{split}-{name}{scorer}"

@@ -80,11 +80,12 @@ def test_every_public_name_edition_and_published_system_is_told(pages: ModuleTyp
     assert " at 0x" not in page
     page = pages.scores(space)
     assert [name for name in space.editions if f"\n## {name}\n" not in page] == []
-    page = pages.systems(space)
+    made = pages.systems.pages(space)
     for name in space.system_names():
         published = read_file(space.recipe_path(name)).published
-        assert (f"## `{name}`" in page) == bool(published)
-        assert [place for place in published if place not in page] == []
+        page = made.get(f"reference/systems/{name}.md", "")
+        assert (f"](systems/{name}.md)" in made["reference/systems.md"]) == bool(page) == bool(published)
+        assert [place for place in published if f"| {place} |" not in page] == []
 
 
 def test_the_site_s_configuration_is_valid(pages: ModuleType) -> None:
