@@ -21,7 +21,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 import lmkbc
-from lmkbc.cli import build
+from lmkbc.cli import COMMANDS, build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.link.cleaning import Cleaning
@@ -36,6 +36,7 @@ from lmkbc.workspace import Workspace
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
 import figures  # noqa: E402 (the benchmarks' own module)
+import hosts  # noqa: E402 (beside this file)
 import systems  # noqa: E402 (beside this file)
 from cells import cell, table  # noqa: E402 (beside this file)
 
@@ -67,6 +68,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Refuse a site that loads anything from another host."""
+    if found := list(hosts.loaded(Path(config.site_dir))):
+        raise PluginError("\n".join(found))
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Have links between files of the repository lead to their pages."""
     for name, here in LEADS.items():
@@ -75,18 +82,26 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def commands() -> str:
-    """Every command with its arguments and options."""
-    lines = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    """Every command with its arguments and options; a table of the commands leads to them."""
+    sections: list[str] = []
+    rows: dict[str, tuple[str, list[str]]] = {}
     for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
         context = typer.Context(command, info_name=" ".join(words), help_option_names=["-h", "--help"])
-        told = inspect.cleandoc(command.help or "")
-        lines += [f"## `{' '.join(words)}`", "", told, ""]
+        name, told = " ".join(words), inspect.cleandoc(command.help or "")
+        link = f"#{'-'.join(words)}"
+        if len(words) == 2:
+            rows[words[1]] = (f"[`{name}`]({link}): {cell(COMMANDS[words[1]])}", [])
+        elif words[1:]:
+            rows[words[1]][1].append(f"[`{' '.join(words[2:])}`]({link})")
+        sections += [f"## `{name}`", "", told, ""]
         records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
         if words[1:] and not hasattr(command, "commands"):
-            lines += table(("", ""), [(f"`{name.strip()}`", cell(text)) for name, text in records])
+            sections += table(("option", "what it does"), [(f"`{name.strip()}`", cell(text)) for name, text in records])
         if command.epilog:
-            lines += ["```", command.epilog.removeprefix("Example: "), "```", ""]
-    return "\n".join(lines)
+            sections += ["```", command.epilog.removeprefix("Example: "), "```", ""]
+    top = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    top += [f"- {about}{' ' if within else ''}{', '.join(within)}" for about, within in rows.values()]
+    return "\n".join([*top, "", *sections])
 
 
 def _tree(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

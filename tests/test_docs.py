@@ -57,6 +57,7 @@ def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path
 def test_every_command_and_option_is_told(pages: ModuleType) -> None:
     page = pages.commands()
     assert [name for name in COMMANDS if f"## `lmkbc {name}`" not in page] == []
+    assert [name for name in COMMANDS if f"[`lmkbc {name}`](#lmkbc-{name})" not in page] == []
     predict = typer.main.get_command(build()).get_command(None, "predict")  # type: ignore[attr-defined]
     options = [option for parameter in predict.params for option in parameter.opts]
     assert [option for option in options if option not in page] == []
@@ -125,6 +126,23 @@ def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
     assert [name for name in (*written, *pages.TOP.values()) if f": {name}\n" not in nav] == []
     shown = "[a](docs/build.md), [b](../CONTRIBUTING.md), [c](README.md#x)"
     assert pages.on_page_markdown(shown) == "[a](build.md), [b](contributing.md), [c](index.md#x)"
+
+
+def test_what_a_site_loads_from_elsewhere_is_found(pages: ModuleType, tmp_path: Path) -> None:
+    page = tmp_path / "index.html"
+    page.write_text('<a href="https://a.example">a</a><img src="b.png"><link rel="canonical" href="https://c.example">')
+    script = tmp_path / "theme.js"
+    script.write_text('load("https://unpkg.com/mermaid@11/dist/mermaid.min.js")')
+    assert list(pages.hosts.loaded(tmp_path)) == []
+    page.write_text('<pre class="mermaid"></pre><img src="//d.example/e.png"><script>f("https://g.example")</script>')
+    (tmp_path / "font.css").write_text("@import 'https://h.example/i.css'; b { src: url(https://j.example/k) }")
+    assert list(pages.hosts.loaded(tmp_path)) == [
+        "font.css loads https://h.example/i.css",
+        "font.css loads https://j.example/k",
+        "index.html loads //d.example/e.png",
+        "index.html loads https://g.example",
+        "theme.js loads https://unpkg.com/mermaid@11/dist/mermaid.min.js",
+    ]
 
 
 def test_a_table_s_cell_holds_no_markup(pages: ModuleType) -> None:
