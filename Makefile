@@ -52,5 +52,5 @@ $(VENV)/docs: $(VENV)/models
 	touch $@
 
 $(VENV)/dev: $(VENV)/models
-	$(INSTALL) --editable '.[dev,dumps,local,lora,postgres,scale]'
+	$(INSTALL) --editable '.[dev,docs,dumps,local,lora,postgres,scale]'
 	touch $@

@@ -1,6 +1,6 @@
 """The site's pages that are made when it is built: from the command, the recipes' dataclasses, editions and recipes.
 
-A hook of mkdocs. The README is the first page; links to files of the repository's top lead to their pages. No site is
+A hook of mkdocs. Links to files of the repository's top lead to their pages. No site is
 built while a document's table differs from the figures that the benchmarks wrote.
 """
 
@@ -21,24 +21,29 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 import lmkbc
-from lmkbc.cli import build
+from lmkbc.cli import COMMANDS, build
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
-from lmkbc.recipe import RecipeFile, read_file
+from lmkbc.recipe import RecipeFile
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "eval" / "bench"))
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
 import figures  # noqa: E402 (the benchmarks' own module)
+import hosts  # noqa: E402 (beside this file)
+import systems  # noqa: E402 (beside this file)
+from cells import cell, table  # noqa: E402 (beside this file)
 
-TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Files of the repository's top, and what they are called here."""
+TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files of the repository's top that are pages, and what they are called here."""
+LEADS = TOP | {"README.md": "index.md"}
+"""Files of the repository's top -> the page that a link to them leads to."""
 WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
 
 
@@ -57,44 +62,46 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/recipes.md": recipes(),
         "reference/python.md": python(),
         "reference/scores.md": scores(space),
-        "reference/systems.md": systems(space),
-    }
+    } | systems.pages(space)
     for place, content in made.items():
         files.append(File.generated(config, place, content=content))
     return files
 
 
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Refuse a site that loads anything from another host."""
+    if found := list(hosts.loaded(Path(config.site_dir))):
+        raise PluginError("\n".join(found))
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Have links between files of the repository lead to their pages."""
-    for name, here in TOP.items():
+    for name, here in LEADS.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({here}", markdown)
     return markdown.replace("](docs/", "](")
 
 
-def cell(text: str) -> str:
-    """Text within a table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * len(head), *rows)]
-    return [*lines, ""]
-
-
 def commands() -> str:
-    """Every command with its arguments and options."""
-    lines = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    """Every command with its arguments and options; a table of the commands leads to them."""
+    sections: list[str] = []
+    rows: dict[str, tuple[str, list[str]]] = {}
     for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
         context = typer.Context(command, info_name=" ".join(words), help_option_names=["-h", "--help"])
-        told = inspect.cleandoc(command.help or "")
-        lines += [f"## `{' '.join(words)}`", "", told, ""]
+        name, told = " ".join(words), inspect.cleandoc(command.help or "")
+        link = f"#{'-'.join(words)}"
+        if len(words) == 2:
+            rows[words[1]] = (f"[`{name}`]({link}): {cell(COMMANDS[words[1]])}", [])
+        elif words[1:]:
+            rows[words[1]][1].append(f"[`{' '.join(words[2:])}`]({link})")
+        sections += [f"## `{name}`", "", told, ""]
         records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
         if words[1:] and not hasattr(command, "commands"):
-            lines += table(("", ""), [(f"`{name.strip()}`", cell(text)) for name, text in records])
+            sections += table(("option", "what it does"), [(f"`{name.strip()}`", cell(text)) for name, text in records])
         if command.epilog:
-            lines += ["```", command.epilog.removeprefix("Example: "), "```", ""]
-    return "\n".join(lines)
+            sections += ["```", command.epilog.removeprefix("Example: "), "```", ""]
+    top = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    top += [f"- {about}{' ' if within else ''}{', '.join(within)}" for about, within in rows.values()]
+    return "\n".join([*top, "", *sections])
 
 
 def _tree(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -244,33 +251,3 @@ def _metric(metric: Metric) -> str:
             f"Precision of no answer where there is one, and recall of one where there is none: {metric.vacuous:g}."
         )
     return "\n\n".join(parts)
-
-
-def systems(space: Workspace) -> str:
-    """Return the page of published systems: each recipe's source, its differences, its commands and its scores."""
-    lines = ["# Published systems", "", "Made from the recipes, which `lmkbc systems show NAME` prints.", ""]
-    for name in space.system_names():
-        file = read_file(space.recipe_path(name))
-        if not file.published:
-            continue
-        lines += [f"## `{name}`", "", cell(file.description), "", cell(file.citation), ""]
-        lines += table(("published", "F1"), [(place, f"{score:.3f}") for place, score in file.published.items()])
-        models = ", ".join(f"`{model}`" for model in file.models) or "none"
-        lines += [
-            f"Models: {models}. Prompts in {'the authors' if file.wording == 'authors' else 'our own'} words.",
-            "",
-        ]
-        for title, points in (("What cannot be theirs:", file.differs), ("What could be, and is not:", file.shortcuts)):
-            lines += [title, "", *(f"- {cell(one)}" for one in points), ""] if points else []
-        lines += ["```", *_reproduced(name, file), "```", ""]
-    return "\n".join(lines)
-
-
-def _reproduced(name: str, file: RecipeFile) -> Iterator[str]:
-    """Yield the commands of the first published split with labels, or of the first split if none has labels."""
-    places = [place.split("/") for place in file.published]
-    edition, split, *profile = next((place for place in places if place[1] != "test"), places[0])
-    yield f"lmkbc predict --edition {edition} --split {split} --system {name}"
-    if split != "test":
-        scorer = f" --profile {profile[0]}" if profile else ""
-        yield f"lmkbc evaluate submissions/{edition}-{split}-{name}{scorer}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -56,6 +57,7 @@ def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path
 def test_every_command_and_option_is_told(pages: ModuleType) -> None:
     page = pages.commands()
     assert [name for name in COMMANDS if f"## `lmkbc {name}`" not in page] == []
+    assert [name for name in COMMANDS if f"[`lmkbc {name}`](#lmkbc-{name})" not in page] == []
     predict = typer.main.get_command(build()).get_command(None, "predict")  # type: ignore[attr-defined]
     options = [option for parameter in predict.params for option in parameter.opts]
     assert [option for option in options if option not in page] == []
@@ -79,11 +81,43 @@ def test_every_public_name_edition_and_published_system_is_told(pages: ModuleTyp
     assert " at 0x" not in page
     page = pages.scores(space)
     assert [name for name in space.editions if f"\n## {name}\n" not in page] == []
-    page = pages.systems(space)
+    made = pages.systems.pages(space)
     for name in space.system_names():
         published = read_file(space.recipe_path(name)).published
-        assert (f"## `{name}`" in page) == bool(published)
-        assert [place for place in published if place not in page] == []
+        page = made.get(f"reference/systems/{name}.md", "")
+        assert (f"](systems/{name}.md)" in made["reference/systems.md"]) == bool(page) == bool(published)
+        assert [place for place in published if f"| {place} |" not in page] == []
+
+
+def test_the_site_s_configuration_is_valid(pages: ModuleType) -> None:
+    from mkdocs.config import load_config
+
+    config = load_config(str(ROOT / "mkdocs.yml"))
+    assert config.strict
+    assert config.nav
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_diagram_can_be_read(dark: bool) -> None:
+    style = (ROOT / "docs" / "steps.svg").read_text().partition("</style>")[0]
+    light, _, own = style.partition("(prefers-color-scheme: dark)")
+    fills = dict(re.findall(r"([.\w]+) \{[^}]*?fill: (#[0-9a-f]+)", light + own if dark else light))
+    pairs = [("text", "rect"), (".name", "rect"), ("text", ".page"), ("polygon", ".page")]
+    contrasts = {pair: _contrast(fills[pair[0]], fills[pair[1]]) for pair in pairs}
+    assert {pair: found for pair, found in contrasts.items() if found < 4.5} == {}
+
+
+def _contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of WCAG 2."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
@@ -92,6 +126,23 @@ def test_the_site_leads_to_every_page(pages: ModuleType) -> None:
     assert [name for name in (*written, *pages.TOP.values()) if f": {name}\n" not in nav] == []
     shown = "[a](docs/build.md), [b](../CONTRIBUTING.md), [c](README.md#x)"
     assert pages.on_page_markdown(shown) == "[a](build.md), [b](contributing.md), [c](index.md#x)"
+
+
+def test_what_a_site_loads_from_elsewhere_is_found(pages: ModuleType, tmp_path: Path) -> None:
+    page = tmp_path / "index.html"
+    page.write_text('<a href="https://a.example">a</a><img src="b.png"><link rel="canonical" href="https://c.example">')
+    script = tmp_path / "theme.js"
+    script.write_text('load("https://unpkg.com/mermaid@11/dist/mermaid.min.js")')
+    assert list(pages.hosts.loaded(tmp_path)) == []
+    page.write_text('<pre class="mermaid"></pre><img src="//d.example/e.png"><script>f("https://g.example")</script>')
+    (tmp_path / "font.css").write_text("@import 'https://h.example/i.css'; b { src: url(https://j.example/k) }")
+    assert list(pages.hosts.loaded(tmp_path)) == [
+        "font.css loads https://h.example/i.css",
+        "font.css loads https://j.example/k",
+        "index.html loads //d.example/e.png",
+        "index.html loads https://g.example",
+        "theme.js loads https://unpkg.com/mermaid@11/dist/mermaid.min.js",
+    ]
 
 
 def test_a_table_s_cell_holds_no_markup(pages: ModuleType) -> None:

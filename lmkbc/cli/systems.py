@@ -28,13 +28,15 @@ def list_(json: bool = False) -> None:
     if json:
         show_json([{"name": name} | _summary(file) for name, file in files.items()])
         return
-    rows = []
-    for name, file in files.items():
-        first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
-        model = f"{first} +{len(others)}" if others else first
-        counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
-        rows.append((name, file.year, model, file.score, *counts))
-    show_table(["system", "year", "model", "F1", "N", "S"], rows)
+    show_table(["system", "year", "model", "F1", "N", "S"], [columns(name, file) for name, file in files.items()])
+
+
+def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | None, int | None, int | None]:
+    """Return a recipe's row of the list: name, year, first model, F1, differences, shortcuts."""
+    first, *others = [model.rpartition("/")[2] for model in file.models] or [""]
+    model = f"{first} +{len(others)}" if others else first
+    counts = (len(file.differs), len(file.shortcuts)) if file.published else (None, None)
+    return name, file.year, model, file.score, *counts
 
 
 def _summary(file: RecipeFile) -> dict[str, Any]:
