@@ -201,6 +201,7 @@ def test_frames_of_a_masked_model_come_before_its_own_clozes(tmp_path: Path, mod
         '[borders]\nclozes = ["{subject} borders {mask}."]': "frames names 'borders'",
         '[country-borders]\nclozes = ["{subject} borders."]': "needs {subject} and {mask}",
         "[country-borders]\nclozes = [3]": "clozes",
+        "[country-borders]\nclozes = 3": "clozes is 3: give a list",
     }.items():
         path.write_text(wrong)
         with pytest.raises(InputError) as error:

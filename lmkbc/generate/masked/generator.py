@@ -74,8 +74,14 @@ class Masked(GeneratorSpec):
         frames = Frames.read(self.frames)
         tables = {name: table.get("clozes", []) for name, table in frames.tables.items()}
         for name, clozes in tables.items():
+            if not isinstance(clozes, list):
+                raise InputError(f"{frames.name}, {name}: clozes is {clozes!r}: give a list of clozes")
             checked(ProbeSettings, {"clozes": {name: clozes}}, frames.name)
         return tables
+
+    def templates(self, relation: Relation) -> Sequence[str]:
+        """Return the clozes to ask of a relation: those of the file of frames, else of the table `probe`."""
+        return relation.entry(self.framed, self.probe.templates(relation))
 
     @property
     def reads_files(self) -> bool:
@@ -111,13 +117,11 @@ class Masked(GeneratorSpec):
                 )
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
-        if self.framed:
-            own = {name: probe.templates(relation) for name, relation in asked}
-            clozes = {name: relation.entry(self.framed, own[name]) for name, relation in asked}
-            probe = replace(probe, clozes=clozes)
-        if unasked := next((name for name, relation in asked if not probe.templates(relation)), ""):
+        clozes = {name: self.templates(relation) for name, relation in asked}
+        probe = replace(probe, clozes=clozes) if self.framed else probe
+        if unasked := next((name for name, some in clozes.items() if not some), ""):
             raise InputError(
-                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes"
+                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes or frames"
             )
         by_model = grouped((run.model or for_relation(self.model, relation, ""), name) for name, relation in asked)
         if "" in by_model:
