@@ -108,7 +108,7 @@ def asked(name: str) -> str:
 
 def texts(spec: GeneratorSpec, query: Query, run: Run) -> list[str]:
     if isinstance(spec, Masked):
-        clozes = spec.probe.templates(run.relations[query.relation])
+        clozes = spec.templates(run.relations[query.relation])
         return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in clozes]
     assert isinstance(spec, LanguageModelSpec)
     asking = spec.asking(run, [])

@@ -90,11 +90,14 @@ def gather(
     return Corpus(tuple(challenge), tuple(others), removed, held, tuple(sentences))
 
 
-def lines(path: Path) -> list[str]:
-    """Return the lines of a text that are not blank. InputError for a file that is not there or no UTF-8."""
+def lines(path: Path, *, bounded: bool = True) -> Iterator[str]:
+    """Yield the lines of a text that are not blank. InputError for a file that is not there or no UTF-8.
+
+    bounded: see `counted`.
+    """
     try:
-        blocks = (block.decode().splitlines() for _, block in counted(path))
-        return [line for block in blocks for line in map(str.strip, block) if line]
+        for _, block in counted(path, bounded=bounded):
+            yield from filter(None, map(str.strip, block.decode().splitlines()))
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; save the file as UTF-8") from None
 

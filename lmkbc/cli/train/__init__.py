@@ -12,6 +12,7 @@ import typer
 from lmkbc.api.options import chosen_edition
 from lmkbc.cli.options import SHARED
 from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.cli.train.mined_prompts import mined_prompts
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_replaceable
 from lmkbc.files.places import data_dirs
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from lmkbc.train.corpus import Corpus
     from lmkbc.train.loop import Trained
 
-HELP = "Teach models facts. None of them is about a subject of a val or test split."
+HELP = "Teach models facts, none of which is about a subject of a val or test split; or find prompts in a text."
 EXAMPLES = {
     "mlm": "lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts",
     "soft-prompt": "lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts",
     "finetune": "lmkbc train finetune --backbone bert-base-cased --out models/tuned",
     "lora": "lmkbc train lora --edition 2023 --model ID --from texts.jsonl --out models/llm2kb",
+    "mined-prompts": "lmkbc train mined-prompts -e 2022 --corpus wiki.txt --model bert-large-cased --out mined.toml",
 }
 HEAD = TrainingPlan(rate=1e-3, epochs=5, batch=256, patience=2, every=100)
 ALL_WEIGHTS = TrainingPlan(rate=5e-6, epochs=10, batch=64, patience=2, every=100)  # Li T. et al. 2022
@@ -201,6 +203,6 @@ def _show(trained: Trained, out: Path, as_json: bool, heads: Sequence[str] = ("e
 
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode=None)
-COMMANDS: tuple[Callable[..., None], ...] = (mlm, soft_prompt, finetune, lora)
+COMMANDS: tuple[Callable[..., None], ...] = (mlm, soft_prompt, finetune, lora, mined_prompts)
 for command, (name, example) in zip(COMMANDS, EXAMPLES.items(), strict=True):
     app.command(name, epilog=f"Example: {example}")(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, Relation
 from lmkbc.run.base import RecordedFile, Run
+from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Example, Generator, Query
 
 CHUNK = 256
@@ -51,7 +52,8 @@ class _Job(NamedTuple):
 class Masked(GeneratorSpec):
     """The table of a generator over a masked language model.
 
-    model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others.
+    model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames: a
+    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`.
     """
 
     model: str | Mapping[str, str] = ""
@@ -59,12 +61,27 @@ class Masked(GeneratorSpec):
     trust_remote_code: bool = False
     device: str | None = None
     probe: ProbeSettings = field(default_factory=ProbeSettings)
+    frames: str = ""
 
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
         """Return a table that asks the clozes of a file of frames, and none of what that does not name."""
-        clozes = {OTHERS: []} | {name: frame.get("clozes", []) for name, frame in Frames.read(frames).tables.items()}
-        return {**table, "probe": {**table.get("probe", {}), "clozes": clozes}}
+        return {**table, "frames": frames, "probe": {**table.get("probe", {}), "clozes": {OTHERS: []}}}
+
+    @cached_property
+    def framed(self) -> Mapping[str, Sequence[str]]:
+        """Return the clozes of the file of frames, by relation. InputError for what is no list of clozes."""
+        frames = Frames.read(self.frames)
+        tables = {name: table.get("clozes", []) for name, table in frames.tables.items()}
+        for name, clozes in tables.items():
+            if not isinstance(clozes, list):
+                raise InputError(f"{frames.name}, {name}: clozes is {clozes!r}: give a list of clozes")
+            checked(ProbeSettings, {"clozes": {name: clozes}}, frames.name)
+        return tables
+
+    def templates(self, relation: Relation) -> Sequence[str]:
+        """Return the clozes to ask of a relation: those of the file of frames, else of the table `probe`."""
+        return relation.entry(self.framed, self.probe.templates(relation))
 
     @property
     def reads_files(self) -> bool:
@@ -80,6 +97,7 @@ class Masked(GeneratorSpec):
         """InputError for a relation that does not exist."""
         super().check(relations)
         tables = {f"probe.{setting}": table for setting, table in self.probe.by_relation.items()}
+        tables["frames"] = self.framed
         if isinstance(self.model, Mapping):
             tables["model"] = self.model
         for setting, table in tables.items():
@@ -99,9 +117,11 @@ class Masked(GeneratorSpec):
                 )
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
-        if unasked := next((name for name, relation in asked if not probe.templates(relation)), ""):
+        clozes = {name: self.templates(relation) for name, relation in asked}
+        probe = replace(probe, clozes=clozes) if self.framed else probe
+        if unasked := next((name for name, some in clozes.items() if not some), ""):
             raise InputError(
-                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes"
+                f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes or frames"
             )
         by_model = grouped((run.model or for_relation(self.model, relation, ""), name) for name, relation in asked)
         if "" in by_model:

@@ -1,0 +1,160 @@
+"""Clozes mined from a text: the words between a train subject and one of its objects (Li T. et al. 2022, ablation).
+
+"Ada lives in Rome" and the fact that Ada's home is Rome give "{subject} lives in {mask}.". LPAQA (Jiang et al. 2020)
+calls these middle words. A text is read sentence by sentence, so it may have any length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.files.jsonl import row_blocks
+from lmkbc.generate.masked.cleaning import FUNCTION_WORDS
+from lmkbc.progress import Report, silent
+from lmkbc.train.corpus import lines
+from lmkbc.types import Example
+
+LONGEST = 10
+"""Words of a span at most."""
+MOST_SPANS = 100_000
+"""Distinct spans of a relation that are counted at a time; where there are more, the rarer half is forgotten."""
+EVERY = 10_000
+"""Sentences between two reports."""
+
+Words = tuple[str, ...]
+"""A name in lower case, as words and marks."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_BRACKETS = frozenset("{}[]<>")
+_END = ""
+
+
+class _Row(msgspec.Struct):
+    text: str
+
+
+class _Place(NamedTuple):
+    """Where a name stands in a sentence, in tokens; of places that begin alike, the longest comes first."""
+
+    start: int
+    negated_end: int
+    is_object: bool
+
+    @property
+    def end(self) -> int:
+        return -self.negated_end
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a text holds. pairs: relation -> subjects and objects that stand side by side; clozes: how often each."""
+
+    sentences: int
+    pairs: Counter[str]
+    clozes: dict[str, Counter[str]]
+
+    def most(self, relation: str, number: int) -> list[tuple[str, int]]:
+        """Return the most frequent clozes of a relation and their counts; of equally frequent ones, by the alphabet."""
+        return sorted(self.clozes.get(relation, {}).items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+class Facts:
+    """The facts of train rows, found by their names. Names are exact but for their case, and whole words."""
+
+    def __init__(self, rows: Iterable[Example]) -> None:
+        self._names: dict[str, Any] = {}
+        self._about: defaultdict[Words, list[tuple[str, frozenset[Words]]]] = defaultdict(list)
+        for row in rows:
+            subject = _words(row.query.subject)
+            objects = frozenset(_words(name) for gold in row.objects for name in gold.names) - {()}
+            if subject and objects:
+                self._about[subject].append((row.query.relation, objects))
+                for name in (subject, *objects):
+                    node = self._names
+                    for word in name:
+                        node = node.setdefault(word, {})
+                    node[_END] = name
+
+    def clozes_in(self, sentence: str) -> Iterator[tuple[str, str]]:
+        """Yield a relation and a cloze, "" for a useless span, for each subject and object of it side by side."""
+        tokens = _words(sentence)
+        places = self._places(tokens)
+        about = [(subject, *known) for subject in places for known in self._about.get(subject, ())]
+        offsets = [token.span() for token in _TOKEN.finditer(sentence)] if about else []
+        for subject, relation, objects in about:
+            named = [_Place(start, -end, False) for start, end in places[subject]]
+            named += [_Place(start, -end, True) for name in objects & places.keys() for start, end in places[name]]
+            for first, second in pairwise(_outermost(named)):
+                if first.is_object != second.is_object and first.end <= second.start:
+                    text = sentence[offsets[first.end - 1][1] : offsets[second.start][0]]
+                    yield relation, _cloze(text, tokens[first.end : second.start], first.is_object)
+
+    def _places(self, tokens: Sequence[str]) -> dict[Words, list[tuple[int, int]]]:
+        """Return the names in a sentence, each with the tokens where it begins and ends."""
+        places: defaultdict[Words, list[tuple[int, int]]] = defaultdict(list)
+        for start in [place for place, token in enumerate(tokens) if token in self._names]:
+            node, end = self._names, start
+            while end < len(tokens) and (node := node.get(tokens[end], {})):
+                end += 1
+                if _END in node:
+                    places[node[_END]].append((start, end))
+        return dict(places)
+
+
+def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> Found:
+    """Count the clozes that sentences give for the facts of train rows."""
+    facts, found, number = Facts(rows), Found(0, Counter(), defaultdict(Counter)), 0
+    for number, sentence in enumerate(sentences, start=1):
+        for relation, cloze in facts.clozes_in(sentence):
+            found.pairs[relation] += 1
+            if cloze:
+                counts = found.clozes[relation]
+                counts[cloze] += 1
+                if len(counts) > MOST_SPANS:
+                    found.clozes[relation] = Counter(dict(found.most(relation, MOST_SPANS // 2)))
+        if number % EVERY == 0:
+            report("sentences", number, None)
+    return Found(number, found.pairs, dict(found.clozes))
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """Yield the sentences of a text: lines, or the field `text` of a file whose name has ".jsonl"."""
+    if ".jsonl" not in path.suffixes:
+        yield from lines(path, bounded=False)
+        return
+    for rows, _ in row_blocks(path, msgspec.json.Decoder(_Row), bounded=False):
+        yield from (row.text for row in rows)
+
+
+def _words(text: str) -> Words:
+    return tuple(map(str.lower, _TOKEN.findall(text)))
+
+
+def _outermost(places: Iterable[_Place]) -> Iterator[_Place]:
+    """Yield places in order, less those within another: in "Paris Hilton", "Paris" names no place."""
+    reached = 0
+    for place in sorted(places):
+        if place.end > reached:
+            reached = place.end
+            yield place
+
+
+def _cloze(text: str, tokens: Sequence[str], object_first: bool) -> str:
+    """Return the cloze of a span; "" for stop words alone, for a long span, and for marks that a prompt may not hold.
+
+    Single letters count as stop words, such as that of "'s".
+    """
+    text = re.sub(r"\s+", " ", text)
+    spoken = [token for token in tokens if token[0].isalnum()]
+    telling = any(len(word) > 1 and word not in FUNCTION_WORDS for word in spoken)
+    if not telling or len(spoken) > LONGEST or not text.isprintable() or not _BRACKETS.isdisjoint(text):
+        return ""
+    return f"{{mask}}{text}{{subject}}." if object_first else f"{{subject}}{text}{{mask}}."

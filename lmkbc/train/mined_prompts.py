@@ -1,0 +1,199 @@
+"""Prompts of mined clozes: ranked by train F1 with a masked model, averaged as long as that helps, and written.
+
+Li T. et al. 2022, ablation. Scores are read as `li22` reads them. F1 has the best cut-off on the same rows, so it is in
+sample in every way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, counted
+from lmkbc.files.checksum import file_sha256
+from lmkbc.generate.masked.ensemble import Scores, combine
+from lmkbc.generate.masked.generator import MaskedGenerator
+from lmkbc.generate.masked.settings import ProbeSettings
+from lmkbc.groups import grouped
+from lmkbc.models.files import model_name
+from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.names import folded_key
+from lmkbc.progress import Report, silent, tracked
+from lmkbc.relation import Relation
+from lmkbc.run.base import Run
+from lmkbc.run.subset import Subset
+from lmkbc.scoring.matchers import AliasScorer
+from lmkbc.train.mined_clozes import mine, sentences
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.sweep import Curve, cutoff_steps
+from lmkbc.types import Candidate, CandidateSet, Example, Query
+
+IN_SAMPLE = (
+    "F1 is in sample: the same train rows chose clozes and cut-offs; 'lmkbc evaluate' on val says what they are worth"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mining:
+    """Settings. most: clozes of a relation that are ranked; gain: what train F1 has to gain by one more cloze."""
+
+    most: int = 20
+    gain: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCloze:
+    """A cloze, how often the text has it, and its train F1."""
+
+    cloze: str
+    count: int
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class MinedPrompts:
+    """Mined prompts of a relation. own: train F1 of its own first cloze, which is no part of them.
+
+    pairs: subjects and objects side by side. ranked: best first. f1: of the best 1, 2 and so on, their scores averaged;
+    the last gained too little where there is one more than `clozes`.
+    """
+
+    pairs: int
+    own: float
+    ranked: tuple[RankedCloze, ...]
+    f1: tuple[float, ...]
+    clozes: tuple[str, ...]
+
+    @property
+    def best(self) -> float:
+        """Return train F1 of the clozes."""
+        return self.f1[len(self.clozes) - 1]
+
+
+class TrainF1:
+    """Train F1 of one relation's clozes, asked of a masked model. rows: of that relation, as the edition spells it.
+
+    Where an edition scores ids, answers are compared with names, since nothing is linked here.
+    """
+
+    def __init__(self, backbone: Backbone, edition: Edition, relation: Relation, rows: Sequence[Example]) -> None:
+        self._backbone, self._relation, self._rows = backbone, relation, rows
+        by_name = replace(edition.metric, scorer=AliasScorer())
+        is_id = edition.target == "id"
+        self._edition = replace(edition, target="string", column="ObjectEntities", metric=by_name) if is_id else edition
+
+    def answers(self, cloze: str) -> list[Scores]:
+        """Return the scores of objects, for each row."""
+        spelt = self._rows[0].query.relation
+        probe = ProbeSettings(clozes={spelt: (cloze,)}, rescale=True)
+        generator = MaskedGenerator(self._backbone, self._edition, {spelt: self._relation}, self._rows, probe)
+        found = {
+            one.query: {candidate.text: candidate.score for candidate in one.candidates}
+            for one in generator.generate([row.query for row in self._rows])
+        }
+        return [found[row.query] for row in self._rows]
+
+    def of(self, *asked: Sequence[Scores]) -> float:
+        """Return F1 of the average scores of several clozes, at the best cut-off."""
+        sets = []
+        for row, proposals in zip(self._rows, zip(*asked, strict=True), strict=True):
+            merged = combine(proposals, "mean")
+            sets.append(CandidateSet.proposing(row.query, [Candidate(name, score) for name, score in merged.items()]))
+        every = np.ones(len(sets), dtype=np.bool_)
+        _, total = Curve.of(cutoff_steps(Outcomes(sets, self._rows, self._edition)), every).best()
+        return total / len(sets)
+
+
+def choose(
+    scored: TrainF1, own: str, mined: Sequence[tuple[str, int]], pairs: int, gain: float, report: Report = silent
+) -> MinedPrompts:
+    """Rank mined clozes by F1 and average the best of them, one more as long as F1 gains more than `gain`.
+
+    own: the relation's own cloze, to compare with.
+    """
+    answers = {cloze: scored.answers(cloze) for cloze in tracked([cloze for cloze, _ in mined], "clozes", report)}
+    alone = {cloze: scored.of(found) for cloze, found in answers.items()}
+    ranked = sorted((RankedCloze(cloze, count, alone[cloze]) for cloze, count in mined), key=lambda one: -one.f1)
+    f1 = [ranked[0].f1]
+    for number in range(2, len(ranked) + 1):
+        f1.append(scored.of(*(answers[one.cloze] for one in ranked[:number])))
+        if f1[-1] <= f1[-2] + gain:
+            break
+    kept = 1 + sum(after > before + gain for before, after in pairwise(f1))
+    clozes = tuple(one.cloze for one in ranked[:kept])
+    return MinedPrompts(pairs, scored.of(scored.answers(own)), tuple(ranked), tuple(f1), clozes)
+
+
+def mined_prompts(
+    run: Run, model: str, corpus: Path, mining: Mining, subset: Subset, report: Report = silent
+) -> tuple[dict[str, MinedPrompts], list[str]]:
+    """Mine a text for prompts, by the edition's names of relations; and say in sentences what was done.
+
+    Train rows whose question another split of the edition asks are left out. InputError for a text that gives none, and
+    for a model that is no masked LM.
+    """
+    rows, left_out = rows_of(run, subset)
+    backbone = load(model, offline=run.offline)
+    found = mine(sentences(corpus), (row for group in rows.values() for row in group), report)
+    mined = {name: clozes for name in rows if (clozes := found.most(name, mining.most))}
+    if not mined:
+        raise InputError(
+            f"{corpus}: none of its {counted(found.sentences, 'sentence')} holds a train subject and one of its "
+            "objects with telling words between them: give a text about them"
+        )
+    prompts = {}
+    for name, clozes in mined.items():
+        relation, part = run.relations[name], partial(_within, name, report)
+        scored = TrainF1(backbone, run.edition, relation, rows[name])
+        prompts[name] = choose(scored, relation.clozes[0], clozes, found.pairs[name], mining.gain, part)
+    about = [
+        f"corpus {corpus.name!r}: {counted(found.sentences, 'sentence')}, SHA-256 {file_sha256(corpus)}",
+        f"{counted(sum(map(len, rows.values())), 'row')} of {run.edition.name}/train, without {left_out} that another "
+        f"split asks too; model {model_name(backbone.name)}",
+        f"the {mining.most} most frequent spans of a relation, averaged while train F1 gains more than {mining.gain:g}",
+        IN_SAMPLE,
+    ]
+    if without := [name for name in rows if name not in mined]:
+        about.append(f"nothing was found for {', '.join(without)}: a recipe asks its own clozes there")
+    return prompts, about
+
+
+def written(prompts: Mapping[str, MinedPrompts], about: Iterable[str]) -> bytes:
+    """Return a file of clozes by relation, with comments on where they come from and what each step brought."""
+    lines = ["# Mined prompts, for the setting `frames` of a masked generator.", *(f"# {one}" for one in about)]
+    for name, one in prompts.items():
+        steps = ", ".join(f"{number}: {f1:.3f}" for number, f1 in enumerate(one.f1, start=1))
+        lines += [
+            "",
+            f"# {name}: {counted(one.pairs, 'pair')}; train F1 of its own first cloze: {one.own:.3f}",
+            f"# train F1 of the best n: {steps}",
+            *(f"# {rank.f1:.3f}, {counted(rank.count, 'time')}: {rank.cloze}" for rank in one.ranked),
+            tomli_w.dumps({name: {"clozes": list(one.clozes)}}).rstrip("\n"),
+        ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def rows_of(run: Run, subset: Subset) -> tuple[dict[str, list[Example]], int]:
+    """Return the train rows by relation, and how many are left out since another split asks their question."""
+    edition, space = run.edition, run.workspace
+    others = [split for split in edition.splits if split != "train" and space.has_data(edition, split)]
+    asked = {_question(query) for split in others for query in space.queries(edition, split)}
+    some = [row for row in run.train if subset.holds(row.query.relation)]
+    kept = [row for row in some if _question(row.query) not in asked]
+    return grouped((row.query.relation, row) for row in kept), len(some) - len(kept)
+
+
+def _question(query: Query) -> tuple[str, str]:
+    return query.relation, folded_key(query.subject)
+
+
+def _within(relation: str, report: Report, step: str, done: int, total: int | None) -> None:
+    """Report a step of one relation."""
+    report(f"{relation}: {step}", done, total)
