@@ -22,8 +22,9 @@ from lmkbc.http import CallError, read_body
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
-from lmkbc.models.server.client import MOST_BYTES, OtherModelError
+from lmkbc.models.server.client import MOST_BYTES
 from lmkbc.models.server.limits import estimate, tokens_of
+from lmkbc.models.server.refusal import OtherModelError
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 

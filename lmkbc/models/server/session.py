@@ -23,8 +23,9 @@ from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
+from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
+from lmkbc.models.server.refusal import RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, without
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
