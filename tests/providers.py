@@ -50,3 +50,16 @@ class Azure(Loopback):
             return 404, {"error": {"code": "DeploymentNotFound", "message": said}}
         status, answer = super().reply(body)
         return status, answer | {"model": self._served} if status == 200 else answer
+
+
+class Reasoning(Loopback):
+    """A reasoning model of OpenAI's: it refuses, one field at a time, a limit by the old name and a temperature."""
+
+    SAID = "Unsupported parameter: '{}' is not supported with this model."
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        for field in ("max_tokens", "temperature", "logprobs"):
+            if field in body:
+                fields = {"type": "invalid_request_error", "param": field, "code": "unsupported_parameter"}
+                return 400, {"error": {"message": self.SAID.format(field)} | fields}
+        return super().reply(body)

@@ -45,10 +45,14 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.a
 
 @dataclass(slots=True)
 class Seen:
-    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers."""
+    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers.
+
+    refused: fields of a request that it does not take.
+    """
 
     reached: bool = False
     name: str = ""
+    refused: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
