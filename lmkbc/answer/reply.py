@@ -93,10 +93,12 @@ def _draw(
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
-    text = captured(answer_of(reply.text) or reply.text, style.answer) if style.answer else reply.text
+    if (said := answer_of(reply.text)) is None:  # it ended while it thought
+        return CandidateSet(query, draws=(State.TRUNCATED,))
+    text = captured(said, style.answer) if style.answer else said
     cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
     if style.parse_as == "line":
-        line = answer_line(answer_of(reply.text) or reply.text, style.mark)
+        line = answer_line(said, style.mark)
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
         text, cut = line.text, reply.finish in CUT_OFF and line.last

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lmkbc.errors import LmkbcError, counted
 from lmkbc.generate.access import open_model
-from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk
+from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk, answer_of
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.probe.benchmark import Means
@@ -40,7 +40,7 @@ def texts(
             else:
                 withheld += reply.finish in WITHHELD
                 blank += not reply.is_answer
-                found[place] = "" if reply.finish in WITHHELD else reply.text
+                found[place] = "" if reply.finish in WITHHELD else answer_of(reply.text) or ""
             report(what, done, len(prompts))
     served = means.servers.get("base_url") is not None
     if missing and served:

@@ -14,8 +14,8 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.types import CandidateSet, Nil, Query, State
 from tests.candidates import sources
 

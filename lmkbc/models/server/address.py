@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_web_address
@@ -33,13 +33,26 @@ log = logging.getLogger(__name__)
 OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"
 
+ASKED_AT = ("/chat/completions", "/completions")
+"""Ends of an address that providers show whole, and that a base URL leaves out."""
+
+DEPLOYMENTS = "/openai/deployments/"
+"""Part of an Azure address that names a deployment: one server of one model, under a name of its owner's."""
+
+AZURE_VERSION = "api-version"
+AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+
 
 @dataclass(slots=True)
 class Seen:
-    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers."""
+    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers.
+
+    refused: fields of a request that it does not take.
+    """
 
     reached: bool = False
     name: str = ""
+    refused: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +94,44 @@ class Server:
         other machines share the store.
         """
         given = base_url or os.environ.get(BASE_URL)
-        url = (given or recipe_url or OPENAI).strip().rstrip("/")
-        parts = urlsplit(url) if is_web_address(url) else urlsplit("")
-        if not parts.hostname:
-            raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
+        parts = _address((given or recipe_url or OPENAI).strip())
+        url, host = parts.geturl(), str(parts.hostname)
         if not model:
             raise InputError("no model is named: give one with --model")
-        owner = _owner() if shared and is_loopback(parts.hostname) else ""
+        owner = _owner() if shared and is_loopback(host) else ""
         if offline:
             return cls(url, model, revision, any_model, owner=owner)
         variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env)
         key = os.environ.get(variable, "").strip() if variable else ""
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
-        if not key and not is_loopback(parts.hostname):
-            raise InputError(f"{parts.hostname} needs a key: set the environment variable {variable}")
-        _warn_of_plain(parts.scheme, parts.hostname)
+        if not key and not is_loopback(host):
+            raise InputError(f"{host} needs a key: set the environment variable {variable}")
+        _warn_of_plain(parts.scheme, host)
         return cls(url, model, revision, any_model, key, variable or KEY, owner)
+
+    @property
+    def root(self) -> str:
+        """Return the address that paths are joined to."""
+        return self.base_url.partition("?")[0]
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Return what every request's address ends with."""
+        return dict(parse_qsl(urlsplit(self.base_url).query))
+
+    @property
+    def deployment(self) -> str:
+        """Return the name of the Azure deployment that the server is; "" where it is none."""
+        parts = urlsplit(self.base_url)
+        if DEPLOYMENTS in parts.path:
+            return parts.path.rpartition(DEPLOYMENTS)[2]
+        return self.model if (parts.hostname or "").endswith(AZURE_HOSTS) else ""
+
+    @property
+    def key_fields(self) -> dict[str, str]:
+        """Return the field of a request's head that carries the key, where it is not the API's own."""
+        return {"api-key": self.key} if DEPLOYMENTS in self.base_url and self.key else {}
 
     @property
     def name(self) -> str:
@@ -142,6 +174,26 @@ class Server:
         """Return whether tokens spell our key, one by one or together."""
         whole = "".join(token for token, _ in tokens or ())
         return self.without_key(whole) != whole
+
+
+def _address(url: str) -> SplitResult:
+    """Return the parts of a base URL, as it is kept. InputError for one that cannot be asked."""
+    parts = urlsplit(url) if is_web_address(url) else urlsplit("")
+    if not parts.hostname:
+        raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
+    path = parts.path.rstrip("/")
+    for end in ASKED_AT:
+        path = path.removesuffix(end)
+    azure, query = DEPLOYMENTS in path, parse_qsl(parts.query)
+    is_known = not parts.query or (azure and {name for name, _ in query} <= {AZURE_VERSION})
+    if parts.username or parts.password or parts.fragment or not is_known:
+        raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
+    if azure and not query:
+        raise InputError(
+            f"the base URL of {parts.hostname} names no version of Azure's API: put ?{AZURE_VERSION}=VERSION behind "
+            "it, or give https://RESOURCE.openai.azure.com/openai/v1 and name the deployment with --model"
+        )
+    return parts._replace(path=path)
 
 
 def _owner() -> str:

@@ -22,8 +22,9 @@ from lmkbc.http import CallError, read_body
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
-from lmkbc.models.server.client import MOST_BYTES, OtherModelError
+from lmkbc.models.server.client import MOST_BYTES
 from lmkbc.models.server.limits import estimate, tokens_of
+from lmkbc.models.server.refusal import OtherModelError
 from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
@@ -81,7 +82,7 @@ async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     missing = {call.key: call for call in calls if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
-        for requests in _jobs([missing[key] for key in sorted(missing)], session.client.server.model):
+        for requests in _jobs([missing[key] for key in sorted(missing)], session.offers):
             guess = sum(request.guess[0] for request in requests), sum(request.guess[1] for request in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
@@ -95,12 +96,12 @@ async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     session.stopped = session.stopped or f"the batch left them out{why}"
 
 
-def _jobs(calls: Sequence[Call], model: str) -> Iterator[list[_Request]]:
+def _jobs(calls: Sequence[Call], offers: Offers) -> Iterator[list[_Request]]:
     """Yield requests in portions that one job may hold, each of one kind of request."""
     portion: list[_Request] = []
     size = 0
     for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
-        body = Offers(model).body(call, 1)
+        body = offers.body(call, 1)
         path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
         line = msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
         if portion and (portion[0].path != path or len(portion) == MOST or size + len(line) > LARGEST):

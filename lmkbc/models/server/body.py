@@ -10,11 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from lmkbc.models.base import Reply
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 
-_SAME = {"max_tokens": "length", "model_length": "length", "safety": "content_filter", "sensitive": "content_filter"}
+_SAME = {
+    **dict.fromkeys(("max_tokens", "model_length", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("safety", "sensitive", "prohibited_content", "blocklist", "spii", "recitation"), "content_filter"),
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+}
 """Other servers' words for the ends that we know."""
 
+THOUGHT = ("<think>", "</think>")
 
 LEAST = -1e30
 """Least log-probability. llama.cpp writes the least number in place of infinity, which JSON does not have."""
@@ -108,7 +113,7 @@ def _answer(raw: bytes) -> _Answer:
     """Decode a response's body; half of a character is U+FFFD, as other decoders have it. ValueError for no choice."""
     whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
     answer = msgspec.json.decode(whole, type=_Answer)
-    if not answer.choices or any(choice.message is None and choice.text is None for choice in answer.choices):
+    if not answer.choices or any(choice.is_empty for choice in answer.choices):
         raise ValueError("it holds no choices")
     return answer
 
@@ -117,13 +122,14 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
     message = choice.message or _Message(content=choice.text)
     usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
     logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
-    spelt, reason = logprobs.spelt(), choice.finish_reason or "stop"
+    spelt, prompt = logprobs.spelt(), max(usage.prompt_tokens or 0, 0)
+    completion = max(usage.completion_tokens or 0, (usage.total_tokens or 0) - prompt, 0)  # with those of thinking
     return Reply(
         text=message.text() or message.refusal or "",
-        finish="refusal" if message.refusal else _SAME.get(reason.casefold(), reason),
+        finish="refusal" if message.refusal else choice.end,
         served=answer.model or "",
-        prompt_tokens=max(usage.prompt_tokens or 0, 0) // share,
-        completion_tokens=max(usage.completion_tokens or 0, 0) // share,
+        prompt_tokens=prompt // share,
+        completion_tokens=completion // share,
         logprobs=None if spelt is None else [(token, p) for token, p in spelt if p is not None],
         first=logprobs.first(),
     )
@@ -142,8 +148,11 @@ def _likely(logprob: float) -> float:
 
 
 class _Usage(msgspec.Struct):
+    """Tokens of a request. Some servers count those of thinking in the total alone."""
+
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
 
 
 class _Part(msgspec.Struct):
@@ -188,14 +197,28 @@ class _Logprobs(msgspec.Struct):
         return list(zip(self.tokens, self.token_logprobs, strict=False))
 
     def first(self) -> list[tuple[str, float]] | None:
-        """Return the alternatives to the first token that is not blank."""
-        for chosen in self.content or ():
+        """Return the alternatives to the first token that is not blank, behind what the model thought."""
+        content = self.content or []
+        for chosen in content[_thought([token.token for token in content]) :]:
             if chosen.token.strip():
                 return [(alternative.token, alternative.logprob) for alternative in chosen.top_logprobs or ()] or None
-        for token, others in zip(self.tokens or (), self.top_logprobs or (), strict=False):
+        start = _thought(self.tokens or ())
+        for token, others in [*zip(self.tokens or (), self.top_logprobs or (), strict=False)][start:]:
             if token.strip():
                 return [*others.items()] if others else None
         return None
+
+
+def _thought(tokens: Sequence[str]) -> int:
+    """Return how many tokens come before the answer: those of what the model thought, all where it has no end."""
+    start, text = 0, ""
+    for place, token in enumerate(tokens):
+        text += token
+        if text.rstrip().endswith(THOUGHT[1]):
+            start, text = place + 1, ""
+        elif THOUGHT[0] in text:
+            start = len(tokens)
+    return start
 
 
 class _Choice(msgspec.Struct):
@@ -203,6 +226,18 @@ class _Choice(msgspec.Struct):
     text: str | None = None
     finish_reason: str | None = None
     logprobs: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def end(self) -> str:
+        """Return why the text ends, by our word for it; "content_filter: SAFETY" is a content filter."""
+        reason = self.finish_reason or "stop"
+        word = reason.partition(":")[0].casefold()
+        return _SAME.get(word, word if word in WITHHELD else reason)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it holds no text, and no reason for that."""
+        return self.message is None and self.text is None and self.end not in (*WITHHELD, *CUT_OFF)
 
 
 class _Answer(msgspec.Struct):

@@ -10,19 +10,19 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx2
 import msgspec
 import openai
 
-from lmkbc.errors import LmkbcError
-from lmkbc.http import HEADERS, CallError, Pace, read_body, retry_after, trusted
+from lmkbc.http import HEADERS, CallError, Pace, read_body, trusted
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
-from lmkbc.models.server.address import KEYS, Server
-from lmkbc.models.server.body import TokenReport, TooLong, decode, decode_tokens, too_long
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.body import TokenReport, decode, decode_tokens
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import SHOWN, OtherModelError, ServerError, WithheldError, refusal
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -38,22 +38,24 @@ MOST_BYTES = 16 * 2**20
 SOON = 10.0
 """Seconds in which a server tells of itself, or is taken to tell nothing."""
 
-SHOWN = 200
-"""Characters of a server's own message that are passed on."""
-
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
     """The transport under the SDK: reads whole responses, up to MOST_BYTES, and follows no redirect.
 
     Not even on the same host: answers are kept under the address that was asked, a POST that is redirected may lose its
     body, and a person can give the right address once. A good response that the caller streams is left to `read_body`.
+    key_fields: fields of a request's head that carry the key in place of `Authorization`.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, key_fields: Mapping[str, str], **settings: Any) -> None:
+        self._key_fields = key_fields
         super().__init__(follow_redirects=False, headers=HEADERS, verify=trusted(), **settings)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **how: Any) -> httpx2.Response:
         """Return the response, read. CallError as of `read_body`."""
+        if self._key_fields:
+            request.headers.pop("Authorization", None)
+            request.headers.update(self._key_fields)
         response = await super().send(request, stream=True, **how)
         if stream and response.is_success:
             return response
@@ -61,29 +63,6 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         names = ("content-encoding", "content-length", "transfer-encoding")  # of what was sent, no more of what is here
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in names]
         return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
-
-
-class RejectedError(CallError):
-    """The server will not have this request (400 and the like), now or later."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, transient=False)
-
-
-class TooLongError(RejectedError):
-    """A prompt exceeds the server's context. lengths: of both, as the server tells; None where we reckon so."""
-
-    def __init__(self, reason: str, lengths: TooLong | None = None) -> None:
-        super().__init__(reason)
-        self.lengths = lengths
-
-
-class ServerError(LmkbcError):
-    """The server will have no request at all: the key, the model or the account is wrong."""
-
-
-class OtherModelError(ServerError):
-    """The server calls its model by another name than it was asked for."""
 
 
 class ChatClient:
@@ -94,10 +73,11 @@ class ChatClient:
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
         self._lanes = [
             openai.AsyncOpenAI(
-                base_url=server.base_url,
+                base_url=server.root,
                 api_key=server.key or "none",
+                default_query=server.query,
                 max_retries=0,
-                http_client=BoundedClient(limits=pool, timeout=limits.timeout),
+                http_client=BoundedClient(server.key_fields, limits=pool, timeout=limits.timeout),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -110,9 +90,15 @@ class ChatClient:
             await lane.close()
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
-        """Return the draws of one request. CallError for none, ServerError if all further requests are in vain."""
+        """Return the draws of one request. CallError for none, ServerError if all further requests are in vain.
+
+        A prompt that the provider's filter refuses brings draws that are withheld.
+        """
         path = "/chat/completions" if "messages" in body else "/completions"
-        return self.read(await self._sent(path, body))
+        try:
+            return self.read(await self._sent(path, body))
+        except WithheldError:
+            return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
 
     async def token_reports(self, body: Mapping[str, Any]) -> list[TokenReport]:
         """Return the tokens of one request, as one report. CallError and ServerError as of `ask`."""
@@ -120,7 +106,7 @@ class ChatClient:
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return what the server answers at a path beside its API; None for nothing of that kind, or not soon."""
-        url = urljoin(f"{self.server.base_url}/", path)
+        url = urljoin(f"{self.server.root}/", path)
         try:
             return msgspec.json.decode(await self._sent(url, body, min(SOON, self._limits.timeout)), type=kind)
         except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
@@ -154,7 +140,7 @@ class ChatClient:
             raise CallError(f"no whole answer within {within or self._limits.timeout:g} s") from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
-            raise self._refusal(error) from None
+            raise refusal(self.server, error) from None
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.ConnectError) and not self.server.seen.reached:
                 raise ServerError(
@@ -202,43 +188,3 @@ class ChatClient:
             raise CallError(f"model {served[:SHOWN]!r} answered in place of {wanted[:SHOWN]!r}")
         self._has_answered = True
         return served
-
-    def _refusal(self, error: openai.APIStatusError) -> LmkbcError:
-        status, message = error.status_code, self.server.without_key(_message(error))[:SHOWN]
-        if 300 <= status < 400:
-            return ServerError(self._redirected(status, error.response.headers.get("location", "")))
-        if status in (401, 403):
-            server, reason = self.server, f"({status}: {message})"
-            refused = f"{server.base_url} refuses the key in {server.key_variable} {reason}: set the right one"
-            keyless = f"{server.base_url} was sent no key and wants one {reason}: set {KEYS}=HOST=VARIABLE for its host"
-            return ServerError(refused if server.key else keyless)
-        if status == 404:
-            hint = "check --model and --base-url"
-            return ServerError(f"{self.server.base_url} has no model {self.server.name!r} ({message}): {hint}")
-        if status == 402 or error.code == "insufficient_quota":
-            return ServerError(
-                f"the account at {self.server.base_url} has no quota left ({message}): the run can resume"
-            )
-        if status in (408, 409, 425, 429) or status >= 500:
-            return CallError(f"{status}: {message}", wait=retry_after(error.response.headers.get("retry-after")))
-        if lengths := too_long(error.body if isinstance(error.body, dict) else {}, _message(error)):
-            return TooLongError(f"{status}: {message}", lengths)
-        return RejectedError(f"{status}: {message}")
-
-    def _redirected(self, status: int, location: str) -> str:
-        """Return the sentence about a redirect, which is not followed."""
-        try:
-            target = urlsplit(urljoin(self.server.base_url, self.server.without_key(location)))
-            place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"
-        except ValueError:
-            place = "nowhere"
-        return (
-            f"{self.server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
-            "if you trust it, give the address that answers itself with --base-url"
-        )
-
-
-def _message(error: openai.APIStatusError) -> str:
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else body
-    return " ".join(str(message or error.message).split())

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
+from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, answer_of, resumed
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
@@ -121,13 +121,13 @@ class ServerModel:
         """Return the first line of each draw of each prompt; draws that cannot be had are left out."""
         drawn = self._ask(prompts, {"temperature": temperature, "max_tokens": max_tokens} | self._stop("\n"), draws)
         answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in drawn]
-        return [[text.strip().partition("\n")[0] for text in texts] for texts in answers]
+        return [[(answer_of(text) or "").partition("\n")[0] for text in texts] for texts in answers]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256, stop: str = "\n\n") -> list[str | None]:
         """Return the whole answer to each prompt; None where no answer can be had."""
         ends = self._stop(stop) if stop else {}
         replies = self._ask(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | ends)
-        return [reply.text if reply and reply.is_answer else None for (reply,) in replies]
+        return [answer_of(reply.text) if reply and reply.is_answer else None for (reply,) in replies]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """Return, for each prompt, the log-probability that the answer begins with each word, as the server tells.
@@ -189,7 +189,7 @@ class ServerModel:
 
 def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:
     if reply.first is None:
-        named = _named(reply.text.strip().partition(" ")[0], options)
+        named = _named((answer_of(reply.text) or "").partition(" ")[0], options)
         return [0.0 if option == named else -math.inf for option in options]
     mass = dict.fromkeys(options, 0.0)
     for token, logprob in reply.first:

@@ -22,7 +22,7 @@ from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Tokens, common
 from lmkbc.models.server import served
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.client import RejectedError, ServerError, TooLongError
+from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.session import Session
 
 ALTERNATIVES = 1000

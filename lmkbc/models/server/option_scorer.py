@@ -13,8 +13,8 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import ServerError, TooLongError
 from lmkbc.models.server.likelihood import Echo, OptionLikelihoods, Walk, way_of
+from lmkbc.models.server.refusal import ServerError, TooLongError
 from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
 from lmkbc.notes import Notes

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmkbc.models.base import Prompt, Request
+import msgspec
+
+from lmkbc.models.base import Prompt, Reply, Request
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.refusal import RejectedError, TooLongError
+
+log = logging.getLogger(__name__)
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
 """Fields that not every server takes, and without which an answer is still an answer."""
 
 LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer, of servers in general and of the API's newer models."""
+
+SAMPLERS = ("temperature", "top_p")
+"""Fields that reasoning models leave to themselves; a server that takes one of them alone keeps the first."""
+
+_UNKNOWN = re.compile(
+    r"\b(?:unsupported|unknown|unrecogni[sz]ed|deprecated|cannot both|only the default"
+    r"|not (?:support|allow|permit)\w*)\b",
+    re.IGNORECASE,
+)
+"""Words by which a server says that it does not take a field, whatever its value."""
 
 MOST_DRAWS = 128
 """Draws that one request asks for: the most that the API's own definition allows."""
@@ -52,6 +69,10 @@ class Offers:
     refused: set[str] = field(default_factory=set)
     several: bool = True
 
+    def __post_init__(self) -> None:
+        """Ask for one draw at a time where `n` is refused already."""
+        self.several = self.several and "n" not in self.refused
+
     def body(self, call: Call, draws: int) -> dict[str, Any]:
         """Return the body that asks for so many draws of a call, without fields that the server refuses."""
         body: dict[str, Any] = {"model": self.model}
@@ -79,8 +100,30 @@ def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
 
 
 def blamed(body: Mapping[str, Any], message: str) -> list[str]:
-    """Return the fields that a refusal may be about: those it names, else all optional ones in the body."""
+    """Return the fields that a refusal may be about: those it names, else all optional ones in the body.
+
+    None of them where it names another field of the body, which a person has to change.
+    """
     present = [name for name in OPTIONAL if name in body]
-    words = message.replace("'", " ").replace('"', " ").replace("`", " ").replace(".", " ").split()
-    named = [name for name in (*present, LENGTH[0]) if name in words and name in body]
-    return named or present
+    words = set(re.findall(r"\w+", message)) & (body.keys() - {"model", "messages", "prompt", "stop"})
+    named = [name for name in (*present, LENGTH[0]) if name in words]
+    if not named and _UNKNOWN.search(message):
+        named = [name for name in SAMPLERS if name in words][-1:]
+    if "logprobs" in named and "top_logprobs" in body:
+        named = list(dict.fromkeys((*named, "top_logprobs")))
+    return named or ([] if words else present)
+
+
+def dropped(body: Mapping[str, Any], error: RejectedError) -> list[str]:
+    """Return the fields to ask without. The error itself where the refusal is about none of them."""
+    fields = [] if isinstance(error, TooLongError) else blamed(body, str(error))
+    if not fields:
+        raise error
+    log.info("refused (%s): asked without %s", error, " and ".join(fields))
+    return fields
+
+
+def own(reply: Reply, prompt: Any) -> Reply:
+    """Return a reply without the beginning that the prompt gave, which llama.cpp repeats."""
+    given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
+    return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply

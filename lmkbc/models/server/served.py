@@ -76,11 +76,14 @@ class Tokens(msgspec.Struct):
 def as_served(server: Server, limits: Limits, store: Store, listings: Listings, *, offline: bool) -> Server:
     """Return the server under the name of the model that it says it serves, where any model is taken.
 
-    A server is asked once, however often this is called with the same listings. Offline, what it said last counts;
-    where it never said anything, the name that was asked for stays. InputError where it serves several others.
+    A deployment of Azure keeps its name, which its owner gave it. A server is asked once, however often this is called
+    with the same listings. Offline, what it said last counts; where it never said anything, the name that was asked for
+    stays. InputError where it serves several others.
     """
     if not server.any_model:
         return server
+    if server.deployment:  # Azure lists what could be deployed, or nothing
+        return replace(server, model=server.deployment, asked=server.model)
     note = f"models of {server.place}"
     if server.place not in listings:
         listings[server.place] = tuple(store.note(note) or ()) if offline else asyncio.run(_listed(server, limits))

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
-
-import msgspec
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
@@ -23,16 +20,15 @@ from lmkbc.models.call import Call
 from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.client import ChatClient, RejectedError, TooLongError
+from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
-from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, without
+from lmkbc.models.server.refusal import RejectedError, TooLongError
+from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, own, without
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-
-log = logging.getLogger(__name__)
 
 
 class Session:
@@ -55,7 +51,8 @@ class Session:
         offline: bool = False,
     ) -> None:
         self.budget, self._notes = budget, notes or Notes()
-        self.offers = Offers(server.model)
+        self.offers = Offers(server.model, server.seen.refused)
+        self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
         self.replayed = self.dropped = self.too_long = self.shortened = 0
         self.window = Window()
@@ -194,7 +191,7 @@ class Session:
         self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
-        return [reply and _own(reply, calls[0].prompt) for reply in replies]
+        return [reply and own(reply, calls[0].prompt) for reply in replies]
 
     async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
         """Fill in missing replies: all unseeded draws at once where the server gives them, else one by one."""
@@ -213,18 +210,26 @@ class Session:
             self._failed_in_a_row = 0
 
     async def _request(self, call: Call, draws: int) -> Sequence[Reply]:
-        """Make one request; if the server refuses it, once more without the optional fields that it may not know."""
+        """Make one request; if the server refuses it, again without the optional fields that it may not know.
+
+        One request finds out which they are, field by field; others in flight wait for what it finds.
+        """
         body = self.offers.body(call, draws)
         try:
             return await self._paid.answer(body, self.client.ask)
         except RejectedError as error:
-            fields = blamed(body, str(error))
-            if isinstance(error, TooLongError) or not fields:
-                raise
-            replies = await self._paid.answer(without(body, fields), self.client.ask)
-            log.info("%s takes no %s (%s): asked without", call.base_url, " and ".join(fields), error)
-            self.offers.refuse(fields)
-            return replies
+            fields = dropped(body, error)
+        async with self._finding:
+            if (known := self.offers.body(call, draws)) != body:
+                body, fields = known, []
+            while True:
+                try:
+                    replies = await self._paid.answer(without(body, fields), self.client.ask)
+                except RejectedError as error:
+                    fields += dropped(without(body, fields), error)
+                    continue
+                self.offers.refuse(fields)
+                return replies
 
     def failed(self, error: CallError) -> None:
         """Count a query that stays without an answer, and stop asking where others would stay without one too."""
@@ -238,9 +243,3 @@ class Session:
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self.limits.patience:
             self.stopped = self.stopped or f"{self._failed_in_a_row} queries in a row failed"
-
-
-def _own(reply: Reply, prompt: Any) -> Reply:
-    """Return a reply without the beginning that the prompt gave, which llama.cpp repeats."""
-    given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
-    return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply

@@ -22,9 +22,9 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import ServerError
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.notes import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")

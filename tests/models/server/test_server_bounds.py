@@ -20,8 +20,9 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.client import MOST_BYTES, ServerError
+from lmkbc.models.server.client import MOST_BYTES
 from lmkbc.models.server.limits import Limits, estimate
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query

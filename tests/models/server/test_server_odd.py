@@ -16,7 +16,7 @@ from responses import Sent, response
 
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.server.client import ServerError
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.types import CandidateSet, Query, State
 
 CANARY = "sk-canary-7f3a91c2"

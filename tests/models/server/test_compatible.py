@@ -1,0 +1,123 @@
+"""Providers that are compatible in part: fields that they ignore or refuse, and errors of their own shapes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Body, Loopback, Request
+from providers import KEY, Anthropic, Gemini
+from responses import Sent, response
+from test_server_odd import BORDERS, Make, one, spain
+
+from lmkbc.errors import InputError
+from lmkbc.models.answers import Store
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.served import as_served
+from lmkbc.types import Query, State
+
+ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.mark.parametrize("kind", [Anthropic, Gemini])
+@pytest.mark.parametrize("sampling", [ALL, ALL | {"seed": 5}])
+def test_all_draws_come_whatever_is_ignored_or_refused(chat: Make, kind: type[Loopback], sampling: Body) -> None:
+    with kind(spain) as server:
+        generator = chat(server, schema=True, sampling=sampling)
+        found = [*generator.generate([Query("a", BORDERS)]), *generator.generate([Query("b", BORDERS)])]
+        asked = len(server.requests)
+    assert [one.draws for one in found] == [(State.ANSWERED,) * 3] * 2
+    assert asked <= 7  # of a refusal and six draws
+
+
+def test_choices_that_are_missing_are_asked_for(chat: Make) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        del answer["choices"][2:]
+
+    with Loopback(spain, change=edit) as server:
+        assert one(chat(server, sampling={"samples": 5})).draws == (State.ANSWERED,) * 5
+    assert [body.get("n", 1) for body in server.requests] == [5, 1, 1, 1]
+
+
+def test_a_wrong_key_ends_the_run_whatever_status_it_has(chat: Make) -> None:
+    said = r"refuses the key in OPENAI_API_KEY \(400: API key not valid"
+    with Gemini(spain, key="canary-of-another") as server, pytest.raises(ServerError, match=said) as error:
+        list(chat(server).generate([Query(f"land {place}", BORDERS) for place in range(9)]))
+    assert server.served <= 8
+    assert KEY not in str(error.value)
+
+
+def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
+    turns = itertools.count()
+
+    class Busy(Gemini):
+        def respond(self, request: Request) -> Sent:
+            if request.name == "completions" and not next(turns):
+                delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"}
+                return self.error(429, "Resource has been exhausted", delay)
+            return super().respond(request)
+
+    with Busy(spain) as server:
+        assert not one(chat(server)).failed
+    assert server.served == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ([{"error": {"code": 400, "message": "Odd thing."}}], "400: Odd thing."),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "Odd thing."}}, "400: Odd thing."),
+        ({"object": "error", "message": "Odd thing.", "code": 400}, "400: Odd thing."),
+        ({"error": "Odd thing."}, "400: Odd thing."),
+        ({"detail": "Odd thing."}, "400: Odd thing."),
+        ([], "400: "),
+        ("Odd thing.", "400: Odd thing."),
+        ({"error": {"message": ["Odd thing."], "details": "none", "code": 7}}, "400: ['Odd thing.']"),
+    ],
+)
+def test_errors_of_any_shape_are_one_sentence(chat: Make, body: Any, said: str) -> None:
+    class Odd(Loopback):
+        def respond(self, request: Request) -> Sent:
+            return (
+                response(json.dumps(body).encode(), 400) if request.name == "completions" else super().respond(request)
+            )
+
+    with Odd() as server:
+        generator = chat(server)
+        assert one(generator).draws == (State.MISSING,)
+    assert any(f"1 queries lack answers ({said}" in remark for remark in generator.notes.remarks)
+
+
+@pytest.mark.parametrize(
+    "finish", ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
+)
+@pytest.mark.parametrize("message", [None, {"role": "assistant"}, {"role": "assistant", "content": None}])
+def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish: str, message: Body | None) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        answer["choices"][0] = {"index": 0, "finish_reason": finish} | ({"message": message} if message else {})
+
+    with Loopback(change=edit) as server:
+        generator = chat(server)
+        found = one(generator)
+        assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
+    assert server.served == 1
+    assert any("1 draws were refused by the model or a content filter" in one for one in generator.notes.remarks)
+
+
+def test_a_model_of_a_list_is_known_without_its_folder(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.sqlite")
+    with Gemini() as server:
+        found = as_served(Server.of(server.url, "gemini-2.5-pro", any_model=True), Limits(), store, {}, offline=False)
+        assert found.model == "models/gemini-2.5-pro"
+        with pytest.raises(InputError, match="serves 2 models"):
+            as_served(Server.of(server.url, "another", any_model=True), Limits(), store, {}, offline=False)
