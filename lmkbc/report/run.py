@@ -84,6 +84,7 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
         plots=list(_plots(table, rows, floors, report)),
         confusion=_confusion(rows),
         errors={error: sum(error in row.errors for row in rows) for error in Error},
+        places={error.name: place for place, error in enumerate(Error)},
         usage=_usage(timing),
         counts=_counts(run),
         recipe=_recipe(run),

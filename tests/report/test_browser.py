@@ -156,6 +156,23 @@ def test_an_open_row_tells_why_each_name_has_its_link(view: View) -> None:
     assert "Q3 <script>" in others.inner_text()
 
 
+def test_what_is_shown_stands_in_the_address_and_a_link_shows_it_again(
+    browser: Any, files: dict[str, Path], view: View
+) -> None:
+    view.page.locator('a[href="#error=5"]').first.press("Enter")
+    view.status("12 of 120")
+    view.page.locator("#body .open").nth(3).click()
+    subject = view.subjects[3]
+    assert view.page.evaluate("history.length") == 1
+    again = View(browser, files["report"])
+    again.page.goto(view.page.url)
+    again.page.reload()
+    again.status("12 of 120")
+    again.page.wait_for_selector("tr.detail")
+    assert again.page.locator("#body .open[aria-expanded=true]").inner_text() == subject
+    again.context.close()
+
+
 def test_pages_are_turned(view: View) -> None:
     before = view.subjects
     view.page.click("#after")
