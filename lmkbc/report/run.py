@@ -17,7 +17,7 @@ from lmkbc.files.jsonl import read_examples
 from lmkbc.pipeline import propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
-from lmkbc.report import figures
+from lmkbc.report import figures, panels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import packed, render
@@ -77,6 +77,7 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
         about=_about(run, edition, source, timing, told),
         table=table,
         floors=floors,
+        below=_below(table, floors),
         seen=run.in_sample,
         whole=source.subset.is_whole and not run.is_subset,
         published=_published(edition, source.split),
@@ -152,6 +153,19 @@ def _floors(
     return made
 
 
+def _below(table: Table, floors: Mapping[str, Table]) -> dict[str, str]:
+    """Return which floors a relation is below, in words, by relation, and under "" for the average."""
+    made = {}
+    for name, own in {**table.relations, "": table.overall}.items():
+        higher = [
+            floor
+            for floor, reached in floors.items()
+            if round((reached.relations[name] if name else reached.overall).f1 - own.f1, 3) > 0
+        ]
+        made[name] = f"below {' and '.join(higher)}" if higher else ""
+    return made
+
+
 def _published(edition: Edition, split: str) -> list[Published]:
     """Return the leaderboard by today's scorer, those of the same split first, each best first."""
     here = edition.leaderboard(split)
@@ -162,13 +176,18 @@ def _published(edition: Edition, split: str) -> list[Published]:
 def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
     pool = figures.candidates(rows)
+    several = len(table.relations) > 1  # of one, a dot or a bar says no more than the table
+    own = panels.shown(pool, list(table.relations))
+    gold = {name: sum(row.score.gold for row in rows if row.pair[1] == name) for name in own}
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
-        (True, lambda: figures.scores(table.relations, values)),
-        (pool, lambda: figures.cuts(pool, list(table.relations))),
-        (True, lambda: figures.precision_recall(table.relations)),
-        (True, lambda: figures.sizes(rows)),
+        (several, lambda: figures.scores(table.relations, values)),
+        (several and pool, lambda: figures.cuts(pool, list(table.relations))),
+        (several, lambda: figures.precision_recall(table.relations)),
+        (rows, lambda: figures.sizes(rows)),
         (pool, lambda: figures.distributions(pool)),
-        (pool, lambda: figures.reliability(pool)[0]),
+        (pool and (several or not own), lambda: figures.reliability(pool)[0]),
+        (own, lambda: panels.curves(own, gold)),
+        (own, lambda: panels.reliabilities(own)),
     )
     wanted = [draw for there, draw in drawn if there]
     for done, draw in enumerate(wanted):
