@@ -18,7 +18,7 @@ FEWEST = 20
 """Scored candidates of a relation that has a panel, at least."""
 MOST_PANELS = 24
 COLUMNS = 3
-CUTS = 24
+CUTS = 16
 """Cuts of a curve, at most."""
 BINS = 5
 Z = 1.959964
@@ -49,7 +49,7 @@ def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, i
         recall = np.minimum(right / max(gold.get(name, 0), 1), 1.0)
         low, high = wilson(right, taken)
         axes.fill_between(recall, low, high, color=BLUE, alpha=0.2, lw=0)
-        axes.plot(recall, right / taken, ".-", color=BLUE, lw=1.1, ms=3)
+        axes.plot(recall, right / taken, "-", color=BLUE, lw=1.1)
 
     caption = (
         "All candidates of a relation with at least a score, from the highest score down. Bands: 95 % intervals of "

@@ -92,6 +92,14 @@ def test_it_is_accessible_in_every_view(
     opened.context.close()
 
 
+def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]) -> None:
+    opened = View(browser, files["report"], width=390)
+    heads = opened.page.locator("h2#relations + .wide thead th")
+    box = heads.filter(has_text="F1").first.bounding_box()
+    assert box["x"] + box["width"] <= 390
+    opened.context.close()
+
+
 def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
     shades = []
     for scheme in ("light", "dark"):
