@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -54,15 +54,36 @@ class Difference:
         return self.corrected >= ALPHA
 
 
+class ChangedRow(NamedTuple):
+    """Row on which two runs score differently. first_answer, second_answer, gold: the objects, as text."""
+
+    subject: str
+    relation: str
+    first: float
+    second: float
+    first_answer: tuple[str, ...]
+    second_answer: tuple[str, ...]
+    gold: tuple[str, ...]
+
+    @property
+    def is_won(self) -> bool:
+        """Return whether the second run scores higher."""
+        return self.second > self.first
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A second run beside a first one: over all, and per relation, by name. subjects: how many were resampled."""
+    """A second run beside a first one: over all, and per relation, by name. subjects: how many were resampled.
+
+    changed: the rows won and lost, the largest differences first.
+    """
 
     first: str
     second: str
     subjects: int
     overall: Difference
     relations: Mapping[str, Difference]
+    changed: Sequence[ChangedRow] = field(default=(), repr=False)
 
     @property
     def verdict(self) -> str:
@@ -91,10 +112,13 @@ def shown_p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]) -> list[Comparison]:
+def compare(
+    edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun], names: Mapping[str, str] | None = None
+) -> list[Comparison]:
     """Each further run beside the first, on the gold queries that the runs answer.
 
-    InputError where they answer different ones and the edition's script refuses a query that is missing.
+    names: id -> name, for the rows won and lost. InputError where the runs answer different queries and the edition's
+    script refuses a query that is missing.
     """
     answers = [run.answers(edition) for run in runs]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
@@ -105,11 +129,41 @@ def compare(edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun]
     for run, given in zip(runs, answers, strict=True):
         found = evaluate(Given.of(run.predictions, edition.column, given), labels, edition, rows=True)
         rows.append(dict(found.table.rows))
-    names = distinct_names(runs)
+    called = distinct_names(runs)
     macro = edition.metric.average == "relation"
-    made = [paired(names[0], name, rows[0], own, macro) for name, own in zip(names[1:], rows[1:], strict=True)]
+    made = []
+    for name, own, given in zip(called[1:], rows[1:], answers[1:], strict=True):
+        one = paired(called[0], name, rows[0], own, macro)
+        found_changes = changed((rows[0], own), (answers[0], given), asked, names or {})
+        made.append(replace(one, changed=found_changes))
     corrected = holm([one.overall.p for one in made])
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
+
+
+def changed(
+    scores: tuple[Mapping[Pair, RowScore], Mapping[Pair, RowScore]],
+    answers: tuple[Mapping[Pair, Any], Mapping[Pair, Any]],
+    gold: Mapping[Pair, Any],
+    names: Mapping[str, str],
+) -> tuple[ChangedRow, ...]:
+    """Return the rows on which two runs score differently, the largest differences first."""
+
+    def texts(objects: Any) -> tuple[str, ...]:
+        return tuple(_text(item, names) for item in objects) if isinstance(objects, list | tuple) else (str(objects),)
+
+    made = [
+        ChangedRow(*pair, one.f1, other.f1, *(texts(given.get(pair, ())) for given in (*answers, gold)))
+        for pair, one in scores[0].items()
+        if (other := scores[1][pair]).f1 != one.f1
+    ]
+    return tuple(sorted(made, key=lambda row: (-abs(row.second - row.first), row.relation, row.subject)))
+
+
+def _text(item: Any, names: Mapping[str, str]) -> str:
+    """Return an object as people read it: an id after its name, or the names that it goes by."""
+    if isinstance(item, list | tuple):
+        return " / ".join(map(str, item))
+    return f"{names[item]} ({item})" if item in names and names[item] != item else str(item)
 
 
 def distinct_names(runs: Sequence[SavedRun]) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 from command import Command
 from space import MINI
 
+from lmkbc.api.comparing import Comparisons
 from lmkbc.compare import Comparison, compare
 from lmkbc.errors import InputError
 from lmkbc.run.saved import SavedRun, read_gold
@@ -130,3 +134,42 @@ def test_an_unfinished_run_is_named_as_such(tmp_path: Path) -> None:
     (tmp_path / "missing.jsonl").write_text("")
     with pytest.raises(InputError, match="queries failed"):
         SavedRun.at(tmp_path)
+
+
+def test_rows_won_and_lost_are_listed_with_names(command: Command, tmp_path: Path, gold: Path) -> None:
+    lines = [json.loads(line) for line in gold.read_text().splitlines()]
+    named = [{**row, "ObjectEntities": [f"name of {row['SubjectEntity']}"]} for row in lines]
+    gold.write_text("".join(json.dumps(row) + "\n" for row in named))
+    runs = [
+        write(tmp_path / name, {RELATIONS[0]: own, RELATIONS[1]: range(5)})
+        for name, own in (("a", range(3)), ("b", range(1, 40)))
+    ]
+    words = ("compare", *runs, "--edition", "mini", "--gold", gold)
+    assert "name of s10" not in command.done(*words)[0]
+    shown, _ = command.done(*words, "--rows")
+    assert "37 rows won by b" in shown
+    assert "17 more" in shown
+    assert "1 row lost by b" in shown
+    assert "name of s10 (Q11)" in shown
+    (found,) = json.loads(command.done(*words, "--rows", "--json")[0])["comparisons"]
+    lost = next(row for row in found["rows"] if not row["won"])
+    assert (lost["subject"], lost["first"], lost["second"]) == ("s0", 1, 0)
+    assert (lost["first_answer"], lost["second_answer"]) == (["name of s0 (Q1)"], ["Q99999"])
+    assert len(found["rows"]) == found["overall"]["won"] + found["overall"]["lost"]
+
+
+def test_the_page_lists_changed_rows_and_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold: Path) -> None:
+    monkeypatch.setattr("lmkbc.api.comparing.MOST_ROWS", 7)
+    runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("<b>", 17), ("c", 8))]
+    made = Comparisons(MINI, compared(gold, *runs))
+    page = made.html
+    assert page.count('data-side="won"') == 7
+    assert page.count('data-side="lost"') == 4
+    assert "7 more were won" in page
+    assert "<b>" not in page
+    heads = re.findall('<th scope="col"[^>]*>([^<]*)</th>', page[page.index('<h2 id="all">') :])
+    assert heads[:5] == ["relation", "rows", "a", "&lt;b&gt;", "c"]
+    (script,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert made.changed["won"].to_list().count(True) == 14

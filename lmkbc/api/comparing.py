@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
+from lmkbc.files.jsonl import read_examples
 from lmkbc.files.writable import check_file
 from lmkbc.run.saved import read_gold
 from lmkbc.run.subset import Subset
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from lmkbc.compare import Comparison
+
+MOST_ROWS = 500
+"""Rows won, and likewise rows lost, that a page shows of a pair of runs."""
+MOST_OBJECTS = 20
+"""Objects of an answer that a page shows there."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +61,40 @@ class Comparisons:
             ]
         return pl.DataFrame(rows)
 
+    @cached_property
+    def changed(self) -> pl.DataFrame:
+        """Return the rows won and lost of each comparison, with the fields of a `ChangedRow`."""
+        import polars as pl
+
+        from lmkbc.compare import ChangedRow
+
+        rows = [(one.first, one.second, *row, row.is_won) for one in self.comparisons for row in one.changed]
+        scores = {"first": pl.Float64, "second": pl.Float64, "won": pl.Boolean}
+        lists = dict.fromkeys(("first_answer", "second_answer", "gold"), pl.List(pl.String))
+        types = scores | lists
+        columns = ("first_run", "second_run", *ChangedRow._fields, "won")
+        return pl.DataFrame(rows, schema={name: types.get(name, pl.String) for name in columns}, orient="row")
+
     @property
     def html(self) -> str:
         """Return a page that needs no network."""
         from lmkbc.compare import shown_p
         from lmkbc.report.figures import forest
         from lmkbc.report.page import render
+        from lmkbc.report.rows import LONGEST_TEXT, cut
 
         pairs = [(one, forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
         title = f"LM-KBC {self.edition.name}: runs beside {self.comparisons[0].first}"
-        return render("compare.html", title=title, pairs=pairs, remarks=self.remarks, shown_p=shown_p)
+        return render(
+            "compare.html",
+            title=title,
+            pairs=pairs,
+            remarks=self.remarks,
+            shown_p=shown_p,
+            most_rows=MOST_ROWS,
+            most_objects=MOST_OBJECTS,
+            cut=partial(cut, most=LONGEST_TEXT),
+        )
 
     def write(self, path: Path | str) -> Path:
         """Write the page; return its path."""
@@ -114,4 +144,11 @@ def compare(
     whole = subset.is_whole and not any(run.is_subset for run in opened)
     named = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
-    return Comparisons(chosen, compared(chosen, truth, opened), remarks)
+    return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks)
+
+
+def _names(gold: Path, edition: Edition) -> dict[str, str]:
+    """Return the names that a gold file gives to ids; none of an edition without ids."""
+    if edition.target != "id":
+        return {}
+    return {one.id: one.name for example in read_examples(gold, edition) for one in example.objects if one.id}

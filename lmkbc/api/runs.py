@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords
@@ -22,15 +19,13 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
+from lmkbc.run.timing import Timing
 from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:
     import polars as pl
 
 log = logging.getLogger(__name__)
-
-LARGEST = 1 << 20
-"""Bytes of a run's timing that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +136,8 @@ def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Pa
     if name in space.editions and has_gold(split) and _gold_is_here(space, name, split):
         scores = score(run.path, data=data, workspace=workspace)
         f1, interval = scores.f1, scores.interval
-    timing = _timing(run.path / submission.TIMING)
-    used = [one for one in timing.get("usage", {}).values() if isinstance(one, Mapping)]
+    timing = Timing.read(run.path / submission.TIMING)
     page = run.path / "report.html"
-    tokens = _count([{"all": one.get(name)} for one in used for name in ("prompt_tokens", "completion_tokens")], "all")
     return RunRow(
         name=run.path.name,
         edition=name,
@@ -157,9 +150,9 @@ def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Pa
         high=interval and interval[1],
         out_of_fold=seen.f1 if seen else None,
         rules="tuned on this split" if seen else "tuned elsewhere" if "data_sha256" in chosen else "untuned",
-        seconds=timing.get("seconds"),
-        tokens=None if tokens is None else int(tokens),
-        cost=_count(used, "cost"),
+        seconds=timing.seconds,
+        tokens=timing.tokens,
+        cost=timing.total("cost"),
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/report.html" if page.is_file() else None,
     )
@@ -179,22 +172,3 @@ def _part(run: SavedRun) -> str:
     relations, limit = run.manifest.get("relations"), run.manifest.get("limit")
     names = ", ".join(map(str, relations)) if isinstance(relations, list) else ""
     return "; ".join(filter(None, (names, f"first {limit}" if limit else "")))
-
-
-def _timing(path: Path) -> dict[str, Any]:
-    """Return what a run says of its time and tokens; nothing where the file is absent or no such file."""
-    if not path.is_file():
-        return {}
-    try:
-        timing = msgspec.json.decode(path.read_bytes()[:LARGEST])
-    except msgspec.DecodeError as error:
-        log.warning("%s: %s", path, error)
-        return {}
-    usage = timing.get("usage") if isinstance(timing, dict) else None
-    return timing | {"usage": usage if isinstance(usage, dict) else {}} if isinstance(timing, dict) else {}
-
-
-def _count(used: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    """Return the sum of a figure over what models used; None where it is known of none."""
-    values = [value for one in used if isinstance(value := one.get(name), int | float)]
-    return math.fsum(values) if values else None

@@ -13,6 +13,7 @@ import typer
 from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, plain, show_json, show_table
+from lmkbc.errors import counted
 from lmkbc.files.writable import check_file
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-val-embedded --html compare.html"
 COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "p", "p (Holm)", "won", "lost", "")
+
+ROW_COLUMNS = ("subject", "relation", "first F1", "second F1", "first answer", "second answer", "gold")
+MOST_ROWS = 20
+"""Rows won, and likewise rows lost, that are printed."""
 
 
 def compare(
@@ -30,6 +35,7 @@ def compare(
     limit: int | None = None,
     gold: Path | None = None,
     html: Annotated[Path | None, typer.Option(help="Write the comparison as an HTML page too.")] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="Show the rows won and lost too: the first 20 of each.")] = False,
     json: bool = False,
     data: Path | None = None,
     workspace: Path | None = None,
@@ -42,19 +48,22 @@ def compare(
     if html is not None:
         note(f"{made.write(html)}: written; open it in a browser")
     if json:
-        comparisons = [_json(one) for one in made.comparisons]
+        comparisons = [_json(one, rows=rows) for one in made.comparisons]
         show_json({"edition": made.edition.name, "comparisons": comparisons, "remarks": list(made.remarks)})
         return
     for one in made.comparisons:
         _print(made.edition.name, one)
+        if rows:
+            _print_rows(one)
     for remark in made.remarks:
         sys.stdout.write(plain(remark) + "\n")
 
 
-def _json(one: Comparison) -> dict[str, Any]:
+def _json(one: Comparison, *, rows: bool) -> dict[str, Any]:
     relations = {name: _values(part) for name, part in one.relations.items()}
     head = {"first": one.first, "second": one.second, "subjects": one.subjects, "verdict": one.verdict}
-    return head | {"overall": _values(one.overall), "relations": relations}
+    changed = {"rows": [row._asdict() | {"won": row.is_won} for row in one.changed]} if rows else {}
+    return head | {"overall": _values(one.overall), "relations": relations} | changed
 
 
 def _values(part: Difference) -> dict[str, Any]:
@@ -66,6 +75,17 @@ def _print(edition: str, one: Comparison) -> None:
     lines.append(_line("*** Average ***", one.overall))
     show_table(COLUMNS, lines, title=f"LM-KBC {edition}: {one.second} (second) beside {one.first} (first)")
     sys.stdout.write(plain(one.verdict) + "\n")
+
+
+def _print_rows(one: Comparison) -> None:
+    """Print the rows of the largest differences, won ones before lost ones."""
+    for title, is_won in (("won", True), ("lost", False)):
+        own = [row for row in one.changed if row.is_won is is_won]
+        lines = [[x.subject, x.relation, x.first, x.second, *map("; ".join, x[4:])] for x in own[:MOST_ROWS]]
+        if lines:
+            show_table(ROW_COLUMNS, lines, title=f"{counted(len(own), 'row')} {title} by {one.second}")
+        if more := len(own) - len(lines):
+            sys.stdout.write(f"{more:,} more: --json has them all\n")
 
 
 def _line(name: str, part: Difference) -> Sequence[Any]:

@@ -14,6 +14,9 @@ from lmkbc.report.figures import Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
+SCRIPTS = {"report.html": "rows.js", "compare.html": "changes.js"}
+"""Template -> its script."""
+
 
 def render(template: str, **values: Any) -> str:
     """Return a page. What is put in is escaped; figures alone are markup of our own."""
@@ -27,7 +30,8 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["figure"] = _figure
-    script = (files("lmkbc.report") / "templates" / "rows.js").read_text(encoding="utf-8")
+    own = SCRIPTS.get(template)
+    script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page: str = environment.get_template(template).render(script=script, script_hash=digest, **values)
     return page

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import tomli_w
 
 from lmkbc.edition import Edition, Published
 from lmkbc.evaluate import evaluate
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.columns import Given
-from lmkbc.files.jsonl import read_bytes, read_examples
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.jsonl import read_examples
 from lmkbc.pipeline import propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
-from lmkbc.report import figures
+from lmkbc.report import figures, panels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import packed, render
+from lmkbc.report.prompts import Asked, ShownPrompt, asked_in, worded
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.subset import WHOLE, Subset
+from lmkbc.run.timing import Timing
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -67,13 +67,17 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
         tracer = Tracer(space, edition, linking_of(run), source.evidence)
         notes = traced(tracer, examples, notes, report)
     rows = rows_of(edition, examples, answers, table.rows, notes, report)
-    floors = _floors(space, edition, gold, [example.query for example in examples], report)
+    queries = [example.query for example in examples]
+    floors = _floors(space, edition, gold, queries, report)
+    timing = Timing.read(run.path / submission.TIMING)
+    told = asked_in(source.replies, gold)
     return render(
         "report.html",
         title=f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
-        about=_about(run, edition, source),
+        about=_about(run, edition, source, timing, told),
         table=table,
         floors=floors,
+        below=_below(table, floors),
         seen=run.in_sample,
         whole=source.subset.is_whole and not run.is_subset,
         published=_published(edition, source.split),
@@ -81,10 +85,12 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
         plots=list(_plots(table, rows, floors, report)),
         confusion=_confusion(rows),
         errors={error: sum(error in row.errors for row in rows) for error in Error},
-        usage=_usage(run),
+        places={error.name: place for place, error in enumerate(Error)},
+        usage=_usage(timing),
         counts=_counts(run),
         recipe=_recipe(run),
         tuned=_tuned(run),
+        prompts=_prompts(space, source, told, queries),
         data=packed(rows, tracer.about(mentioned(rows)) if tracer else None),
         count=len(rows),
     )
@@ -103,19 +109,33 @@ def _asked(run: SavedRun, answered: bool) -> bool:
     return answered or not run.is_subset
 
 
-def _about(run: SavedRun, edition: Edition, source: ReportInput) -> dict[str, str]:
+def _about(run: SavedRun, edition: Edition, source: ReportInput, timing: Timing, told: Asked) -> dict[str, str]:
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
-    seen = run.in_sample
+    models = models or [name for name in (run.text("model"),) if name] or list(told.models)
+    seen, cost = run.in_sample, timing.total("cost")
     fields = {
         "system": run.text("system") or run.name,
-        "models" if len(models) > 1 else "model": ", ".join(models) or run.text("model"),
+        "models" if len(models) > 1 else "model": ", ".join(models),
+        "tokens": f"{timing.tokens:,}" if timing.tokens else told.tokens,
+        "cost": None if cost is None else f"{cost:.4f}",
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": run.table("selection").get("how"),
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in fields.items() if value}
+
+
+def _prompts(
+    space: Workspace, source: ReportInput, told: Asked, queries: Sequence[Query]
+) -> dict[str, Sequence[ShownPrompt]]:
+    """Return a prompt per relation: as recorded, else as the run's recipe words it, where train is here."""
+    own: dict[str, Sequence[ShownPrompt]] = {}
+    if space.has_data(source.edition):
+        own = worded(source.run, Run(workspace=space, edition=source.edition, offline=True), queries)
+    relations = dict.fromkeys(query.relation for query in queries)
+    return {name: found for name in relations if (found := told.prompts.get(name) or own.get(name))}
 
 
 def _floors(
@@ -133,6 +153,19 @@ def _floors(
     return made
 
 
+def _below(table: Table, floors: Mapping[str, Table]) -> dict[str, str]:
+    """Return which floors a relation is below, in words, by relation, and under "" for the average."""
+    made = {}
+    for name, own in {**table.relations, "": table.overall}.items():
+        higher = [
+            floor
+            for floor, reached in floors.items()
+            if round((reached.relations[name] if name else reached.overall).f1 - own.f1, 3) > 0
+        ]
+        made[name] = f"below {' and '.join(higher)}" if higher else ""
+    return made
+
+
 def _published(edition: Edition, split: str) -> list[Published]:
     """Return the leaderboard by today's scorer, those of the same split first, each best first."""
     here = edition.leaderboard(split)
@@ -143,13 +176,18 @@ def _published(edition: Edition, split: str) -> list[Published]:
 def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
     pool = figures.candidates(rows)
+    several = len(table.relations) > 1  # of one, a dot or a bar says no more than the table
+    own = panels.shown(pool, list(table.relations))
+    gold = {name: sum(row.score.gold for row in rows if row.pair[1] == name) for name in own}
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
-        (True, lambda: figures.scores(table.relations, values)),
-        (pool, lambda: figures.cuts(pool, list(table.relations))),
-        (True, lambda: figures.precision_recall(table.relations)),
-        (True, lambda: figures.sizes(rows)),
+        (several, lambda: figures.scores(table.relations, values)),
+        (several and pool, lambda: figures.cuts(pool, list(table.relations))),
+        (several, lambda: figures.precision_recall(table.relations)),
+        (rows, lambda: figures.sizes(rows)),
         (pool, lambda: figures.distributions(pool)),
-        (pool, lambda: figures.reliability(pool)[0]),
+        (pool and (several or not own), lambda: figures.reliability(pool)[0]),
+        (own, lambda: panels.curves(own, gold)),
+        (own, lambda: panels.reliabilities(own)),
     )
     wanted = [draw for there, draw in drawn if there]
     for done, draw in enumerate(wanted):
@@ -165,15 +203,11 @@ def _confusion(rows: Sequence[Row]) -> list[list[int]]:
     return counts
 
 
-def _usage(run: SavedRun) -> list[tuple[str, str, str]]:
+def _usage(timing: Timing) -> list[tuple[str, str, str]]:
     """Return what a run took, by step: seconds, tokens, calls, cost."""
-    path = run.path / submission.TIMING
-    if not run.path.is_dir() or not path.is_file():
-        return []
-    timing = msgspec.json.decode(read_bytes(path, DOCUMENT))
-    lines = [("whole run", "seconds", _number(timing.get("seconds")))]
-    for step, values in (timing.get("usage") or {}).items():
-        lines += [(str(step), str(name), _number(value)) for name, value in values.items()]
+    lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
+    for step, values in timing.usage.items():
+        lines += [(step, str(name), _number(value)) for name, value in values.items()]
     return lines
 
 

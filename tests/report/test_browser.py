@@ -92,6 +92,14 @@ def test_it_is_accessible_in_every_view(
     opened.context.close()
 
 
+def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]) -> None:
+    opened = View(browser, files["report"], width=390)
+    heads = opened.page.locator("h2#relations + .wide thead th")
+    box = heads.filter(has_text="F1").first.bounding_box()
+    assert box["x"] + box["width"] <= 390
+    opened.context.close()
+
+
 def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
     shades = []
     for scheme in ("light", "dark"):
@@ -154,6 +162,23 @@ def test_an_open_row_tells_why_each_name_has_its_link(view: View) -> None:
     assert "Q3 <script>" not in others.inner_text()
     others.locator("summary").click()
     assert "Q3 <script>" in others.inner_text()
+
+
+def test_what_is_shown_stands_in_the_address_and_a_link_shows_it_again(
+    browser: Any, files: dict[str, Path], view: View
+) -> None:
+    view.page.locator('a[href="#error=5"]').first.press("Enter")
+    view.status("12 of 120")
+    view.page.locator("#body .open").nth(3).click()
+    subject = view.subjects[3]
+    assert view.page.evaluate("history.length") == 1
+    again = View(browser, files["report"])
+    again.page.goto(view.page.url)
+    again.page.reload()
+    again.status("12 of 120")
+    again.page.wait_for_selector("tr.detail")
+    assert again.page.locator("#body .open[aria-expanded=true]").inner_text() == subject
+    again.context.close()
 
 
 def test_pages_are_turned(view: View) -> None:

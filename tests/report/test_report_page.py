@@ -66,6 +66,20 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
     assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
 
 
+def test_relations_and_counts_are_links_to_their_rows(page: str) -> None:
+    for name in hostile.RELATIONS:
+        assert f'<a href="#relation={name}">{name}</a>' in page
+    content = held(page)
+    for place in range(len(content["errors"])):
+        count = sum(row[5] >> place & 1 for row in content["rows"])
+        assert (f'<a href="#error={place}" aria-label="{count} rows: ' in page) == (count > 0)
+
+
+def test_f1_is_among_the_first_columns_for_small_screens(page: str) -> None:
+    heads = re.findall('<th scope="col"[^>]*>([^<]*)</th>', page[page.index('<h2 id="relations">') :])
+    assert heads[:6] == ["relation", "rows", "P", "R", "F1", "beside the floors"]
+
+
 def test_an_object_tells_why_it_has_its_link_and_what_else_was_on_offer(page: str) -> None:
     content = held(page)
     row = next(row for row in content["rows"] if row[0] == "subject 002")

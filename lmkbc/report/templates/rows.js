@@ -32,9 +32,9 @@
   relations.forEach((name) => byId("relation").append(option(name, name)));
   errors.forEach((name, place) => byId("error").append(option(String(place), name)));
 
-  let shown = rows, page = 0, key = null, down = false;
+  let shown = rows, page = 0, key = null, down = false, opened = null;
 
-  const filter = () => {
+  const select = () => {
     const relation = byId("relation").value, error = byId("error").value;
     const words = byId("search").value.toLocaleLowerCase().trim();
     const wanted = error === "" ? () => true : error === "any" ? (flags) => flags > 0
@@ -46,8 +46,23 @@
       const order = typeof rows[0]?.[key] === "string" ? new Intl.Collator().compare : (one, other) => one - other;
       shown.sort((one, other) => sign * order(one[key], other[key]));
     }
+  };
+  // What is shown, as the fragment of the page's address: a link with it shows the same again.
+  const save = () => {
+    const state = {
+      relation: byId("relation").value, error: byId("error").value, search: byId("search").value.trim(),
+      sort: key ?? "", down: down ? "1" : "", page: page ? String(page + 1) : "",
+      subject: opened?.subject ?? "", of: opened?.relation ?? "",
+    };
+    const said = new URLSearchParams(Object.entries(state).filter(([, value]) => value !== "")).toString();
+    history.replaceState(null, "", location.href.split("#")[0] + (said && `#${said}`));
+  };
+  const filter = () => {
+    select();
     page = 0;
+    opened = null;
     draw();
+    save();
   };
 
   const linked = (id, text) => {
@@ -175,12 +190,17 @@
       if (isOpen) made.nextSibling.remove();
       else made.after(detail(row));
       open.setAttribute("aria-expanded", String(!isOpen));
+      opened = isOpen ? null : row;
+      save();
     });
     const head = element("th");
     head.scope = "row";
     head.append(open);
     const tags = errors.filter((_, place) => (row.flags >> place) & 1).join("; ");
-    made.append(head, element("td", row.relation, "side"), element("td", scored(row.f1), "n"),
+    const relation = element("td", "", "side"), pick = element("a", row.relation);
+    pick.href = `#${new URLSearchParams({ relation: row.relation })}`;
+    relation.append(pick);
+    made.append(head, relation, element("td", scored(row.f1), "n"),
       element("td", row.gold, "n side"), element("td", row.kept, "n side"), element("td", tags || "–", "tags"));
     return made;
   };
@@ -195,7 +215,9 @@
   };
   const turn = (by) => {
     page += by;
+    opened = null;
     draw();
+    save();
     byId("table").scrollIntoView({ block: "start" });
   };
 
@@ -210,13 +232,58 @@
   byId("filters").addEventListener("reset", () => setTimeout(filter));
   byId("before").addEventListener("click", () => turn(-1));
   byId("after").addEventListener("click", () => turn(1));
+  const mark = () => document.querySelectorAll("[data-sort]").forEach((button) => {
+    if (button.dataset.sort !== key) button.parentElement.removeAttribute("aria-sort");
+    else button.parentElement.setAttribute("aria-sort", down ? "descending" : "ascending");
+  });
   document.querySelectorAll("[data-sort]").forEach((button) => button.addEventListener("click", () => {
     down = key === button.dataset.sort ? !down : false;
     key = button.dataset.sort;
-    document.querySelectorAll("#table th[aria-sort]").forEach((head) => head.removeAttribute("aria-sort"));
-    button.parentElement.setAttribute("aria-sort", down ? "descending" : "ascending");
+    mark();
     filter();
   }));
-  draw();
+  const choose = (id, value) => {
+    const box = byId(id);
+    box.value = value;
+    if (box.selectedIndex < 0) box.value = "";
+  };
+  const restore = (fragment) => {
+    const state = new URLSearchParams(fragment.slice(1));
+    choose("relation", state.get("relation") ?? "");
+    choose("error", state.get("error") ?? "");
+    byId("search").value = state.get("search") ?? "";
+    key = [...document.querySelectorAll("[data-sort]")].map((one) => one.dataset.sort)
+      .find((name) => name === state.get("sort")) ?? null;
+    down = key !== null && state.get("down") === "1";
+    mark();
+    select();
+    const [subject, of] = [state.get("subject"), state.get("of")];
+    const place = of === null ? -1 : shown.findIndex((row) => row.subject === (subject ?? "") && row.relation === of);
+    const last = Math.max(0, Math.ceil(shown.length / SIZE) - 1);
+    page = place < 0 ? Math.min(last, Math.max(0, (parseInt(state.get("page"), 10) || 1) - 1)) : Math.floor(place / SIZE);
+    opened = null;
+    draw();
+    if (place >= 0) {
+      const button = byId("body").children[place % SIZE].querySelector(".open");
+      button.click();
+      button.scrollIntoView({ block: "center" });
+    } else {
+      byId("rows").scrollIntoView({ block: "start" });
+    }
+  };
+  // Links to rows are fragments too. A click on one shows them, and adds no step to the browser's history.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link?.hash.includes("=") || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    restore(link.hash);
+    save();
+    byId("status").focus();
+  });
+  addEventListener("hashchange", () => {
+    if (location.hash.includes("=")) restore(location.hash);
+  });
+  if (location.hash.includes("=")) restore(location.hash);
+  else draw();
   document.body.dataset.ready = "true";
 })();

@@ -1,0 +1,128 @@
+"""Small multiples: per relation, precision against recall as the cut moves, and how often a score is right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lmkbc.groups import grouped
+from lmkbc.report.figures import BLUE, MUTED, Floats, Plot, ScoredCandidate, canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEWEST = 20
+"""Scored candidates of a relation that has a panel, at least."""
+MOST_PANELS = 24
+COLUMNS = 3
+CUTS = 16
+"""Cuts of a curve, at most."""
+BINS = 5
+Z = 1.959964
+"""Quantile of the normal law for 95 % intervals."""
+
+
+def wilson(hits: Floats, of: Floats) -> tuple[Floats, Floats]:
+    """Return the 95 % intervals of shares (Wilson 1927). hits, of: counts, (n,), of at least 1."""
+    share, weight = hits / of, Z**2 / of
+    middle = (share + weight / 2) / (1 + weight)
+    half = Z * np.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def shown(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> dict[str, Sequence[ScoredCandidate]]:
+    """Return the candidates of each relation that has a panel, in the order of the relations."""
+    own = grouped((one.relation, one) for one in pool)
+    enough = [name for name in relations if len(own.get(name, ())) >= FEWEST]
+    most = set(sorted(enough, key=lambda name: -len(own[name]))[:MOST_PANELS])
+    return {name: own[name] for name in enough if name in most}
+
+
+def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, int]) -> Plot:
+    """Precision against recall of each relation. gold: how many objects each has."""
+
+    def draw(axes: Axes, name: str, own: Sequence[ScoredCandidate]) -> None:
+        right, taken = cuts(own)
+        recall = np.minimum(right / max(gold.get(name, 0), 1), 1.0)
+        low, high = wilson(right, taken)
+        axes.fill_between(recall, low, high, color=BLUE, alpha=0.2, lw=0)
+        axes.plot(recall, right / taken, "-", color=BLUE, lw=1.1)
+
+    caption = (
+        "All candidates of a relation with at least a score, from the highest score down. Bands: 95 % intervals of "
+        f"precision (Wilson). {_which()}"
+    )
+    return _panels("curves", "Precision and recall as the cut moves", caption, ("recall", "precision"), panels, draw)
+
+
+def reliabilities(panels: Mapping[str, Sequence[ScoredCandidate]]) -> Plot:
+    """Return how often candidates of a score are right, per relation."""
+
+    def draw(axes: Axes, _: str, own: Sequence[ScoredCandidate]) -> None:
+        mean, right, count = binned(own)
+        low, high = wilson(right, count)
+        axes.plot([0, 1], [0, 1], ":", color=MUTED, lw=0.9)
+        axes.vlines(mean, low, high, color=BLUE, lw=1.4)
+        axes.plot(mean, right / count, "o", color=BLUE, ms=3.5)
+
+    caption = f"Five bins of equal width. Bars: 95 % intervals of the share (Wilson). {_which()}"
+    title = "Reliability of the scores, per relation"
+    return _panels("reliabilities", title, caption, ("mean score", "share that is right"), panels, draw)
+
+
+def cuts(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats]:
+    """Return right candidates and all, (n,), of those with at least each score, highest first, at most `CUTS` scores.
+
+    Candidates of one score are taken together, so that their order does not matter.
+    """
+    ranked = sorted(own, key=lambda one: -one.score)
+    right = np.cumsum([one.right for one in ranked], dtype=float)
+    ends = [
+        place for place, one in enumerate(ranked) if place + 1 == len(ranked) or ranked[place + 1].score < one.score
+    ]
+    some = sorted({ends[round(step)] for step in np.linspace(0, len(ends) - 1, min(CUTS, len(ends)))})
+    return right[some], np.array(some, dtype=float) + 1
+
+
+def binned(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats, Floats]:
+    """Return mean score, right candidates and all of them, of each bin that is not empty."""
+    given = np.array([one.score for one in own], dtype=float)
+    right = np.array([one.right for one in own], dtype=float)
+    bins = np.minimum((given * BINS).astype(int), BINS - 1)
+    counts, total, hits = (np.bincount(bins, weights, BINS).astype(np.float64) for weights in (None, given, right))
+    some = counts > 0
+    return total[some] / counts[some], hits[some], counts[some]
+
+
+def _which() -> str:
+    return f"Relations with {FEWEST} scored candidates or more, at most {MOST_PANELS} of them."
+
+
+def _panels(
+    name: str,
+    title: str,
+    caption: str,
+    axis_names: tuple[str, str],
+    panels: Mapping[str, Sequence[ScoredCandidate]],
+    draw: Callable[[Axes, str, Sequence[ScoredCandidate]], None],
+) -> Plot:
+    """Return a figure of a panel per relation, with axes from 0 to 1."""
+    lines = math.ceil(len(panels) / COLUMNS)
+    with canvas(name, title, caption, 0.4 + 1.5 * lines) as drawn:
+        drawn.axes.remove()
+        places: Iterator[Axes] = iter(
+            drawn.figure.subplots(lines, COLUMNS, sharex=True, sharey=True, squeeze=False).flat
+        )
+        for (relation, own), axes in zip(panels.items(), places, strict=False):
+            draw(axes, relation, own)
+            axes.set_title(relation if len(relation) <= 30 else f"{relation[:29]}…", fontsize=6.5)
+            axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+            axes.tick_params(labelsize=7, labelbottom=True)
+        for axes in places:
+            axes.set_axis_off()
+        drawn.figure.supxlabel(axis_names[0], fontsize=8)
+        drawn.figure.supylabel(axis_names[1], fontsize=8)
+    return drawn.plot

@@ -1,0 +1,174 @@
+"""What a run asked: a prompt per relation, as recorded or as its recipe words it, and tokens of recorded answers."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.generate.conversation import Conversation
+from lmkbc.generate.spec import GENERATORS, sources_of, specs
+from lmkbc.models.base import Prompt, resumed
+from lmkbc.notes import Notes
+from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
+from lmkbc.run.base import Run
+from lmkbc.run.saved import SavedRun
+from lmkbc.scoring.table import Pair
+from lmkbc.types import Query
+
+log = logging.getLogger(__name__)
+
+MOST_PROMPTS = 4
+"""Prompts of different models that are shown of a relation."""
+CONVERSES = GENERATORS["chat"]
+"""The generator whose prompts are composed here: others take no words, or load much."""
+
+
+class ShownPrompt(NamedTuple):
+    """A prompt. of: its model or generator, and where the words are from."""
+
+    of: str
+    subject: str
+    text: str
+
+
+class RecordedTokens(NamedTuple):
+    """Tokens of recorded answers. rows: how many rows tell of theirs. whole: how many rows there are."""
+
+    read: int
+    written: int
+    rows: int
+    whole: int
+
+    def __str__(self) -> str:
+        some = "" if self.rows == self.whole else f", known of {self.rows:,} of {self.whole:,} rows"
+        return f"{self.read:,} in prompts, {self.written:,} in answers, as recorded{some}"
+
+
+class Asked(NamedTuple):
+    """What recorded files tell of their models. prompts: by relation. tokens: None where no row tells."""
+
+    models: tuple[str, ...]
+    prompts: Mapping[str, Sequence[ShownPrompt]]
+    tokens: RecordedTokens | None
+
+
+class _Usage(msgspec.Struct):
+    """Tokens of a row, by the names that servers give them; output_tokens are told per draw, too."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    output_tokens: int | list[int] = 0
+
+    @property
+    def written(self) -> int:
+        """Return the tokens of all answers."""
+        own = self.output_tokens
+        return self.completion_tokens or (sum(own) if isinstance(own, list) else own)
+
+
+class _AskedRow(msgspec.Struct):
+    """Fields of a recorded row about the question."""
+
+    SubjectEntity: str
+    Relation: str
+    model: str | None = None
+    prompt: Any = None
+    usage: Any = None
+
+
+def asked_in(files: Sequence[Path], queries: Container[Pair]) -> Asked:
+    """Return what recorded files tell of the questions about some queries."""
+    models: dict[str, None] = {}
+    prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
+    read = written = known = whole = 0
+    for path in files:
+        for row in read_jsonl(path, _AskedRow):
+            if (row.SubjectEntity, row.Relation) not in queries:
+                continue
+            name, whole = cut(row.model or "", LONGEST_TEXT), whole + 1
+            if name:
+                models[name] = None
+            if isinstance(row.prompt, str) and row.prompt:
+                made = ShownPrompt(
+                    f"{name or path.name}, as recorded", row.SubjectEntity, cut(row.prompt, LONGEST_REPLY)
+                )
+                prompts[row.Relation].setdefault(name, made)
+            if (usage := _usage(row.usage)) is not None:
+                read, written, known = read + usage.prompt_tokens, written + usage.written, known + 1
+    shown = {name: tuple(own.values())[:MOST_PROMPTS] for name, own in prompts.items()}
+    return Asked(tuple(models), shown, RecordedTokens(read, written, known, whole) if known else None)
+
+
+def _usage(given: Any) -> _Usage | None:
+    """Return a row's usage; None for one that tells no tokens in a form that is known."""
+    if not isinstance(given, Mapping):
+        return None
+    try:
+        usage = msgspec.convert(given, _Usage)
+    except msgspec.ValidationError as error:
+        log.debug("usage of another form: %s", error)
+        return None
+    return usage if usage.prompt_tokens or usage.written else None
+
+
+def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
+    """Return by relation how the recipe of a run words its first question; nothing of a recipe that words none.
+
+    Nothing is asked. Warn of a recipe that this version cannot read, and return nothing.
+    """
+    first: dict[str, Query] = {}
+    for query in queries:
+        if query.subject.strip():
+            first.setdefault(query.relation, query)
+    try:
+        found = list(_worded(_tables(saved.table("recipe").get("generate")), run, first))
+    except InputError as error:
+        log.warning("%s: %s; its prompts are not shown", saved.path, error)
+        return {}
+    made: dict[str, list[ShownPrompt]] = {}
+    for relation, prompt in found:
+        own = made.setdefault(relation, [])
+        if len(own) < MOST_PROMPTS and prompt.text not in (one.text for one in own):
+            own.append(prompt)
+    return {name: made[name] for name in first if name in made}
+
+
+def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the tables of generators that hold a conversation, those that others read features from among them."""
+    for table in generate if isinstance(generate, list) else ():
+        if not isinstance(table, Mapping):
+            continue
+        if GENERATORS.get(str(table.get("component"))) == CONVERSES:
+            yield from sources_of(table)
+        yield from _tables(table.get("features"))
+
+
+def _worded(
+    tables: Iterator[Mapping[str, Any]], run: Run, first: Mapping[str, Query]
+) -> Iterator[tuple[str, ShownPrompt]]:
+    from lmkbc.generate.language_model import LanguageModelSpec
+
+    for spec in specs(list(tables)):
+        if not isinstance(spec, LanguageModelSpec):
+            continue
+        talks = Conversation(spec.asking(run), run.relations, "", None, Notes())
+        bare = "" if spec.context.provider == "none" else ", without the passages that it held"
+        for relation in spec.asked(run):
+            requests, _ = resumed(talks.talk(first[relation])) if relation in first else ([], None)
+            if requests:
+                text = cut(_text(requests[0].prompt), LONGEST_REPLY)
+                of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"
+                yield relation, ShownPrompt(of, first[relation].subject, text)
+
+
+def _text(prompt: Prompt) -> str:
+    """Return a prompt as it is read: turns of a chat under their roles, any other as one text."""
+    turns = prompt.messages()
+    return turns[0]["content"] if len(turns) == 1 else "\n\n".join(f"[{x['role']}]\n{x['content']}" for x in turns)

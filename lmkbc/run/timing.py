@@ -1,0 +1,53 @@
+"""What a saved run took, as its `timing.json` tells: seconds, tokens, calls and cost, by step."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+LARGEST = 1 << 20
+"""Bytes of a run's timing that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a run took. usage: step -> figure -> how much."""
+
+    seconds: float | None = None
+    usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Timing:
+        """Return what a file tells; nothing where it is absent or no such file, of which a warning tells."""
+        if not path.is_file():
+            return cls()
+        try:
+            told = msgspec.json.decode(path.read_bytes()[:LARGEST])
+        except msgspec.DecodeError as error:
+            log.warning("%s: %s", path, error)
+            return cls()
+        if not isinstance(told, dict):
+            return cls()
+        seconds, steps = told.get("seconds"), told.get("usage")
+        known = steps.items() if isinstance(steps, dict) else ()
+        usage = {str(name): values for name, values in known if isinstance(values, dict)}
+        return cls(seconds if isinstance(seconds, int | float) else None, usage)
+
+    def total(self, name: str) -> float | None:
+        """Return the sum of a figure over all steps; None where it is known of none."""
+        values = [value for step in self.usage.values() if isinstance(value := step.get(name), int | float)]
+        return math.fsum(values) if values else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Return the tokens of prompts and answers; None where they are not known."""
+        parts = [part for name in ("prompt_tokens", "completion_tokens") if (part := self.total(name)) is not None]
+        return int(sum(parts)) if parts else None

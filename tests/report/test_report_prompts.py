@@ -1,0 +1,80 @@
+"""What a page tells of the questions: prompts as recorded or as worded, models, tokens and cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import hostile
+import pytest
+from command import Command
+from space import MINI, SPACE
+
+from lmkbc.models.base import Message, Prompt
+from lmkbc.report.prompts import _text, asked_in, worded
+from lmkbc.run.base import Run
+from lmkbc.run.saved import SavedRun
+from lmkbc.types import Query
+
+CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {subject}"}, "shots": {"k": 2}}
+
+
+def page(command: Command, folder: Path, generate: list[object], *words: object) -> str:
+    run, gold, _ = hostile.run(folder, 8)
+    manifest = {"edition": "mini", "split": "val", "recipe": {"generate": generate}, "models": ["m"]}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    usage = {"a": {"prompt_tokens": 3000, "completion_tokens": 21, "cost": 0.25}, "b": {"prompt_tokens": 1}}
+    (run / "timing.json").write_text(json.dumps({"seconds": 1.5, "usage": usage}))
+    command.done("report", run, "--gold", gold, *words)
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command, tmp_path: Path) -> None:
+    made = page(command, tmp_path, [CHAT, {"component": "prior"}])
+    for name in hostile.RELATIONS:
+        assert made.count(f"<summary>{name}</summary>") == 1
+    assert "m, as the recipe words it; subject: subject 000" in made
+    assert made.count("&lt;script&gt; subject 000") == len(hostile.RELATIONS)
+    assert made.count("<script") == 2
+
+
+def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> None:
+    made = page(command, tmp_path, [{"component": "prior"}])
+    assert "<dt>tokens</dt><dd>3,022</dd>" in made
+    assert "<dt>cost</dt><dd>0.2500</dd>" in made
+    assert 'id="prompts"' not in made
+
+
+@pytest.mark.parametrize("generate", ["chat", [1], [{"component": "chat", "tempo": 1}], [CHAT]])
+def test_a_recipe_of_any_form_breaks_no_page(tmp_path: Path, generate: object) -> None:
+    saved = SavedRun(tmp_path, tmp_path, {"recipe": {"generate": generate}})
+    run = Run(workspace=SPACE, edition=MINI, offline=True)
+    found = worded(saved, run, [Query("", hostile.RELATIONS[0]), Query("s", hostile.RELATIONS[0])])
+    assert {name: [one.subject for one in own] for name, own in found.items()} == (
+        {hostile.RELATIONS[0]: ["s"]} if generate == [CHAT] else {}
+    )
+
+
+def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path) -> None:
+    query = {"SubjectEntity": "subject 001", "Relation": hostile.RELATIONS[0], "model": "gpt", "completions": ["x"]}
+    rows = [
+        {**query, "prompt": "one <b>"},
+        {**query, "prompt": "two", "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
+        {**query, "usage": {"prompt_tokens": 7, "output_tokens": [3, 4]}},
+        {**query, "usage": {"prompt_tokens": "many"}},
+        {**query, "SubjectEntity": "elsewhere", "usage": {"prompt_tokens": 100}},
+    ]
+    hostile.lines(tmp_path / "asked.jsonl", rows)
+    found = asked_in([tmp_path / "asked.jsonl"], {("subject 001", hostile.RELATIONS[0])})
+    assert found.models == ("gpt",)
+    assert str(found.tokens) == "12 in prompts, 9 in answers, as recorded, known of 2 of 4 rows"
+    made = page(command, tmp_path, [CHAT], "--from", tmp_path / "asked.jsonl")
+    assert "gpt, as recorded; subject: subject 001" in made
+    assert "one &lt;b&gt;</pre>" in made
+    assert made.count("as the recipe words it") == 1  # of the relation that no file tells of
+
+
+def test_a_text_is_shown_without_roles() -> None:
+    turns = (Message("system", "a"), Message("user", "b"))
+    assert _text(Prompt((), turns, "completion")) == "ab"
+    assert _text(Prompt((), turns)) == "[system]\na\n\n[user]\nb"
