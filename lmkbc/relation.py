@@ -192,10 +192,6 @@ class Relation:
                 f"unit_id is {self.unit_id!r} but unit is not given: name the unit too",
             ),
             (
-                self.symmetric and self.subject_type.qid != self.object_type.qid,
-                f"symmetric is set, but subjects are {self.subject_type.qid} and objects {self.object_type.qid}",
-            ),
-            (
                 bool(self.inverse_of) and (self.symmetric or self.kind != "entity"),
                 f"inverse_of is {self.inverse_of!r}, but the relation is symmetric, or its objects are no subjects",
             ),

@@ -74,8 +74,8 @@ class Workspace:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
                 relations[name], origin[name] = relation, path
         for name, relation in relations.items():
-            if relation.inverse_of:
-                _check_inverse(relation, relations, origin[name])
+            if relation.other_side():
+                _check_other_side(relation, relations, origin[name])
         return Relations(relations)
 
     @cached_property
@@ -201,8 +201,12 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _check_inverse(relation: Relation, relations: Mapping[str, Relation], path: Path) -> None:
-    """Raise InputError for an inverse that is not there, names another inverse, or is of other types."""
+def _check_other_side(relation: Relation, relations: Mapping[str, Relation], path: Path) -> None:
+    """Raise InputError for an inverse that is not there or names another one, and for objects that are no subjects."""
+    if relation.symmetric:
+        if relation.subject_type.qid != relation.object_type.qid:
+            raise InputError(f"{path}: symmetric is True, but subjects and objects are of different types")
+        return
     known = {one.name for one in relations.values()}
     check_known(relation.inverse_of, known, f"{path}: inverse_of names {relation.inverse_of!r}, which no module has")
     other = relations[relation.inverse_of]
