@@ -56,7 +56,8 @@ class Tuned:
     """Rules that tuning chose, and their scores. failed: queries that no model answered; all F1 count them as wrong.
 
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
-    confidences: what calibrates candidates, whatever the rule, and what that is worth.
+    confidences: what calibrates candidates, whatever the rule, and what that is worth. They read both sides of a pair
+    where the final rule does: that choice alone was made on all rows.
     """
 
     relations: Mapping[str, TunedRelation]
