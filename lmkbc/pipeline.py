@@ -46,6 +46,18 @@ class Proposals(Block):
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
+def as_one(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the one block that blocks make together, once all are there; none of none."""
+    whole = tuple(blocks)
+    if whole:
+        yield Block(
+            tuple(query for block in whole for query in block.queries),
+            tuple(found for block in whole for found in block.sets),
+            {query: passages for block in whole for query, passages in block.passages.items()},
+            {query: replies for block in whole for query, replies in block.replies.items()},
+        )
+
+
 def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
     """Generate, link, clean and pool the candidates of all queries."""
     steps = Steps(run, recipe, report)

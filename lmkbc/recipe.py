@@ -17,6 +17,7 @@ from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.recipe import Linking
 from lmkbc.relation import Relation
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import PerRelation, Rule
@@ -205,7 +206,11 @@ def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> Pe
         if relations[name].name in rules:
             raise InputError(f"select.relations names {relations[name].name} twice: {name!r} is another name of it")
         rule = _rule(part, f"select.relations.{name}")
+        if isinstance(rule, Mutual) and not relations[name].other_side():
+            raise InputError(f"select.relations.{name}: rule 'mutual' needs a relation that is symmetric or inverse_of")
         rules |= dict.fromkeys(relations[name].spellings(), rule)
+    if general.reads_others:
+        raise InputError(f"select: rule {general.name!r} is of single relations: put it into select.relations.NAME")
     return PerRelation(general, rules)
 
 

@@ -148,7 +148,8 @@ class Relation:
     names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
     triple is the verb phrase between subject and object. unit_id: Wikidata's item for the unit, where the number is of
-    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). functional: a subject has at most one
+    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). inverse_of: the name of the relation t for
+    which (s, r, o) implies (o, t, s). functional: a subject has at most one
     object, as it has of a number. preconditions are what a masked model is asked first. paraphrases: more clozes, kept
     in paraphrases.toml for recipes that ask many.
     """
@@ -168,6 +169,7 @@ class Relation:
     unit: str | None = None
     unit_id: str | None = None
     symmetric: bool = False
+    inverse_of: str = ""
     functional: bool = False
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
@@ -189,6 +191,10 @@ class Relation:
                 self.unit_id is not None and self.unit is None,
                 f"unit_id is {self.unit_id!r} but unit is not given: name the unit too",
             ),
+            (
+                bool(self.inverse_of) and (self.symmetric or self.kind != "entity"),
+                f"inverse_of is {self.inverse_of!r}, but the relation is symmetric, or its objects are no subjects",
+            ),
             (not self.clozes, "clozes is empty: give at least one template with {subject} and {mask}"),
             *(
                 (not 0 <= low <= high, f"cardinality of {edition} is ({low}, {high}): fewest must not exceed most")
@@ -208,6 +214,10 @@ class Relation:
     def entry(self, table: Mapping[str, Entry], default: Entry) -> Entry:
         """Return what a table says of the relation by any of its names, else of all others, else the default."""
         return next((table[name] for name in (*self.spellings(), OTHERS) if name in table), default)
+
+    def other_side(self) -> str:
+        """Return the name of the relation that states the same facts from the object's side; "" if none does."""
+        return self.name if self.symmetric else self.inverse_of
 
     def has_one_object(self) -> bool:
         """Return whether a subject has at most one object."""

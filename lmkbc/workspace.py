@@ -7,6 +7,7 @@ the copy bundled in the wheel. Modules are loaded on first use; a wrong one is r
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +73,9 @@ class Workspace:
                 if name in relations:
                     raise InputError(f"{path}: the name {name!r} is already taken by {origin[name]}; rename one")
                 relations[name], origin[name] = relation, path
+        for name, relation in relations.items():
+            if relation.other_side():
+                _check_other_side(relation, relations, origin[name])
         return Relations(relations)
 
     @cached_property
@@ -195,6 +199,21 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
         return [(at, replace(relation, paraphrases=tuple(table.get(relation.name, ())))) for at, relation in loaded]
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _check_other_side(relation: Relation, relations: Mapping[str, Relation], path: Path) -> None:
+    """Raise InputError for an inverse that is not there or names another one, and for objects that are no subjects."""
+    if relation.symmetric:
+        if relation.subject_type.qid != relation.object_type.qid:
+            raise InputError(f"{path}: symmetric is True, but subjects and objects are of different types")
+        return
+    known = {one.name for one in relations.values()}
+    check_known(relation.inverse_of, known, f"{path}: inverse_of names {relation.inverse_of!r}, which no module has")
+    other = relations[relation.inverse_of]
+    if other.symmetric or other.inverse_of not in ("", relation.name):
+        raise InputError(f"{path}: inverse_of names {other.name!r}, whose own other side is {other.other_side()!r}")
+    if (relation.subject_type.qid, relation.object_type.qid) != (other.object_type.qid, other.subject_type.qid):
+        raise InputError(f"{path}: inverse_of names {other.name!r}, whose subjects are not of the type of its objects")
 
 
 def _read_classes(path: Path) -> dict[str, EntityClass]:

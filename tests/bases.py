@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from lmkbc.pipeline import Block
 from lmkbc.progress import silent
 from lmkbc.run.base import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
-from tests.opened import recipe_of
+from tests.opened import CUTOFF, recipe_of
 
 SOURCE = (Source("model", "0"),)
 Answer = Callable[[Query], CandidateSet]
@@ -60,6 +60,7 @@ class Base:
         self.file.write_text("name,id\n" + "".join(f"{name},Q{n}\n" for n, name in enumerate(names, start=1)))
         self.run = Run(workspace=SPACE, edition=SPACE.edition(edition), offline=True)
         self.asked: list[Query] = []
+        self.select: Mapping[str, Any] = CUTOFF
 
     def build(
         self,
@@ -90,7 +91,7 @@ class Base:
                 pass
 
         monkeypatch.setattr(engines, "Steps", Steps)
-        recipe = recipe_of({"component": "prior"})
+        recipe = recipe_of({"component": "prior"}, select=self.select)
         plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
         about = {"subjects": file_sha256(self.file), **inputs}
         growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)

@@ -126,6 +126,34 @@ def test_two_modules_of_one_name(tmp_path: Path) -> None:
     assert str(error.value) == f"{second}: the name 'Thing' is already taken by {first}; rename one"
 
 
+@pytest.mark.parametrize(
+    ("thing", "zebra", "told"),
+    [
+        ('inverse_of="zebr"', "", "thing.py: inverse_of names 'zebr', which no module has: did you mean 'zebra'"),
+        ('inverse_of="zebra"', "symmetric=True", "inverse_of names 'zebra', whose own other side is 'zebra'"),
+        ('inverse_of="zebra"', 'object_type=EntityType("x", "Q2")', "whose subjects are not of the type"),
+        ('symmetric=True, object_type=EntityType("x", "Q2")', "", "symmetric is True, but subjects"),
+        ('symmetric=True, inverse_of="zebra"', "", "inverse_of is 'zebra', but the relation is symmetric"),
+        ('inverse_of="zebra"', 'inverse_of="thing"', None),
+        ('inverse_of="zebra"', "", None),
+    ],
+)
+def test_the_other_side_of_a_relation_is_there_and_agrees(
+    tmp_path: Path, thing: str, zebra: str, told: str | None
+) -> None:
+    for name, fields in (("thing", thing), ("zebra", zebra)):
+        path = relation(tmp_path / "relations", name=name, spelling=name.title())
+        text = path.read_text()
+        if "object_type" in fields:
+            text = text.replace('object_type=EntityType("thing", "Q1"), ', "")
+        path.write_text(text.replace('definition="d"', f'definition="d", {fields}'.rstrip(", ")))
+    if told is None:
+        assert Workspace(tmp_path).relation("Thing").other_side() == "zebra"
+        return
+    with pytest.raises(InputError, match=re.escape(told)):
+        _ = Workspace(tmp_path).relations
+
+
 def test_an_edition_that_names_an_unknown_relation(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "eval", tmp_path / "eval", ignore=shutil.ignore_patterns("bench"))
     path = tmp_path / "eval" / "mini.py"

@@ -155,7 +155,7 @@ def predict(
     of a model; LmkbcError where queries failed.
     """
     from lmkbc.files.lock import writing_alone
-    from lmkbc.pipeline import Steps
+    from lmkbc.pipeline import Steps, as_one
     from lmkbc.run import directory as run_directory
     from lmkbc.run import submission
     from lmkbc.run.files import RunFiles
@@ -180,7 +180,8 @@ def predict(
         if page and has_gold(split):
             progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
-        for block in steps.over(queries):
+        blocks = steps.over(queries)
+        for block in as_one(blocks) if selector.reads_others else blocks:
             files.add(block, selector.select_all(block.sets))
         steps.ended()
         written = files.finished(

@@ -76,6 +76,7 @@ def tune(
     seed: int = SEED,
     storage: str | None = None,
     rules: Sequence[str] | None = None,
+    both_sides: bool = False,
     relation: str | Sequence[str] | None = None,
     limit: int | None = None,
     write: bool = True,
@@ -86,7 +87,8 @@ def tune(
     """Learn which selection rule to use for each relation, with which parameters, by five-fold cross-validation.
 
     split: labelled. folds: by subject. trials: Optuna's, at most, per relation and fold; 0: exact sweeps only. storage:
-    an SQLite or PostgreSQL URL that processes share. rules: only these. relation, limit: of these relations, or the
+    an SQLite or PostgreSQL URL that processes share. rules: only these. both_sides: try the rule `mutual`
+    for symmetric relations too. relation, limit: of these relations, or the
     first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM--MODEL.toml of the
     workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: a callback.
     InputError before anything is asked of a model.
@@ -121,6 +123,7 @@ def tune(
         seed=seed,
         storage=storage,
         rules=rules,
+        both_sides=both_sides,
         report=progress,
     )
     if path is not None:

@@ -156,6 +156,8 @@ class Build:
         total, done = sum(todo.values()), 0
         engine = self.engine or ThisProcess(total, report)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
+        if self.selector.reads_others:
+            size = self.shard  # both sides of a pair are one's evidence within a shard, however many workers there are
         work = Work(self.run, self.recipe, Maker(self.selector, plan.relations, self.start["run"], self.least))
 
         def parts() -> Iterator[ShardPart]:

@@ -21,6 +21,7 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import table_of
 from lmkbc.select.rule import AT_ONCE, PerRelation
 from lmkbc.types import Candidate, CandidateSet, Prediction, Source, State
@@ -165,7 +166,8 @@ def floors(
 
 def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:
     """Return whether the rule of a query takes scores for probabilities."""
-    return isinstance(selector.rules.get(found.query.relation, selector.general), ExpectedF1)
+    rule = selector.rules.get(found.query.relation, selector.general)
+    return isinstance(rule.inner if isinstance(rule, Mutual) else rule, ExpectedF1)
 
 
 def why_nothing(found: CandidateSet) -> str:

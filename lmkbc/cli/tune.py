@@ -36,6 +36,9 @@ def tune(
     relation: list[str] | None = None,
     limit: int | None = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated, as in cutoff,top-k.")] = None,
+    both_sides: Annotated[
+        bool, typer.Option("--both-sides", help="Try rule mutual too: the mean score of both sides of a pair.")
+    ] = False,
     write: Annotated[
         bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml.")
     ] = True,
@@ -56,6 +59,7 @@ def tune(
             seed=seed,
             storage=storage,
             rules=listed(rules),
+            both_sides=both_sides,
             relation=relation,
             limit=limit,
             write=write,

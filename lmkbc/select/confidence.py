@@ -19,6 +19,7 @@ from lmkbc.select.calibration import Calibration, Point
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, PerRelation, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
@@ -68,7 +69,7 @@ def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
 
 def _own(rule: Rule) -> Calibration | None:
     """Return the calibration of a rule that reads the candidates as they are."""
-    if isinstance(rule, AbstentionThreshold):
+    if isinstance(rule, AbstentionThreshold | Mutual):
         return _own(rule.inner)
     return rule.calibration if isinstance(rule, Calibrated) else None
 
@@ -76,8 +77,10 @@ def _own(rule: Rule) -> Calibration | None:
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
     """Return the confidence of every candidate of pooled sets, one entry per set in their order; arrays per relation.
 
-    What a set is asked beside does not change its confidences, so that blocks may be of any size.
+    The sets are read as their rules read them. Where none reads other queries, what a set is asked beside does not
+    change its confidences, so that blocks may be of any size.
     """
+    sets = selector.read(sets)
     made: dict[int, Confidence] = {}
     for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
         calibration = calibration_of(selector, relation)
@@ -117,11 +120,21 @@ class AtPrecision(PerRelation):
     usual: PerRelation = field(default_factory=lambda: PerRelation(NOTHING))
     reached: Mapping[str, Point] = field(default_factory=dict)
 
+    @property
+    def reads_others(self) -> bool:
+        """Return whether the usual rules read candidates of other queries: confidences are of what they read."""
+        return self.usual.reads_others
+
+    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return the sets as the usual rules are to see them."""
+        return self.usual.read(sets)
+
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Keep what is sure enough; an empty answer says whether that is because nothing is."""
-        kept = super().select_all(sets)
+        sets = self.read(sets)
+        kept = self.keep(sets)
         empty = [place for place, made in enumerate(kept) if not made.objects and not made.failed]
-        for place, usual in zip(empty, self.usual.select_all([sets[place] for place in empty]), strict=True):
+        for place, usual in zip(empty, self.usual.keep([sets[place] for place in empty]), strict=True):
             if usual.objects:
                 reason = UNSURE if usual.query.relation in self.reached else UNREACHED
                 kept[place] = replace(kept[place], withheld=reason)

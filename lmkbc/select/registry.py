@@ -13,6 +13,7 @@ from lmkbc.renamed import renamed
 from lmkbc.select.composed import AbstentionThreshold, Fallback, Verified
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.rule import Rule
 from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
@@ -28,6 +29,7 @@ RULES: Mapping[str, type[Rule]] = {
         Quorum,
         AbstentionThreshold,
         Verified,
+        Mutual,
         TwoStage,
         SourceFilter,
         Corroborated,
@@ -68,6 +70,8 @@ def build(table: Mapping[str, Any]) -> Rule:
     for field in fields(kind):  # type: ignore[arg-type]
         value = getattr(rule, field.name)
         for number in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(number, Rule) and number.reads_others:
+                raise InputError(f"rule {kind.name}: {number.name!r} reads other queries: put it round this rule")
             if isinstance(number, float) and math.isnan(number):
                 raise InputError(f"rule {kind.name}: setting {field.name!r} is {number}: give a number")
     return rule

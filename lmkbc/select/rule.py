@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.types import CandidateSet, Prediction
 
+Made = TypeVar("Made")
 UNLIMITED = 1_000_000
 AT_ONCE = 256
 """Queries whose candidates make one array: their lists are padded to the longest of them."""
@@ -54,10 +55,12 @@ class Rule(ABC):
     """Decides which candidates of a query to keep. Subclasses are frozen dataclasses: parameters, and nothing else.
 
     name: how tables and thresholds files call the rule. search: parameter -> range, for those worth tuning.
+    reads_others: whether candidates of other queries are evidence for it (see `read`).
     """
 
     name: ClassVar[str]
     search: ClassVar[Mapping[str, Range]] = {}
+    reads_others: ClassVar[bool] = False
 
     @abstractmethod
     def select(self, candidates: CandidateSet) -> Prediction:
@@ -66,6 +69,10 @@ class Rule(ABC):
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Keep objects of each query, as `select` does, in their order."""
         return [self.select(candidates) for candidates in sets]
+
+    def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:  # noqa: ARG002
+        """Return the sets as the rule is to see them, knowing all that the run asked; they are as they were."""
+        return sets
 
     def to_table(self) -> dict[str, Any]:
         """Return the rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
@@ -110,13 +117,32 @@ class PerRelation(BatchSelector):
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
 
+    @property
+    def reads_others(self) -> bool:
+        """Return whether a rule reads candidates of other queries, so that a run is selected of as a whole."""
+        return any(rule.reads_others for rule in (self.general, *self.rules.values()))
+
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of each query by its relation's own rule, in their order."""
+        """Keep objects of each query by its relation's own rule, in their order. sets: of a whole run."""
+        return self.keep(self.read(sets))
+
+    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return the sets of a whole run as their rules are to see them, in their order."""
+        return self._each(sets, lambda rule, own: rule.read(own, sets)) if self.reads_others else sets
+
+    def keep(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Keep objects of some of the sets that were read."""
+        return self._each(sets, lambda rule, own: rule.select_all(own))
+
+    def _each(
+        self, sets: Sequence[CandidateSet], of: Callable[[Rule, Sequence[CandidateSet]], Sequence[Made]]
+    ) -> list[Made]:
+        """Return what is made of each set by its relation's own rule, all of a rule at once."""
         own = [relation if (relation := one.query.relation) in self.rules else "" for one in sets]
-        made: dict[int, Prediction] = {}
+        made: dict[int, Made] = {}
         for relation, its in grouped((relation, place) for place, relation in enumerate(own)).items():
             rule = self.rules.get(relation, self.general)
-            made.update(zip(its, rule.select_all([sets[place] for place in its]), strict=True))
+            made.update(zip(its, of(rule, [sets[place] for place in its]), strict=True))
         return [made[place] for place in range(len(sets))]
 
     def under(self, rules: Mapping[str, Rule]) -> PerRelation:

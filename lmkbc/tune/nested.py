@@ -2,7 +2,8 @@
 
 What Optuna finds is one more family; everything is chosen without it too, so that it is known what it brings.
 
-Where candidates were verified, also whether the verdicts count: chosen by the same held-out F1, per relation.
+Where candidates were verified, also whether the verdicts count, and where both sides of a pair were asked, whether both
+do: chosen by the same held-out F1, per relation.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from lmkbc.select.composed import Combine, Verified
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
@@ -88,11 +91,28 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class BothSides:
+    """A relation's task on the mean scores of both sides. inverse: of the rule `Mutual`."""
+
+    task: Task
+    inverse: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """A rule per relation: among all families, and by exact sweeps alone, without Optuna's part."""
 
     best: dict[str, Rule]
     swept: dict[str, Rule]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Rules for candidates of one kind: among all families, by exact sweeps alone, and what they were chosen by."""
+
+    best: Mapping[str, Chosen]
+    swept: Mapping[str, Chosen]
+    compared: Mapping[str, Compared]
 
 
 def choose(
@@ -102,27 +122,42 @@ def choose(
     inner: Mapping[str, Ints],
     how: Settings,
     step: Callable[[], None] = lambda: None,
+    *,
+    mutual: Mapping[str, BothSides] | None = None,
 ) -> Rules:
     """Return a rule per relation, chosen on the given rows only.
 
-    tasks: on candidates as they are. judged: the same for each way that verdicts change scores; a relation takes such
-    a way where its held-out F1 is higher. step: called as each relation of each kind of candidates is done.
+    tasks: on candidates as they are. judged: the same for each way that verdicts change scores. mutual: of relations
+    with another side. A relation takes such candidates where its held-out F1 is higher. step: called as each relation
+    of each kind of candidates is done.
     """
-    plain = _choose(tasks, rows, inner, how, step)
-    verified = {way: _choose(others, rows, inner, how.part(way), step) for way, others in judged.items()}
-    best, swept = (
-        {name: _verified_rule(name, plain[part], {way: made[part] for way, made in verified.items()}) for name in tasks}
-        for part in (0, 1)
-    )
-    return Rules(best, swept)
+    made = _choose(tasks, rows, inner, how, step)
+    rules = _Laid(dict(made.best), dict(made.swept))
+    for way, others in judged.items():
+        rules.lay(
+            _choose(others, rows, inner, how.part(way), step), {name: partial(Verified, combine=way) for name in others}
+        )
+    if mutual:
+        known = {name: one for name, one in made.compared.items() if name not in mutual}
+        read = {**tasks, **{name: one.task for name, one in mutual.items()}}
+        around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
+        rules.lay(_choose(read, rows, inner, how.part("mutual"), step, known), around)
+    return Rules(*({name: one.rule for name, one in part.items()} for part in (rules.best, rules.swept)))
 
 
-def _verified_rule(name: str, plain: Mapping[str, Chosen], verified: Mapping[Combine, Mapping[str, Chosen]]) -> Rule:
-    best, rule = plain[name].held_out, plain[name].rule
-    for way, made in verified.items():
-        if made[name].held_out > best + TIE:
-            best, rule = made[name].held_out, Verified(inner=made[name].rule, combine=way)
-    return rule
+@dataclass(frozen=True)
+class _Laid:
+    """The best rules so far, among all families and by exact sweeps alone."""
+
+    best: dict[str, Chosen]
+    swept: dict[str, Chosen]
+
+    def lay(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
+        """Take what is better on candidates of another kind. around: makes the rule that reads them of one."""
+        for own, chosen in ((self.best, made.best), (self.swept, made.swept)):
+            for name, one in chosen.items():
+                if one.held_out > own[name].held_out + TIE:
+                    own[name] = replace(one, rule=around[name](inner=one.rule))
 
 
 def _choose(
@@ -131,24 +166,30 @@ def _choose(
     inner: Mapping[str, Ints],
     how: Settings,
     step: Callable[[], None],
-) -> tuple[dict[str, Chosen], dict[str, Chosen]]:
+    known: Mapping[str, Compared] | None = None,
+) -> _Choice:
     """Return a rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
 
     All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
     for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
     better (`MARGIN` standard errors of the difference).
+    known: results of relations that are chosen for already; they only have a say in what is shared.
     """
+    known = known or {}
     folds = sorted({int(fold) for name in tasks for fold in np.unique(inner[name][rows[name]])})
     priors = {fold: _general(tasks, {name: rows[name] & (inner[name] != fold) for name in tasks}) for fold in folds}
     overall = _general(tasks, rows)
     tasks = {name: replace(task, prior=overall) for name, task in tasks.items()}
-    compared = {}
+    compared = dict(known)
     for name, task in tasks.items():
+        if name in known:
+            continue
         compared[name] = _compare(task, rows[name], inner[name], priors, how)
         step()
     best, swept = {}, {}
+    own = {name: task for name, task in tasks.items() if name not in known}
     pooled = any(task.several for task in tasks.values())
-    for name, task in tasks.items():
+    for name, task in own.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
         default = shared_family(alike, simplest=not pooled)
         family = _family(compared[name], default)
@@ -157,7 +198,7 @@ def _choose(
         if family == SEARCH:
             joint = best_of(compared[name].tried)
             best[name] = Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
-    return best, swept
+    return _Choice(best, swept, compared)
 
 
 def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from optuna.exceptions import StorageInternalError
@@ -21,12 +22,13 @@ from lmkbc.relation import Relation
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Table
 from lmkbc.select.composed import with_verification
+from lmkbc.select.mutual import both_sides as with_both_sides
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 from lmkbc.tune.families import Task, check_rules
-from lmkbc.tune.nested import WAYS, Rules, Settings, by_subject, choose, fold_of
+from lmkbc.tune.nested import WAYS, BothSides, Rules, Settings, by_subject, choose, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.search import close_storage, open_storage
 from lmkbc.types import CandidateSet, Example, Prediction, Query
@@ -54,7 +56,8 @@ class Tuned:
     """Rules that tuning chose, and their scores. failed: queries that no model answered; all F1 count them as wrong.
 
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
-    confidences: what calibrates candidates, whatever the rule, and what that is worth.
+    confidences: what calibrates candidates, whatever the rule, and what that is worth. They read both sides of a pair
+    where the final rule does: that choice alone was made on all rows.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -76,6 +79,7 @@ def tune(
     *,
     relations: Mapping[str, Relation],
     rules: Sequence[str] | None = None,
+    both_sides: bool = False,
     folds: int = FOLDS,
     trials: int = TRIALS,
     seed: int = SEED,
@@ -88,7 +92,8 @@ def tune(
     the families to consider (None: all). trials: of Optuna, per relation and fold at most, fewer where they bring
     no gain; 0 leaves the exact sweeps, grids and calibrations. storage: URL of an SQLite or PostgreSQL database where
     processes share studies and resume them. report: told of each relation and fold that is done.
-    InputError for candidates without gold or settings that make no sense.
+    both_sides: try the rule `mutual` too, for relations whose other side is asked. InputError for candidates without
+    gold or settings that make no sense.
     """
     check(rules, folds, trials)
     pairs = _paired(sets, examples)
@@ -96,7 +101,7 @@ def tune(
     try:
         study = f"lmkbc-{fingerprint(pairs, edition, rules, folds, trials, seed)}"
         how = Settings(rules, trials, seed, database, study)
-        return _tune(pairs, edition, relations, how, folds, report)
+        return _tune(pairs, edition, relations, how, folds, report, both_sides=both_sides)
     except StorageInternalError as error:
         raise LmkbcError("the storage stopped answering; run the same command again to resume") from error
     finally:
@@ -143,6 +148,8 @@ def _tune(
     how: Settings,
     folds: int,
     report: Report,
+    *,
+    both_sides: bool,
 ) -> Tuned:
     answered = [pair for pair in pairs if not pair[0].failed]
     tasks, verified = _tasks(answered, edition, relations, report), {}
@@ -156,16 +163,18 @@ def _tune(
             )
             for way in WAYS
         }
+    mutual = _mutual(answered, tasks, edition, relations, report) if both_sides else {}
     examples = [example for _, example in pairs]
     outer, inner = by_subject(examples, folds, how.seed), by_subject(examples, INNER_FOLDS, how.seed + 1)
     fold = {name: fold_of(task.outcomes.examples, outer) for name, task in tasks.items()}
     inner_fold = {name: fold_of(task.outcomes.examples, inner) for name, task in tasks.items()}
     steps = itertools.count(1)
-    total = len(tasks) * (folds + 1) * (1 + len(verified))
+    total = (folds + 1) * (len(tasks) * (1 + len(verified)) + len(mutual))
     report(STEP, 0, total)
 
     def choice(part: str, rows: Mapping[str, Mask]) -> Rules:
-        return choose(tasks, verified, rows, inner_fold, how.part(part), lambda: report(STEP, next(steps), total))
+        step = partial(_next, steps, total, report)
+        return choose(tasks, verified, rows, inner_fold, how.part(part), step, mutual=mutual)
 
     failed = {
         candidates.query: Prediction(candidates.query, failed=True) for candidates, _ in pairs if candidates.failed
@@ -174,11 +183,11 @@ def _tune(
     for number in range(folds):
         chosen = choice(f"fold{number}", {name: fold[name] != number for name in tasks})
         unseen = {name: fold[name] == number for name in tasks}
-        held_out |= _selected(tasks, chosen.best, unseen)
-        swept |= _selected(tasks, chosen.swept, unseen)
+        held_out |= _selected(tasks, mutual, chosen.best, unseen)
+        swept |= _selected(tasks, mutual, chosen.swept, unseen)
     everything = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final = choice("all", everything).best
-    fitted = failed | _selected(tasks, final, everything)
+    fitted = failed | _selected(tasks, mutual, final, everything)
     lost: dict[str, list[int]] = {}
     for candidates, example in pairs:
         if candidates.failed:
@@ -203,17 +212,51 @@ def _tune(
         folds=folds,
         trials=how.trials,
         seed=how.seed,
-        confidences=assess(tasks, lost, fold, inner_fold),
+        confidences=assess(
+            {name: mutual[name].task if final[name].reads_others else task for name, task in tasks.items()},
+            lost,
+            fold,
+            inner_fold,
+        ),
     )
 
 
+def _next(steps: Iterator[int], total: int, report: Report) -> None:
+    report(STEP, next(steps), total)
+
+
 def _selected(
-    tasks: Mapping[str, Task], rules: Mapping[str, Rule], rows: Mapping[str, Mask]
+    tasks: Mapping[str, Task], mutual: Mapping[str, BothSides], rules: Mapping[str, Rule], rows: Mapping[str, Mask]
 ) -> dict[Query, Prediction]:
-    """Return what each relation's rule selects of some of its queries."""
-    chosen = {name: np.flatnonzero(mask).tolist() for name, mask in rows.items()}
-    chosen_sets = [(rules[name], task.outcomes.sets[row]) for name, task in tasks.items() for row in chosen[name]]
-    return {candidates.query: rule.select(candidates) for rule, candidates in chosen_sets}
+    """Return what each relation's rule selects of some of its queries, read as the rule reads them."""
+    made: dict[Query, Prediction] = {}
+    for name, task in tasks.items():
+        sets = (mutual[name].task if rules[name].reads_others else task).outcomes.sets
+        made |= {sets[row].query: rules[name].select(sets[row]) for row in np.flatnonzero(rows[name]).tolist()}
+    return made
+
+
+def _mutual(
+    pairs: Sequence[tuple[CandidateSet, Example]],
+    tasks: Mapping[str, Task],
+    edition: Edition,
+    relations: Mapping[str, Relation],
+    report: Report,
+) -> dict[str, BothSides]:
+    """Return the tasks of relations with another side, on the mean of both, where that changes any candidate."""
+    every = [candidates for candidates, _ in pairs]
+    own = {relations[name].name: name for name in tasks}
+    made: dict[str, BothSides] = {}
+    for name, task in tasks.items():
+        other = own.get(relations[name].other_side())
+        if other is None:
+            continue
+        inverse = "" if other == name else other
+        sets = with_both_sides(task.outcomes.sets, every, inverse)
+        if any(one is not before for one, before in zip(sets, task.outcomes.sets, strict=True)):
+            read = list(zip(sets, task.outcomes.examples, strict=True))
+            made[name] = BothSides(_tasks(read, edition, relations, report)[name], inverse)
+    return made
 
 
 def _tasks(

@@ -1,0 +1,118 @@
+"""Both sides of a pair as evidence: whether B borders A too, where A and B are both asked.
+
+A relation that is symmetric, or has an inverse, states each fact twice. Where both of its subjects are asked, the two
+queries are two draws of one fact, and its score is their mean, as pooling has it of sources. Only candidates are read
+here: what a query's gold is, nobody tells the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from msgspec import structs
+
+from lmkbc.names import folded_key
+from lmkbc.select.rule import Rule
+from lmkbc.types import Candidate, CandidateSet, Prediction, Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutual(Rule):
+    """Select as `inner` does, of candidates whose scores are the mean of both sides where both are asked.
+
+    inverse: the relation of the other side, as queries spell it; "" for the relation itself, which is symmetric. The
+    rule itself selects of candidates that were read so (see `both_sides`); alone, a query has no other side.
+    """
+
+    name: ClassVar[str] = "mutual"
+    reads_others: ClassVar[bool] = True
+    inner: Rule
+    inverse: str = ""
+
+    def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return the sets with the mean of both sides."""
+        return both_sides(sets, every, self.inverse)
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return what the inner rule selects."""
+        return self.inner.select(candidates)
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Return what the inner rule selects of each query."""
+        return self.inner.select_all(sets)
+
+
+class Asked:
+    """Answered queries, found by a name or QID that stands for their subject."""
+
+    def __init__(self, sets: Iterable[CandidateSet]) -> None:
+        self.sets = {found.query: found for found in sets if not found.failed}
+        self._by_id: dict[tuple[str, str], Query] = {}
+        self._by_name: dict[tuple[str, str], Query | None] = {}
+        for query in self.sets:
+            if query.subject_id:
+                self._by_id.setdefault((query.relation, query.subject_id), query)
+            name = query.relation, folded_key(query.subject)
+            self._by_name[name] = None if name in self._by_name else query  # a name of two subjects tells of neither
+
+    def find(self, relation: str, candidate: Candidate) -> Query | None:
+        """Return the query about a candidate: by QID where both have one, else by folded name; None if not asked."""
+        if candidate.id and (query := self._by_id.get((relation, candidate.id))):
+            return query
+        query = self._by_name.get((relation, folded_key(candidate.text)))
+        return None if query is None or (candidate.id and query.subject_id) else query
+
+
+def both_sides(
+    sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = ""
+) -> Sequence[CandidateSet]:
+    """Return sets in which the score of a pair that both sides were asked about is the mean of both, 0 where unnamed.
+
+    A subject that names this one, and is not named here, becomes a candidate. every: all sets of the run. inverse: the
+    relation of the other side, "" for a set's own. Sets without another side are the same as before.
+    """
+    own, asked = Asked(sets), Asked(every)
+    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the other sides that name it, and as what
+    relations = {query.relation for query in own.sets}
+    for other, found in asked.sets.items():
+        for relation in relations if inverse == other.relation else {other.relation} if not inverse else ():
+            for candidate in found.candidates:
+                if (query := own.find(relation, candidate)) is not None and query != other:
+                    names.setdefault(query, {}).setdefault(other, candidate)
+    return [_joined(found, asked, names.get(found.query, {}), inverse) for found in sets]
+
+
+def _joined(found: CandidateSet, asked: Asked, naming: dict[Query, Candidate], inverse: str) -> CandidateSet:
+    """Return a set with the means of both sides. naming: the other sides that name its subject."""
+    if found.failed:
+        return found
+    made: list[Candidate] = []
+    met = set[Query]()
+    for one in found.candidates:
+        other = asked.find(inverse or found.query.relation, one)
+        if other is None or other == found.query or other in met:
+            made.append(one)
+        else:
+            met.add(other)
+            made.append(_mean(one, naming.get(other)))
+    for other, candidate in naming.items():
+        if other not in met and candidate.score > 0:
+            named = structs.replace(candidate, text=other.subject, id=other.subject_id or None)
+            made.append(_mean(named, None))
+    if not met and len(made) == len(found.candidates):
+        return found
+    made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
+    return replace(found, candidates=tuple(made))
+
+
+def _mean(one: Candidate, other: Candidate | None) -> Candidate:
+    """Return a candidate with the mean scores of two sides, of each model too; one that is not named has 0."""
+    if other is None:
+        halves = tuple((model, score / 2) for model, score in one.by_model)
+        return structs.replace(one, score=one.score / 2, by_model=halves)
+    mine, theirs = dict(one.by_model), dict(other.by_model)
+    by_model = tuple((name, (mine.get(name, 0.0) + theirs.get(name, 0.0)) / 2) for name in sorted({*mine, *theirs}))
+    sources = tuple(sorted({*one.sources, *other.sources}))
+    return structs.replace(one, score=(one.score + other.score) / 2, sources=sources, by_model=by_model)

@@ -1,0 +1,105 @@
+"""Both sides of a pair: their mean where both were asked, and nothing else is touched, however a run is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.pipeline import Block, as_one
+from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.confidence import at_precision, confidences
+from lmkbc.select.cutoffs import Cutoff
+from lmkbc.select.mutual import Mutual, both_sides
+from lmkbc.select.registry import build
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Candidate, CandidateSet, Query, State
+from tests.candidates import candidate_set, sources
+
+BORDERS = "CountryBordersCountry"
+
+
+def found(subject: str, relation: str = BORDERS, id_: str | None = None, **scores: float) -> CandidateSet:
+    named = [Candidate(text, score, sources("m#0"), by_model=(("m", score),)) for text, score in scores.items()]
+    return candidate_set(Query(subject, relation, id_), named)
+
+
+def scores(candidates: CandidateSet) -> dict[str, float]:
+    return {one.text: one.score for one in candidates.candidates}
+
+
+PERU = found("Peru", Chile=0.6, Cuba=0.5, Brazil=0.9)
+CHILE = found("Chile", Peru=1.0, Argentina=0.8)
+CUBA = found("Cuba", Haiti=0.9)
+BOLIVIA = found("Bolivia", PERU=0.8)
+SETS = [PERU, CHILE, CUBA, BOLIVIA]
+SELECTOR = PerRelation(Cutoff(threshold=0.4), {BORDERS: Mutual(inner=Cutoff(threshold=0.4))})
+
+
+def test_the_mean_of_both_sides_where_both_were_asked() -> None:
+    peru, chile, cuba, bolivia = both_sides(SETS, SETS)
+    assert scores(peru) == pytest.approx({"Brazil": 0.9, "Chile": 0.8, "Bolivia": 0.4, "Cuba": 0.25})
+    assert scores(chile) == pytest.approx({"Peru": 0.8, "Argentina": 0.8})
+    assert cuba is not CUBA
+    assert scores(cuba) == pytest.approx({"Haiti": 0.9, "Peru": 0.25})
+    assert scores(bolivia) == pytest.approx({"PERU": 0.4})
+    assert peru.candidates[1].by_model == (("m", 0.8),)
+    assert both_sides(SETS[::-1], SETS[::-1])[::-1] == [peru, chile, cuba, bolivia]
+
+
+def test_one_side_only_and_failed_queries_are_as_before() -> None:
+    failed = candidate_set(Query("Chile", BORDERS), draws=(State.MISSING,))
+    for others in ([], [failed], [found("Chile", "StateBordersState", Peru=1.0)]):
+        sets = [PERU, *others]
+        assert all(one is before for one, before in zip(both_sides(sets, sets), sets, strict=True))
+    assert SELECTOR.select_all([PERU]) == PerRelation(Cutoff(threshold=0.4)).select_all([PERU])
+
+
+def test_a_linked_candidate_is_its_item_and_no_namesake() -> None:
+    state = found("Georgia", id_="Q1428", Alabama=1.0)
+    armenia = candidate_set(Query("Armenia", BORDERS, "Q399"), [Candidate("Georgia", 1.0, id="Q230")])
+    assert list(both_sides([armenia, state], [armenia, state])) == [armenia, state]
+    country = candidate_set(Query("Sakartvelo", BORDERS, "Q230"), [Candidate("Hayastan", 0.5, id="Q399")])
+    linked, _ = both_sides([armenia, country], [armenia, country])
+    assert scores(linked) == {"Georgia": 0.75}
+    twins = [found("Georgia", id_="Q230", Armenia=1.0), state]
+    unlinked = found("Armenia", Georgia=0.5)
+    assert scores(both_sides([unlinked], [unlinked, *twins])[0])["Georgia"] == 0.5  # which of the two is not known
+
+
+def test_an_inverse_is_the_other_side() -> None:
+    parent, child = found("Audi", "parent", Volkswagen=0.4), found("Volkswagen", "subsidiary", Audi=1.0, Seat=1.0)
+    seat = found("Seat", "parent", Ford=0.9)
+    sets = [parent, child, seat]
+    rules = {"parent": Mutual(inner=Cutoff(threshold=0.6), inverse="subsidiary")}
+    read = PerRelation(Cutoff(threshold=0.5), rules).read(sets)
+    assert [scores(one) for one in read] == [{"Volkswagen": 0.7}, scores(child), {"Ford": 0.9, "Volkswagen": 0.5}]
+
+
+def test_blocks_are_joined_before_a_rule_reads_both_sides() -> None:
+    whole = SELECTOR.select_all(SETS)
+    assert [one.text for one in whole[0].objects] == ["Brazil", "Chile", "Bolivia"]
+    for size in (1, 2, 3):
+        cut = [SETS[at : at + size] for at in range(0, len(SETS), size)]
+        (block,) = as_one(Block(tuple(one.query for one in some), tuple(some)) for some in cut)
+        assert block.queries == tuple(one.query for one in SETS)
+        assert SELECTOR.select_all(block.sets) == whole
+    assert SELECTOR.reads_others
+    assert list(as_one([])) == []
+    assert not PerRelation(Cutoff(threshold=0.4)).reads_others
+
+
+def test_confidences_are_of_what_the_rule_reads() -> None:
+    curve = PrecisionCurve(threshold=(0.7,), precision=(0.95,), recall=(0.5,))
+    tuned = replace(SELECTOR, calibrations={BORDERS: Calibration(weights={"score": 1.0})}, curves={BORDERS: curve})
+    (sure, *_), (kept, *_) = confidences(tuned, SETS), at_precision(tuned, 0.9).select_all(SETS)
+    assert dict(zip([one.text for one in sure.candidates], sure.p, strict=True))["Chile"] == pytest.approx(0.8)
+    assert [one.text for one in kept.objects] == ["Brazil", "Chile"]
+    assert sure.of_each(kept.objects) == pytest.approx([0.9, 0.8])
+
+
+def test_it_goes_round_a_rule_and_not_into_one() -> None:
+    inner = {"rule": "mutual", "inner": {"rule": "top-k", "k": 1}}
+    with pytest.raises(InputError, match="reads other queries"):
+        build({"rule": "verified", "inner": inner})
