@@ -23,7 +23,7 @@ from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
-from lmkbc.select.mutual import Asked, both_sides
+from lmkbc.select.mutual import AskedSides, both_sides
 from lmkbc.select.rule import PerRelation
 from lmkbc.tune.defaults import FOLDS, SEED
 from lmkbc.tune.tune import Tuned, official, tune
@@ -103,7 +103,7 @@ def measured(
 
 def asked_twice(examples: Sequence[Example]) -> int:
     """Return how many gold objects are subjects of the split too, so that there is another side."""
-    subjects = Asked([CandidateSet(example.query) for example in examples])
+    subjects = AskedSides([CandidateSet(example.query) for example in examples])
     keys = {query.subject_id or query.subject for query in subjects.sets}
     return sum(bool(keys & {gold.id or "", *gold.names}) for example in examples for gold in example.objects)
 

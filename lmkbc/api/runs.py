@@ -19,7 +19,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
-from lmkbc.run.timing import Timing
+from lmkbc.run.timing import RunTiming
 from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Pa
     if name in space.editions and has_gold(split) and _gold_is_here(space, name, split):
         scores = score(run.path, data=data, workspace=workspace)
         f1, interval = scores.f1, scores.interval
-    timing = Timing.read(run.path / submission.TIMING)
+    timing = RunTiming.read(run.path / submission.TIMING)
     page = run.path / "report.html"
     return RunRow(
         name=run.path.name,

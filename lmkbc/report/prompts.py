@@ -1,4 +1,4 @@
-"""What a run asked: a prompt per relation, as recorded or as its recipe words it, and tokens of recorded answers."""
+"""Prompts of a run, one per relation, as recorded or as its recipe words them; tokens of recorded answers."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class RecordedTokens(NamedTuple):
         return f"{self.read:,} in prompts, {self.written:,} in answers, as recorded{some}"
 
 
-class Asked(NamedTuple):
-    """What recorded files tell of their models. prompts: by relation. tokens: None where no row tells."""
+class RecordedPrompts(NamedTuple):
+    """Prompts and tokens that recorded files hold. prompts: by relation. tokens: None where no row tells."""
 
     models: tuple[str, ...]
     prompts: Mapping[str, Sequence[ShownPrompt]]
@@ -83,7 +83,7 @@ class _AskedRow(msgspec.Struct):
     usage: Any = None
 
 
-def asked_in(files: Sequence[Path], queries: Container[Pair]) -> Asked:
+def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts:
     """Return what recorded files tell of the questions about some queries."""
     models: dict[str, None] = {}
     prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
@@ -103,7 +103,7 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> Asked:
             if (usage := _usage(row.usage)) is not None:
                 read, written, known = read + usage.prompt_tokens, written + usage.written, known + 1
     shown = {name: tuple(own.values())[:MOST_PROMPTS] for name, own in prompts.items()}
-    return Asked(tuple(models), shown, RecordedTokens(read, written, known, whole) if known else None)
+    return RecordedPrompts(tuple(models), shown, RecordedTokens(read, written, known, whole) if known else None)
 
 
 def _usage(given: Any) -> _Usage | None:

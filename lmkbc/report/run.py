@@ -21,13 +21,13 @@ from lmkbc.report import figures, panels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import packed, render
-from lmkbc.report.prompts import Asked, ShownPrompt, asked_in, worded
+from lmkbc.report.prompts import RecordedPrompts, ShownPrompt, asked_in, worded
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.saved import SavedRun, read_gold
 from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.run.timing import Timing
+from lmkbc.run.timing import RunTiming
 from lmkbc.scoring.table import Table
 from lmkbc.types import Query
 from lmkbc.workspace import Workspace
@@ -69,7 +69,7 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     rows = rows_of(edition, examples, answers, table.rows, notes, report)
     queries = [example.query for example in examples]
     floors = _floors(space, edition, gold, queries, report)
-    timing = Timing.read(run.path / submission.TIMING)
+    timing = RunTiming.read(run.path / submission.TIMING)
     told = asked_in(source.replies, gold)
     return render(
         "report.html",
@@ -109,7 +109,9 @@ def _asked(run: SavedRun, answered: bool) -> bool:
     return answered or not run.is_subset
 
 
-def _about(run: SavedRun, edition: Edition, source: ReportInput, timing: Timing, told: Asked) -> dict[str, str]:
+def _about(
+    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, told: RecordedPrompts
+) -> dict[str, str]:
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
     models = models or [name for name in (run.text("model"),) if name] or list(told.models)
@@ -128,7 +130,7 @@ def _about(run: SavedRun, edition: Edition, source: ReportInput, timing: Timing,
 
 
 def _prompts(
-    space: Workspace, source: ReportInput, told: Asked, queries: Sequence[Query]
+    space: Workspace, source: ReportInput, told: RecordedPrompts, queries: Sequence[Query]
 ) -> dict[str, Sequence[ShownPrompt]]:
     """Return a prompt per relation: as recorded, else as the run's recipe words it, where train is here."""
     own: dict[str, Sequence[ShownPrompt]] = {}
@@ -203,7 +205,7 @@ def _confusion(rows: Sequence[Row]) -> list[list[int]]:
     return counts
 
 
-def _usage(timing: Timing) -> list[tuple[str, str, str]]:
+def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
     """Return what a run took, by step: seconds, tokens, calls, cost."""
     lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
     for step, values in timing.usage.items():

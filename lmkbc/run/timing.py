@@ -1,4 +1,4 @@
-"""What a saved run took, as its `timing.json` tells: seconds, tokens, calls and cost, by step."""
+"""Cost of a saved run, from its `timing.json`: seconds, tokens, calls and cost, by step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LARGEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """What a run took. usage: step -> figure -> how much."""
+class RunTiming:
+    """Seconds and usage of a run. usage: step -> figure -> how much."""
 
     seconds: float | None = None
     usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> Timing:
+    def read(cls, path: Path) -> RunTiming:
         """Return what a file tells; nothing where it is absent or no such file, of which a warning tells."""
         if not path.is_file():
             return cls()

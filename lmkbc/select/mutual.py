@@ -44,7 +44,7 @@ class Mutual(Rule):
         return self.inner.select_all(sets)
 
 
-class Asked:
+class AskedSides:
     """Answered queries, found by a name or QID that stands for their subject."""
 
     def __init__(self, sets: Iterable[CandidateSet]) -> None:
@@ -73,7 +73,7 @@ def both_sides(
     A subject that names this one, and is not named here, becomes a candidate. every: all sets of the run. inverse: the
     relation of the other side, "" for a set's own. Sets without another side are the same as before.
     """
-    own, asked = Asked(sets), Asked(every)
+    own, asked = AskedSides(sets), AskedSides(every)
     names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the other sides that name it, and as what
     relations = {query.relation for query in own.sets}
     for other, found in asked.sets.items():
@@ -84,7 +84,7 @@ def both_sides(
     return [_joined(found, asked, names.get(found.query, {}), inverse) for found in sets]
 
 
-def _joined(found: CandidateSet, asked: Asked, naming: dict[Query, Candidate], inverse: str) -> CandidateSet:
+def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str) -> CandidateSet:
     """Return a set with the means of both sides. naming: the other sides that name its subject."""
     if found.failed:
         return found

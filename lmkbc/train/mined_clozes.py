@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a text holds. pairs: relation -> subjects and objects that stand side by side; clozes: how often each."""
+    """Counts of a text. pairs: relation -> subjects and objects that stand side by side; clozes: how often each."""
 
     sentences: int
     pairs: Counter[str]
@@ -66,7 +66,7 @@ class Found:
         return sorted(self.clozes.get(relation, {}).items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
-class Facts:
+class TrainFacts:
     """The facts of train rows, found by their names. Names are exact but for their case, and whole words."""
 
     def __init__(self, rows: Iterable[Example]) -> None:
@@ -111,7 +111,7 @@ class Facts:
 
 def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> Found:
     """Count the clozes that sentences give for the facts of train rows."""
-    facts, found, number = Facts(rows), Found(0, Counter(), defaultdict(Counter)), 0
+    facts, found, number = TrainFacts(rows), Found(0, Counter(), defaultdict(Counter)), 0
     for number, sentence in enumerate(sentences, start=1):
         for relation, cloze in facts.clozes_in(sentence):
             found.pairs[relation] += 1

@@ -25,7 +25,7 @@ from lmkbc.models.masked.clozes import check_template
 from lmkbc.run.base import Run
 from lmkbc.run.subset import WHOLE
 from lmkbc.train import mined_clozes
-from lmkbc.train.mined_clozes import Facts, mine, sentences
+from lmkbc.train.mined_clozes import TrainFacts, mine, sentences
 from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, choose, rows_of
 from lmkbc.types import Example, GoldObject, Query
 
@@ -37,7 +37,7 @@ ROWS = [
 
 
 def found(sentence: str, rows: Sequence[Example] = ROWS) -> list[str]:
-    return [cloze for _, cloze in Facts(rows).clozes_in(sentence)]
+    return [cloze for _, cloze in TrainFacts(rows).clozes_in(sentence)]
 
 
 @pytest.mark.parametrize(
