@@ -1,4 +1,4 @@
-"""PythonSource in Python source: read from its syntax tree, never imported or run.
+"""Words in Python source: read from its syntax tree, never imported or run.
 
 What code puts together becomes a template: `f"{who} speaks {mask}."` is text with two slots, `who` and `mask`.
 """
@@ -47,14 +47,14 @@ class _Scope:
     cases: dict[str, Value] = field(default_factory=dict)
 
 
-class PythonSource(NamedTuple):
+class VariableText(NamedTuple):
     """Value of a variable at the end of its scope, if it is known, and its values by what the code compares."""
 
     value: Value | None
     cases: Mapping[str, Value]
 
 
-def read_python(source: str, path: str) -> PythonSource:
+def read_python(source: str, path: str) -> VariableText:
     """Return what a variable is: "PROMPTS" of the module, "ask.prompt" of a function, "Model.__init__.text" of a class.
 
     "ask.content[2]" is the value of the third key "content" in tables of a function. A loop is read once. ValueError
@@ -74,10 +74,10 @@ def read_python(source: str, path: str) -> PythonSource:
             raise ValueError(f"it defines no {name!r} of {path!r}")
         body = found[-1].body
     if keyed := re.fullmatch(r"(\w+)\[(\d+)\]", wanted):
-        return PythonSource(_under(keyed[1], int(keyed[2]), body), {})
+        return VariableText(_under(keyed[1], int(keyed[2]), body), {})
     scope = _Scope(wanted)
     _run(body, scope)
-    words = PythonSource(scope.values.get(wanted), scope.cases)
+    words = VariableText(scope.values.get(wanted), scope.cases)
     if words.value is None and not words.cases:
         assigned = any(wanted == name for node in body for name in _assigned(node))
         raise ValueError(

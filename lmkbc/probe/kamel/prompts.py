@@ -17,7 +17,7 @@ from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import KamelFact
 from lmkbc.probe.kamel.score import END, SEPARATOR
 
-TASK = "KamelAnswer each question with names, years or numbers alone, parted by semicolons."
+TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
 """Instruction for chat models; a text needs no such words."""
 
 SUBJECT = "{subject}"
