@@ -20,15 +20,16 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 def list_(json: bool = False) -> None:
     """List the recipes: of published ones year, model, F1, differences.
 
-    Two columns count the differences from what was published: necessary ones, and shortcuts that can be closed.
-    'lmkbc systems show NAME' prints a recipe with its citation and differences.
+    N counts the differences that are necessary, S the shortcuts that can be closed. 'lmkbc systems show NAME' prints a
+    recipe with its citation and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
     if json:
         show_json([{"name": name} | _summary(file) for name, file in files.items()])
         return
-    show_table(["system", "year", "model", "F1", "necessary", "shortcuts"], [columns(name, file) for name, file in files.items()])
+    show_table(["system", "year", "model", "F1", "N", "S"], [columns(name, file) for name, file in files.items()])
+    note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
 
 
 def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | None, int | None, int | None]:
