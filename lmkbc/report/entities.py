@@ -42,15 +42,15 @@ NAMES: dict[str, Any] = {
 """Columns of names. facts: of the entity."""
 LONGEST = 200
 """Characters of a name that are shown."""
-GROUP = 1 << 18
-"""Rows that are sorted at once."""
+GROUP = 1 << 17
+"""Rows that are held or sorted at once, about."""
 PIECE, PAGE = 4096, 4096
 """Rows of a piece, about, and names of one."""
 MOST_NAMES = 20
 """Names of an entity that are listed."""
 START = 40
 """Characters that tell where a piece of names begins."""
-_folded = Memo(lambda name: folded_key(name) or name)
+_folded = Memo(lambda name: folded_key(name) or name, 1 << 16)
 
 
 def keys(ids: Iterable[str | None], names: Iterable[str]) -> list[str]:

@@ -44,7 +44,7 @@ def write(source: Knowledge, known: Mapping[str, Relation], out: Path, report: R
     with atomic.filling(out, KIND) as stage:
         folder = _Folder(stage)
         with TemporaryDirectory(dir=stage) as held:
-            contents = _Contents(source, known, RowGroups(Path(held), source.rows))
+            contents = _Contents(source, known, RowGroups(Path(held), 2 * source.rows))
             contents.read(report)
             contents.write(folder, report)
         folder.finish(source.run)
@@ -52,13 +52,15 @@ def write(source: Knowledge, known: Mapping[str, Relation], out: Path, report: R
 
 
 class _Folder:
-    """The files of a report that is written."""
+    """The files of a report that is written. They are not flushed one by one: a lost report is written again."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._outputs, self.size = path, dict[str, str](), 0
 
     def add(self, name: str, content: bytes) -> None:
-        atomic.write_flushed(self._path / name, content)
+        path = self._path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
         self._outputs[name] = sha256(content)
         self.size += len(content)
 

@@ -2,7 +2,7 @@
 // Search, and a view of one entity: `#Q64` in the page's address shows it. Pieces of the base are scripts beside the
 // page, loaded when they are wanted, and named by a number alone. All text is set as text, never as markup.
 (() => {
-  const SIZE = 50, HITS = 30, WIDTH = 3, KEPT = 30, START = 40;
+  const SIZE = 50, HITS = 30, WIDTH = 3, KEPT = 30, START = 40, FEW = 6;
   const [OUT, IN, NOTHING, MISSING] = [0, 1, 2, 3];
   const byId = (id) => document.getElementById(id);
   const { pieces, starts, relations } = JSON.parse(byId("data").textContent);
@@ -18,7 +18,8 @@
     script.addEventListener("error", reject);
     document.head.append(script);
   }).then(async () => {
-    const bytes = Uint8Array.from(atob(arrived.get(name)), (char) => char.charCodeAt(0));
+    const packed = atob(arrived.get(name)), bytes = new Uint8Array(packed.length);
+    for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
     arrived.delete(name);
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }).catch(() => {
@@ -125,7 +126,12 @@
   };
 
   const range = (start, end) => Array.from({ length: end - start }, (_, at) => start + at);
-  const described = (kinds) => [...new Set(kinds)].filter(Boolean).join(", ");
+  const described = (nouns) => {
+    const often = new Map();
+    nouns.filter(Boolean).forEach((noun) => often.set(noun, (often.get(noun) ?? 0) + 1));
+    const ordered = [...often].sort(([, one], [, other]) => other - one).slice(0, FEW);
+    return ordered.map(([noun, times]) => `${noun} (${count(times)})`).join(", ");
+  };
   const view = (key, piece, place) => {
     const { kind, relation, other, text, confidence, source, sources } = piece.rows;
     const start = piece.len.slice(0, place).reduce((sum, size) => sum + size, 0);
