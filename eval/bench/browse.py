@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
-from lmkbc.build.manifest import finished, started
+from lmkbc.build.manifest import Shard, finished, started
 from lmkbc.workspace import Workspace
 
 SHARD, ASKED, OBJECTS = 16_384, 4, (0, 1, 1, 2, 4)
@@ -57,14 +58,15 @@ def tables(number: int, subjects: int, relations: Sequence[Any], run: str) -> Ta
     which = np.argsort(draw.random((count, len(relations))), axis=1)[:, :ASKED].ravel()
     most = np.array([1 if one.has_one_object() else max(OBJECTS) for one in relations])
     sizes = np.minimum(draw.choice(OBJECTS, SHARD), most[which])
+    asked = [relations[at] for at in which.tolist()]
     row = np.repeat(np.arange(number * count, (number + 1) * count), ASKED)
     queries = pl.DataFrame({"subject_row": row, "at": which, "size": sizes}).with_columns(
-        subject=pl.Series([name(n) for n in row]),
+        subject=pl.Series([name(n) for n in row.tolist()]),
         subject_id=pl.format("Q{}", pl.col("subject_row") + 1),
-        relation=pl.Series([relations[at].name for at in which]),
-        property=pl.Series([relations[at].property for at in which]),
-        unit=pl.Series([relations[at].unit for at in which], dtype=pl.String),
-        kind=pl.Series([relations[at].kind for at in which]),
+        relation=pl.Series([one.name for one in asked]),
+        property=pl.Series([one.property for one in asked]),
+        unit=pl.Series([one.unit for one in asked], dtype=pl.String),
+        kind=pl.Series([one.kind for one in asked]),
         run=pl.lit(run),
         model=pl.lit("some/model-7b"),
         confidence=pl.lit(None, pl.Float64),
@@ -76,7 +78,7 @@ def tables(number: int, subjects: int, relations: Sequence[Any], run: str) -> Ta
     objects[0] = LONG
     is_number = pl.col("kind") == "number"
     facts = each.with_columns(
-        object=pl.Series([name(n) for n in objects]),
+        object=pl.Series([name(n) for n in objects.tolist()]),
         object_id=pl.Series([f"Q{n + 1}" if n % 2 == 0 else None for n in objects], dtype=pl.String),
         literal=pl.when(is_number).then(pl.Series(objects).cast(pl.String)),
         confidence=pl.Series(draw.beta(2, 2, len(each))).round(6),
@@ -91,7 +93,7 @@ def made_up(path: Path, facts: int) -> None:
     """Write a base of at least so many facts."""
     relations = {one.name: one for one in Workspace().relations.values()}
     start, directory = started({"edition": "made up", "system": "made up"}, relations), Directory(path)
-    subjects, shards, written = facts // 6, [], 0
+    subjects, shards, written = facts // 6, list[Shard](), 0
     with directory.held():
         directory.begin(start)
         while written < facts:
@@ -108,9 +110,7 @@ def report(base: Path, out: Path) -> None:
     began = time.perf_counter()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"POLARS_MAX_THREADS": "1"})
     seconds = time.perf_counter() - began
-    import resource
-
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    usage = getrusage(RUSAGE_CHILDREN)
     sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
     print(
         f"written in {seconds:.1f} s ({usage.ru_utime + usage.ru_stime:.1f} CPU-s, one thread); at most "

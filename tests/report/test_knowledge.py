@@ -1,4 +1,4 @@
-"""The report of a knowledge base: its pieces hold every fact, names are found in them, and what does not agree is told."""
+"""The report of a knowledge base: its pieces hold every fact, names are found, and contradictions are listed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from hypothesis import strategies as st
 import lmkbc
 from lmkbc.build.manifest import MANIFEST
 from lmkbc.errors import InputError
+from lmkbc.export.knowledge import Knowledge
 from lmkbc.report import entities
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
+from lmkbc.report.knowledge import write
 
 NAMES = st.text(st.sampled_from("ab ß. É日\U0001f600"), min_size=1, max_size=6).filter(str.strip)
 
@@ -98,7 +100,9 @@ def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(so
         for numbers, group in groups.sorted():
             seen += numbers
             assert all(crc32(key.encode()) % groups.pieces == piece for key, piece in group[["key", "piece"]].rows())
-            assert [*entities.pieces(numbers, group, entities.named(group))][0][0] == f"facts/{numbers[0]}.js"
+            assert [name for name, _ in entities.pieces(numbers, group, entities.named(group))] == [
+                f"facts/{number}.js" for number in numbers
+            ]
             names.append(entities.named(group))
         assert sorted(seen) == [*range(groups.pieces)]
         whole = pl.concat(names)
@@ -195,9 +199,7 @@ def test_an_unfinished_base_has_no_report(tmp_path: Path) -> None:
         lmkbc.report(tmp_path / "kb")
 
 
-def test_relations_without_a_module_are_shown_too(made: Any, tmp_path: Path) -> None:
-    from lmkbc.export.knowledge import Knowledge
-    from lmkbc.report.knowledge import write
-
+def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any, tmp_path: Path) -> None:
+    assert write(Knowledge(made.out, limit=0), {}, tmp_path / "empty") > 0
     assert write(Knowledge(made.out), {}, tmp_path / "bare") > 0
     assert "unknown class" in (tmp_path / "bare" / "index.html").read_text()

@@ -213,7 +213,7 @@
       byId("overview").hidden = !(byId("entity").hidden = true);
       byId("entity").replaceChildren();
       document.title = title;
-      if (back && key in { "": 0, overview: 0 }) scrollTo(0, left);
+      if (back && ["", "overview"].includes(key)) scrollTo(0, left);
       else if (key) byId(key)?.scrollIntoView();
     }
     document.body.dataset.shown = key;
