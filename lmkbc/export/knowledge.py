@@ -83,7 +83,7 @@ class Knowledge:
         for name in chosen:
             check_known(name, found.relations, f"{path} has no facts of {name!r}")
         self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
-        self.run, self._outputs, self._done = found.run, found.outputs, 0
+        self.run, self.inputs, self._outputs, self._done = found.run, found.inputs, found.outputs, 0
         self.unsure = 0
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
 
@@ -96,8 +96,15 @@ class Knowledge:
             return ""
         return finished[:10] if _DAY.match(finished) else ""
 
+    @property
+    def checksum(self) -> str:
+        """Return the SHA-256 of what the manifest says of the files of facts: two bases of the same facts share it."""
+        facts = [f"{name} {self._outputs[name]}\n" for name in sorted(self._outputs) if name.startswith("facts/")]
+        return checksum.sha256("".join(facts).encode())
+
     def facts(self) -> Iterator[FactRow]:
         """Yield all facts, one relation after the other, each in the order of subjects."""
+        self._done = 0
         for relation in self.relations:
             yield from self.of(relation)
 
@@ -107,7 +114,7 @@ class Knowledge:
         for name in sorted(filter(PART.fullmatch, self._outputs)):
             if name.rpartition("/")[0] == folder:
                 for values in self._rows(name, self._outputs[name]):
-                    self._report("export (facts)", self._done, self._whole)
+                    self._report("read (facts)", self._done, self._whole)
                     self._done += 1
                     yield FactRow._make((*values, relation, about))
 
