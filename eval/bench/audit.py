@@ -18,7 +18,7 @@ import figures
 import numpy as np
 
 from lmkbc.audit.estimate import Interval, shares, stratified
-from lmkbc.audit.sample import Bin, BinKey, SamplePlan, bin_of, planned
+from lmkbc.audit.sample import BinKey, ConfidenceBin, SamplePlan, bin_of, planned
 from lmkbc.select.calibration import log_odds, logistic
 from lmkbc.select.ranking import Floats
 
@@ -82,17 +82,17 @@ def cells(random: np.random.Generator, name: str, size: int, given: Any) -> dict
     }
 
 
-def base(random: np.random.Generator, name: str, facts: int) -> tuple[dict[BinKey, int], dict[BinKey, Bin]]:
+def base(random: np.random.Generator, name: str, facts: int) -> tuple[dict[BinKey, int], dict[BinKey, ConfidenceBin]]:
     """Return the right facts and the bins of a base of known truth; sizes of relations differ by a factor of 50."""
     (first, second), true = BASES[name]
     parts = random.lognormal(0.0, 1.2, RELATIONS)
     relation = np.repeat(np.arange(RELATIONS), np.maximum(facts * parts / parts.sum(), 20).astype(int))
     p = np.round(random.beta(first, second, len(relation)), 6)
     is_right = random.random(len(p)) < true(p, random.normal(size=RELATIONS)[relation])
-    right, bins = dict[BinKey, int](), dict[BinKey, Bin]()
+    right, bins = dict[BinKey, int](), dict[BinKey, ConfidenceBin]()
     for number, confidence, good in zip(relation, p, is_right, strict=True):
         key = BinKey(f"relation {number:02}", bin_of(confidence))
-        own = bins.setdefault(key, Bin())
+        own = bins.setdefault(key, ConfidenceBin())
         own.size += 1
         own.total += float(confidence)
         right[key] = right.get(key, 0) + int(good)
@@ -100,7 +100,11 @@ def base(random: np.random.Generator, name: str, facts: int) -> tuple[dict[BinKe
 
 
 def draws(
-    random: np.random.Generator, plan: SamplePlan, bins: Mapping[BinKey, Bin], right: Mapping[BinKey, int], count: int
+    random: np.random.Generator,
+    plan: SamplePlan,
+    bins: Mapping[BinKey, ConfidenceBin],
+    right: Mapping[BinKey, int],
+    count: int,
 ) -> tuple[Floats, Floats]:
     """Return how many facts samples have of each cell, and how many right ones: (draws, cells) each."""
     of, good = np.zeros(len(plan.cells), int), np.zeros(len(plan.cells), int)
@@ -117,7 +121,7 @@ def draws(
     return drawn, found
 
 
-def _truth(name: str, bins: Mapping[BinKey, Bin], right: Mapping[BinKey, int]) -> float:
+def _truth(name: str, bins: Mapping[BinKey, ConfidenceBin], right: Mapping[BinKey, int]) -> float:
     own = [key for key in bins if key.relation == name]
     return sum(right[key] for key in own) / sum(bins[key].size for key in own)
 

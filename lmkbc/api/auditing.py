@@ -23,7 +23,7 @@ from lmkbc.audit.findings import (
     recalibrated,
 )
 from lmkbc.audit.known import Known
-from lmkbc.audit.labels import LABELS, MOST, Labels, rows_of
+from lmkbc.audit.labels import LABELS, MOST, LabelsFile, rows_of
 from lmkbc.audit.sample import draw, facts_of
 from lmkbc.errors import InputError, OptionError
 from lmkbc.export.knowledge import Knowledge
@@ -136,7 +136,7 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
 
 
 def _labelled(base: Knowledge, path: Path) -> tuple[list[LabelledPrecision], Recalibration]:
-    labels = Labels(path)
+    labels = LabelsFile(path)
     labels.check_base(base.checksum, base.path)
     sample = draw(base, labels.name.sample, labels.name.seed)
     given = labels.of(sample)

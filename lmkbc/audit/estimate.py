@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lmkbc.audit.sample import Cell
+from lmkbc.audit.sample import SampleCell
 from lmkbc.select.calibration import SHARE_EDGE, log_odds, logistic
 from lmkbc.select.ranking import Floats
 from lmkbc.select.rule import significant
@@ -111,7 +111,7 @@ def _rounded(weights: Floats) -> tuple[float, ...]:
     return tuple(significant(float(weight)) for weight in weights)
 
 
-def shares(cells: Sequence[Cell], drawn: Floats, right: Floats) -> dict[str | None, Interval]:
+def shares(cells: Sequence[SampleCell], drawn: Floats, right: Floats) -> dict[str | None, Interval]:
     """Return precision by relation, and of the whole base under None. drawn, right: labelled facts, (..., cells)."""
     confidence, sizes = np.array([cell.confidence for cell in cells]), np.array([float(cell.size) for cell in cells])
     names, strata = np.array([cell.relation for cell in cells]), np.array([cell.stratum for cell in cells])

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from lmkbc.audit.estimate import Recalibration, shares
+from lmkbc.audit.estimate import Interval, Recalibration, shares
 from lmkbc.audit.known import Mark, MarkedFact
 from lmkbc.audit.labels import RIGHT, UNKNOWN, WRONG
 from lmkbc.audit.sample import BINS, Sample, bin_of
 from lmkbc.files.tables import AT_ONCE
 from lmkbc.report.panels import wilson
+from lmkbc.select.ranking import Floats
 
 HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
 """What became of a promised precision."""
@@ -80,35 +81,28 @@ def by_labels(
 ) -> list[LabelledPrecision]:
     """Return precision per relation, and last of the whole base."""
     counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
-    right = np.array([float(counts[cell, RIGHT]) for cell in range(len(sample.cells))])
-    drawn = right + [counts[cell, WRONG] for cell in range(len(sample.cells))]
+    kinds = (RIGHT, WRONG, UNKNOWN, None)
+    table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
     confidence = np.array([cell.confidence for cell in sample.cells])
     expected = made.expected([cell.relation for cell in sample.cells], confidence)
-    rows = []
-    for name, found in shares(sample.cells, drawn, right).items():
+    means, rows = np.stack([confidence, expected], axis=-1), []
+    for name, found in shares(sample.cells, table[:, :2].sum(-1), table[:, 0]).items():
         own = [at for at, cell in enumerate(sample.cells) if name in (None, cell.relation)]
-        facts = sum(sample.cells[at].size for at in own)
-        weights = np.array([sample.cells[at].size / facts for at in own])
-        labelled = int(drawn[own].sum())
-        share, low, high = (round(float(value), 4) if labelled else None for value in found)
-        rows.append(
-            LabelledPrecision(
-                name,
-                facts,
-                labelled,
-                int(right[own].sum()),
-                sum(counts[at, UNKNOWN] for at in own),
-                sum(counts[at, None] for at in own),
-                share,
-                low,
-                high,
-                round(float(weights @ confidence[own]), 4),
-                round(float(weights @ expected[own]), 4),
-                promised,
-                None if promised is None else _promise(promised, low, high),
-            )
-        )
+        sizes = np.array([sample.cells[at].size for at in own])
+        rows.append(_row(name, sizes, table[own].sum(0), means[own], found, promised))
     return sorted(rows, key=lambda row: (row.relation is None, row.relation))
+
+
+def _row(
+    name: str | None, sizes: Floats, counts: Floats, means: Floats, found: Interval, promised: float | None
+) -> LabelledPrecision:
+    """Return a row. sizes, means: of its cells. counts: right, wrong, unknown and unlabelled facts."""
+    right, wrong, unknown, unlabelled = map(int, counts)
+    share, low, high = (round(float(value), 4) if right + wrong else None for value in found)
+    confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
+    promise = None if promised is None else _promise(promised, low, high)
+    counted = int(sizes.sum()), right + wrong, right, unknown, unlabelled
+    return LabelledPrecision(name, *counted, share, low, high, confidence, expected, promised, promise)
 
 
 def _promise(promised: float, low: float | None, high: float | None) -> str:
@@ -118,57 +112,48 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of marked facts, as they come, by relation and bin of confidence."""
+    """Counts of marked facts by relation and bin of confidence: all, known, contradicting, checked, and confidences."""
 
     def __init__(self) -> None:
-        self._marks, self._checked = Counter[tuple[str, int, Mark]](), Counter[tuple[str, int]]()
-        self._sure = defaultdict[tuple[str, int], float](float)
+        self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 5)
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Count facts, and hand them on."""
         for one in facts:
-            key = one.fact.relation, bin_of(one.fact.confidence)
-            self._marks[*key, one.mark] += 1
-            self._sure[key] += one.fact.confidence
-            self._checked[key] += one.is_checked
+            own = self._bins[one.fact.relation, bin_of(one.fact.confidence)]
+            own[0] += 1
+            own[1] += one.mark is Mark.KNOWN
+            own[2] += one.mark is Mark.CONTRADICTING
+            own[3] += one.is_checked
+            own[4] += one.fact.confidence
             yield one
 
     def recalibrated(self) -> Recalibration:
         """Return what the known share of checked facts makes of confidences."""
-        keys = [key for key, count in self._checked.items() if count]
-        if not keys:
-            return Recalibration()
-        of = [sum(self._marks[*key, mark] for mark in Mark) for key in keys]
-        sure = np.array([self._sure[key] for key in keys]) / of
-        checked, right = (
-            [float(count) for count in counts]
-            for counts in zip(*((self._checked[key], self._marks[*key, Mark.KNOWN]) for key in keys), strict=True)
-        )
-        return Recalibration.of([name for name, _ in keys], sure, np.array(checked), np.array(right))
+        facts, known, _, checked, sure = np.array([*self._bins.values()]).reshape(-1, 5).T
+        return Recalibration.of([name for name, _ in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
         """Return precision by bin, of each relation, and of all."""
-        relations = sorted({name for name, _ in self._sure})
         made = []
-        for name in (*relations, None):
-            bins = sorted({at for own, at in self._sure if name in (None, own)})
-            made += [self._row(name, at, relations if name is None else [name], [at]) for at in bins]
-            made.append(self._row(name, None, relations if name is None else [name], bins))
+        for name in (*sorted({name for name, _ in self._bins}), None):
+            own = [key for key in self._bins if name in (None, key[0])]
+            for at in (*sorted({bin_ for _, bin_ in own}), None):
+                counts = np.array([self._bins[key] for key in own if at in (None, key[1])]).reshape(-1, 5).sum(0)
+                made.append(_known_row(name, at, counts))
         return made
 
-    def _row(self, name: str | None, at: int | None, relations: Sequence[str], bins: Sequence[int]) -> KnownPrecision:
-        keys = [(relation, bin_) for relation in relations for bin_ in bins]
-        known, contradicting, new = (
-            sum(self._marks[*key, mark] for key in keys) for mark in (Mark.KNOWN, Mark.CONTRADICTING, Mark.NEW)
-        )
-        checked, values = sum(self._checked[key] for key in keys), list[float | None]([None] * 3)
-        if checked:
-            low, high = wilson(np.array([float(known)]), np.array([float(checked)]))
-            values = [round(float(value), 4) for value in (known / checked, low[0], high[0])]
-        facts = known + contradicting + new
-        return KnownPrecision(
-            name, None if at is None else at / BINS, facts, known, contradicting, new, checked, *values
-        )
+
+def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
+    facts, known, contradicting, checked, _ = map(int, counts)
+    share = low = high = None
+    if checked:
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
+        share = round(known / checked, 4)
+    least = None if at is None else at / BINS
+    return KnownPrecision(
+        name, least, facts, known, contradicting, facts - known - contradicting, checked, share, low, high
+    )
 
 
 COLUMNS: dict[str, Any] = {
@@ -193,9 +178,8 @@ def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
     for fact, mark, _, known in facts:
         others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
         about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
-        rows.append(
-            (mark.value, *about, fact.object, fact.object_id, fact.literal, fact.confidence, others or None, fact.model)
-        )
+        value = fact.object, fact.object_id, fact.literal, fact.confidence
+        rows.append((mark.value, *about, *value, others or None, fact.model))
         if len(rows) == AT_ONCE:
             yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
             rows.clear()
@@ -207,6 +191,5 @@ def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
     whole = pl.concat(marked)
     expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
     order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]
-    return whole.insert_column(1, pl.Series("expected", expected.round(6))).sort(
-        order, descending=down, maintain_order=True
-    )
+    ranked = whole.insert_column(1, pl.Series("expected", expected.round(6)))
+    return ranked.sort(order, descending=down, maintain_order=True)

@@ -57,7 +57,7 @@ def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[LabelRow]:
     ]
 
 
-class Labels:
+class LabelsFile:
     """A file of labels. name: of its sample. InputError, which names the line, for what is none of a sample."""
 
     def __init__(self, path: Path) -> None:

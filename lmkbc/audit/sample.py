@@ -47,7 +47,7 @@ class BinKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class Bin:
+class ConfidenceBin:
     """Facts of a bin: how many, the sum of their confidences, and those whose draws were the highest."""
 
     size: int = 0
@@ -61,7 +61,7 @@ class Bin:
         return self.size * max(math.sqrt(mean * (1 - mean)), LEAST_SD)
 
 
-class Cell(NamedTuple):
+class SampleCell(NamedTuple):
     """Facts of a relation in a stratum. confidence: their mean."""
 
     relation: str
@@ -75,7 +75,7 @@ class SamplePlan(NamedTuple):
 
     strata: Sequence[Sequence[BinKey]]
     counts: Sequence[int]
-    cells: tuple[Cell, ...]
+    cells: tuple[SampleCell, ...]
     cell_of: Mapping[BinKey, int]
 
 
@@ -86,7 +86,7 @@ class Sample:
     base: str
     size: int
     seed: int
-    cells: tuple[Cell, ...]
+    cells: tuple[SampleCell, ...]
     drawn: Mapping[int, Drawn]
     cell_of: Mapping[int, int]
 
@@ -114,8 +114,8 @@ def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
     return Sample(knowledge.checksum, size, seed, plan.cells, facts, cell_of)
 
 
-def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, Bin]:
-    chance, bins = Random(seed).random, defaultdict[tuple[str, int], Bin](Bin)
+def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, ConfidenceBin]:
+    chance, bins = Random(seed).random, defaultdict[tuple[str, int], ConfidenceBin](ConfidenceBin)
     for place, fact in enumerate(knowledge.facts()):
         own = bins[fact.relation, bin_of(fact.confidence)]
         own.size += 1
@@ -128,7 +128,7 @@ def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, Bin]:
     return {BinKey(*key): bins[key] for key in sorted(bins)}
 
 
-def planned(bins: Mapping[BinKey, Bin], size: int) -> SamplePlan:
+def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
     """Return strata of some bins, none of them empty, and how a sample of a size is divided among them."""
     strata = _strata(bins, size)
     sizes = [sum(bins[key].size for key in stratum) for stratum in strata]
@@ -136,7 +136,7 @@ def planned(bins: Mapping[BinKey, Bin], size: int) -> SamplePlan:
     return SamplePlan(strata, allocated(sizes, weights, size), *_cells(bins, strata))
 
 
-def _strata(bins: Mapping[BinKey, Bin], size: int) -> list[list[BinKey]]:
+def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey]]:
     """Pool bins that expect too few facts of the sample: with the next of the relation, else with other relations'."""
     share = size / sum(own.weight for own in bins.values())
     strata, small = list[list[BinKey]](), list[BinKey]()
@@ -148,7 +148,7 @@ def _strata(bins: Mapping[BinKey, Bin], size: int) -> list[list[BinKey]]:
     return [stratum for stratum in (*strata, *pooled) if stratum]
 
 
-def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, Bin], share: float) -> Iterator[list[BinKey]]:
+def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, ConfidenceBin], share: float) -> Iterator[list[BinKey]]:
     """Yield runs of bins that expect enough; at last the bins of a run that does not, where it is the only one."""
     runs, run, expected = list[list[BinKey]](), list[BinKey](), 0.0
     for key in keys:
@@ -178,16 +178,16 @@ def allocated(sizes: Sequence[int], weights: Sequence[float], count: int) -> lis
 
 
 def _cells(
-    bins: Mapping[BinKey, Bin], strata: Sequence[Sequence[BinKey]]
-) -> tuple[tuple[Cell, ...], dict[BinKey, int]]:
+    bins: Mapping[BinKey, ConfidenceBin], strata: Sequence[Sequence[BinKey]]
+) -> tuple[tuple[SampleCell, ...], dict[BinKey, int]]:
     """Return the cells of all strata, and the cell of each bin."""
-    cells, cell_of = list[Cell](), dict[BinKey, int]()
+    cells, cell_of = list[SampleCell](), dict[BinKey, int]()
     for number, stratum in enumerate(strata):
         for relation in dict.fromkeys(key.relation for key in stratum):
             own = [key for key in stratum if key.relation == relation]
             cell_of |= dict.fromkeys(own, len(cells))
             size = sum(bins[key].size for key in own)
-            cells.append(Cell(relation, number, size, sum(bins[key].total for key in own) / size))
+            cells.append(SampleCell(relation, number, size, sum(bins[key].total for key in own) / size))
     return tuple(cells), cell_of
 
 
