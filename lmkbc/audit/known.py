@@ -29,6 +29,9 @@ _ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
 """How Wikidata's JSON begins, or a piece of it, and no table of subjects does."""
 
 
+_NOTHING = frozenset[str]()
+
+
 class Mark(StrEnum):
     """What a fact is beside what is known, in the order of a written list."""
 
@@ -65,7 +68,7 @@ class Known:
         named = self.named or fact.about.kind == "string"
         values = {value, folded_key(fact.object) if named else None} - {None}
         if known is None or not values:
-            return MarkedFact(fact, Mark.NEW, False, frozenset())
+            return MarkedFact(fact, Mark.NEW, False, _NOTHING)
         if not values.isdisjoint(known):
             return MarkedFact(fact, Mark.KNOWN, True, known)
         return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)

@@ -25,6 +25,8 @@ from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
+REPORTED = 1 << 10
+"""Facts from one report of progress to the next, which takes longer than a fact."""
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 
 
@@ -54,7 +56,7 @@ class Knowledge:
     """The facts of a build's directory. least: facts of less confidence are left out, and counted in `unsure`.
 
     chosen: the relations that count, all if none is named; limit: of the first so many subjects alone. report: told of
-    each fact that is read. InputError for what is no finished build, is damaged, or lacks a relation.
+    facts that are read. InputError for what is no finished build, is damaged, or lacks a relation.
     """
 
     def __init__(
@@ -114,7 +116,8 @@ class Knowledge:
         for name in sorted(filter(PART.fullmatch, self._outputs)):
             if name.rpartition("/")[0] == folder:
                 for values in self._rows(name, self._outputs[name]):
-                    self._report("read (facts)", self._done, self._whole)
+                    if self._done % REPORTED == 0:
+                        self._report("read (facts)", self._done, self._whole)
                     self._done += 1
                     yield FactRow._make((*values, relation, about))
 
