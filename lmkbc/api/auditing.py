@@ -39,7 +39,7 @@ PAGE = "audit.html"
 SAMPLE = 200
 """Facts of a sample where no size is given."""
 TRAIN = "train"
-"""What stands for the train split of a base's edition, in place of a file."""
+"""Word for the train split of a base's edition, in place of a file."""
 
 
 @dataclass(frozen=True)

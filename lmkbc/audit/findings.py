@@ -1,4 +1,4 @@
-"""What an audit finds: precision by labels, and by what is known already."""
+"""Findings of an audit: precision by labels, and by what is known already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmkbc.report.panels import wilson
 from lmkbc.select.ranking import Floats
 
 HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
-"""What became of a promised precision."""
+"""Outcome of a promised precision."""
 AT_MOST = 20
 """Known objects of a subject that a row names."""
 

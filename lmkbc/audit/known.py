@@ -1,4 +1,4 @@
-"""What is known already, and facts beside it: known, new, or contradicting.
+"""Known facts of a file or a split, and the facts of a base beside them: known, new, or contradicting.
 
 Wikidata is not complete: a fact that it lacks is new, not wrong. Where a relation has one object and Wikidata has
 another, the fact contradicts it.
@@ -33,7 +33,7 @@ _NOTHING = frozenset[str]()
 
 
 class Mark(StrEnum):
-    """What a fact is beside what is known, in the order of a written list."""
+    """Mark of a fact beside what is known, in the order of a written list."""
 
     NEW = "new"
     CONTRADICTING = "contradicting"
@@ -51,7 +51,7 @@ class MarkedFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known. objects: QIDs, plain digits and folded texts, by subject and property.
+    """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
 
     named: whether names stand for subjects and objects too, as in a split.
     """

@@ -17,11 +17,11 @@ LABELS = "labels.jsonl"
 MOST = 1_000_000
 """Facts of a sample, at most."""
 RIGHT, WRONG, UNKNOWN = "y", "n", "u"
-"""What a label may be, beside null where there is none yet."""
+"""Values of a label, beside null where there is none yet."""
 
 
 class SampleName(msgspec.Struct, frozen=True):
-    """What a sample is drawn anew from. base: checksum of the base's facts. sample: how many facts."""
+    """Identity of a sample, from which it is drawn anew. base: checksum of the base's facts. sample: how many facts."""
 
     base: str
     sample: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)]

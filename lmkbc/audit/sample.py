@@ -71,7 +71,7 @@ class SampleCell(NamedTuple):
 
 
 class SamplePlan(NamedTuple):
-    """What is drawn of which bins. counts: facts of each stratum. cell_of: a bin's cell."""
+    """Division of a sample among bins. counts: facts of each stratum. cell_of: a bin's cell."""
 
     strata: Sequence[Sequence[BinKey]]
     counts: Sequence[int]
