@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lmkbc.api.asking import Answer, AnswerObject, ask
+    from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
     from lmkbc.api.pages import Page, report
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "lmkbc.api.asking": ("Answer", "AnswerObject", "ask"),
+    "lmkbc.api.auditing": ("Audit", "audit"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.pages": ("Page", "report"),
@@ -54,6 +56,7 @@ __all__ = [
     "AliasScorer",
     "Answer",
     "AnswerObject",
+    "Audit",
     "Comparisons",
     "Download",
     "Edition",
@@ -78,6 +81,7 @@ __all__ = [
     "ValueScorer",
     "Workspace",
     "ask",
+    "audit",
     "build",
     "compare",
     "predict",

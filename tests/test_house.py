@@ -45,6 +45,7 @@ LAYERS = """
     build
     export
     train probe report
+    audit
     api
     cli __main__
 """

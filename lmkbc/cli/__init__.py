@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": "Make a checked submission for a split.",
     "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
     "build": "Build a knowledge base: facts of many subjects, as Parquet.",
+    "audit": "Measure the precision of a knowledge base, by a labelled sample or by what is known.",
     "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",

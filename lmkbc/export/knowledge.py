@@ -25,6 +25,8 @@ from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
+REPORTED = 1 << 10
+"""Facts from one report of progress to the next, which takes longer than a fact."""
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 ANSWER = ("subject_row", "subject", "subject_id", "relation", "reason")
 """Columns that are read of queries without a fact."""
@@ -56,7 +58,7 @@ class Knowledge:
     """The facts of a build's directory. least: facts of less confidence are left out, and counted in `unsure`.
 
     chosen: the relations that count, all if none is named; limit: of the first so many subjects alone. report: told of
-    each fact that is read. InputError for what is no finished build, is damaged, or lacks a relation.
+    facts that are read. InputError for what is no finished build, is damaged, or lacks a relation.
     """
 
     def __init__(
@@ -105,8 +107,15 @@ class Knowledge:
             return ""
         return finished[:10] if _DAY.match(finished) else ""
 
+    @property
+    def checksum(self) -> str:
+        """Return the SHA-256 of what the manifest says of the files of facts: two bases of the same facts share it."""
+        facts = [f"{name} {self._outputs[name]}\n" for name in sorted(self._outputs) if name.startswith("facts/")]
+        return checksum.sha256("".join(facts).encode())
+
     def facts(self) -> Iterator[FactRow]:
         """Yield all facts, one relation after the other, each in the order of subjects."""
+        self._done = 0
         for relation in self.relations:
             yield from self.of(relation)
 
@@ -115,7 +124,8 @@ class Knowledge:
         about = self.relations[relation]
         for part in self.parts(relation):
             for values in part.iter_rows():
-                self._report("export (facts)", self._done, self._whole)
+                if self._done % REPORTED == 0:
+                    self._report("read (facts)", self._done, self._whole)
                 self._done += 1
                 yield FactRow._make((*values, relation, about))
 

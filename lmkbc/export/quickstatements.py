@@ -38,12 +38,17 @@ _TRIPLE = re.compile(
 def read_known(path: Path, properties: frozenset[str]) -> Known:
     """Read what is known already of some properties: rows of subject, property, object, or truthy N-Triples.
 
-    It is held in memory, some 250 bytes a statement. InputError for a file that holds none, which would let all pass.
+    It is held in memory, some 250 bytes a statement.
     """
+    return {row for row in statements(path) if row[1] in properties}
+
+
+def statements(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield subject, property and object of a file. InputError where it holds none, which would let all facts pass."""
     rows = iter(_triples(path) if _is_triples(path) else _rows(path))
     if (first := next(rows, None)) is None:
         raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
-    return {row for row in chain((first,), rows) if row[1] in properties}
+    yield from chain((first,), rows)
 
 
 def _is_triples(path: Path) -> bool:
@@ -52,11 +57,14 @@ def _is_triples(path: Path) -> bool:
 
 
 def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
+    raw = b""
     with packed.stream(path) as file:
         for raw in packed.lines(file):
             found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if found and (value := found[3] or decimal(found[4])):
+            if found and (value := found[3] or decimal(found[4]) or found[4]):
                 yield found[1], found[2], value
+    if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
+        raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str]]:

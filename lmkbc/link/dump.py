@@ -109,7 +109,7 @@ def add_dump(
     entities: list[IndexEntity] = []
     broken: list[tuple[int, str]] = []
     held = 0
-    for line in _lines(path, offset):
+    for line in lines(path, offset):
         offset, number = offset + len(line), number + 1
         if len(line) == packed.LONGEST_LINE:
             raise InputError(f"{path}, line {number}: longer than {len(line):,} bytes; give one entity per line")
@@ -127,8 +127,11 @@ def add_dump(
     report(number)
 
 
-def _lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the lines from an offset on, none too long. InputError for a dump that is cut off or damaged."""
+def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes]:
+    """Yield the lines from an offset on, none too long. InputError for a dump that is cut off or damaged.
+
+    piece: of several files, so that the closing bracket stands in another one.
+    """
     try:
         with open_dump(path) as file:
             first = last = file.readline(packed.LONGEST_LINE)
@@ -139,7 +142,7 @@ def _lines(path: Path, offset: int) -> Iterator[bytes]:
                 yield (last := line)
     except _zstandard_errors() as error:
         raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
-    if not first or (first.strip() == b"[" and last is not first and last.strip() != b"]"):
+    if not first or (not piece and first.strip() == b"[" and last is not first and last.strip() != b"]"):
         raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
 
 

@@ -16,7 +16,12 @@ from lmkbc.report.figures import Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
-SCRIPTS = {"report.html": "rows.js", "compare.html": "changes.js", "knowledge.html": "entities.js"}
+SCRIPTS = {
+    "report.html": "rows.js",
+    "compare.html": "changes.js",
+    "knowledge.html": "entities.js",
+    "audit.html": "labels.js",
+}
 """Template -> its script."""
 
 
@@ -31,6 +36,7 @@ def render(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     environment.filters["figure"] = _figure
     own = SCRIPTS.get(template)
     script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""

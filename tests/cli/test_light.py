@@ -42,7 +42,7 @@ def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
     assert called(tmp_path, "--help") == set()
 
 
-TABLES = {"build", "export", "link"}
+TABLES = {"audit", "build", "export", "link"}
 """The commands that are about tables."""
 
 

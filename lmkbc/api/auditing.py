@@ -1,0 +1,183 @@
+"""Audits of a knowledge base: a sample for a person to label, its precision, and facts beside what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords
+from lmkbc.audit import known as known_facts
+from lmkbc.audit.estimate import Recalibration
+from lmkbc.audit.findings import (
+    KnownCounts,
+    KnownPrecision,
+    LabelledPrecision,
+    by_labels,
+    frames,
+    listed,
+    recalibrated,
+)
+from lmkbc.audit.known import Known
+from lmkbc.audit.labels import LABELS, MOST, LabelsFile, rows_of
+from lmkbc.audit.sample import draw, facts_of
+from lmkbc.errors import InputError, OptionError
+from lmkbc.export.knowledge import Knowledge
+from lmkbc.files.atomic import staged, writing
+from lmkbc.files.writable import check_directory, check_file
+from lmkbc.progress import Report, silent
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PAGE = "audit.html"
+SAMPLE = 200
+"""Facts of a sample where no size is given."""
+TRAIN = "train"
+"""Word for the train split of a base's edition, in place of a file."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Result of an audit. page, labels: files of a sample that was drawn. precision: by labels, the whole base last.
+
+    known: facts beside what is known, by relation and bin of confidence. recalibration: what labels, or else what is
+    known, make of confidences. written: the file of marked facts.
+    """
+
+    directory: Path
+    page: Path | None = None
+    labels: Path | None = None
+    precision: Sequence[LabelledPrecision] = ()
+    known: Sequence[KnownPrecision] = ()
+    recalibration: Recalibration = field(default_factory=Recalibration)
+    written: Path | None = None
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Return a row per relation by labels, else a row per relation and bin by what is known."""
+        import polars as pl
+
+        return pl.DataFrame(msgspec.to_builtins([*(self.precision or self.known)]), infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        return shown(
+            f"Audit of {self.directory}", *([self.table] if self.precision or self.known else [str(self.page)])
+        )
+
+
+@keywords()
+def audit(
+    knowledge: Path | str,
+    *,
+    sample: int | None = None,
+    seed: int = 0,
+    labels: Path | str | None = None,
+    known: Path | str | Sequence[Path | str] = (),
+    out: Path | str | None = None,
+    data: Path | str | None = None,
+    workspace: Path | str | None = None,
+    progress: Report = silent,
+) -> Audit:
+    """Audit a knowledge base: draw a sample to label, say how precise it is by labels, or mark facts as known or new.
+
+    knowledge: the directory of a finished build. sample: how many facts to draw, 200 where neither labels nor known is
+    given; seed: of the draw. labels: a file of such a sample, filled in. known: "train", for the split of the base's
+    edition, or files of what is known: tables of subject, property and object, truthy N-Triples, or Wikidata's JSON.
+    out: directory of the page and the labels file; with known, the CSV file of all facts and their marks. InputError
+    for labels of another base, and for files that are damaged or cut off.
+    """
+    path, files = Path(knowledge), [known] if isinstance(known, str | Path) else [*known]
+    place = None if out is None else Path(out)
+    if labels is None and not files:
+        return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
+    if sample is not None:
+        raise OptionError("sample", "draws a new sample, and labels or known facts are given too: give one of the two")
+    if place is not None and not files:
+        raise OptionError("out", "names a file for facts beside what is known: give --known too")
+    check_new(place)
+    base = Knowledge(path, report=progress)
+    precision, recalibration = _labelled(base, Path(labels)) if labels is not None else ([], None)
+    if not files:
+        return Audit(path, precision=precision, recalibration=recalibration or Recalibration())
+    return _beside(base, files, place, Workspace(workspace, data), precision, recalibration)
+
+
+def check_new(place: Path | None) -> None:
+    """Raise InputError for a file that cannot be written, or is there already."""
+    check_file(place)
+    if place is not None and place.exists():
+        raise InputError(f"--out {place} is there already, and an audit replaces nothing: name a new file")
+
+
+def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:
+    from lmkbc.audit.page import page
+
+    place = out or Path(f"{path.resolve().name}-audit")
+    check_directory(place)
+    if place.is_dir() and any(place.iterdir()):
+        raise InputError(f"--out {place} holds files already, perhaps labels: name a directory that is new or empty")
+    if size > MOST:
+        raise OptionError("sample", f"is {size}: give {MOST} facts or fewer")
+    base = Knowledge(path, report=report)
+    sample = draw(base, size, seed)
+    facts = facts_of(base, sample)
+    rows = rows_of(sample, facts)
+    about = {name: space.relations[name].definition for name in base.relations if name in space.relations}
+    with staged(place) as stage:
+        (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, about), encoding="utf-8")
+        (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    return Audit(path, page=place / PAGE, labels=place / LABELS)
+
+
+def _labelled(base: Knowledge, path: Path) -> tuple[list[LabelledPrecision], Recalibration]:
+    labels = LabelsFile(path)
+    labels.check_base(base.checksum, base.path)
+    sample = draw(base, labels.name.sample, labels.name.seed)
+    given = labels.of(sample)
+    made = recalibrated(sample, given)
+    selection = base.inputs.get("selection")
+    promised = selection.get("precision") if isinstance(selection, dict) else None
+    return by_labels(sample, given, made, promised if isinstance(promised, float) else None), made
+
+
+def _beside(
+    base: Knowledge,
+    files: Sequence[Any],
+    out: Path | None,
+    space: Workspace,
+    precision: Sequence[LabelledPrecision],
+    labelled: Recalibration | None,
+) -> Audit:
+    known, counts = _known(base, files, space), KnownCounts()
+    single = {
+        name: space.relations[name].has_one_object() if name in space.relations else about.kind == "number"
+        for name, about in base.relations.items()
+    }
+    marked = counts.counted(known.marked(fact, single[fact.relation]) for fact in base.facts())
+    if out is None:
+        for _ in marked:
+            pass
+        made = labelled or counts.recalibrated()
+    else:
+        parts = [*frames(marked)]
+        made = labelled or counts.recalibrated()
+        with writing(out) as file:
+            listed(parts, made).write_csv(file)
+    return Audit(base.path, None, None, precision, counts.rows(), made, out)
+
+
+def _known(base: Knowledge, files: Sequence[Any], space: Workspace) -> Known:
+    if TRAIN not in map(str, files):
+        subjects = frozenset(fact.subject_id for fact in base.facts() if fact.subject_id)
+        properties = frozenset(about.property for about in base.relations.values())
+        return known_facts.read([*map(Path, files)], properties, subjects)
+    if len(files) > 1:
+        raise OptionError("known", "names train and files: give one of the two")
+    edition = space.edition(str(base.inputs.get("edition")))
+    return known_facts.of_split(space.examples(edition, TRAIN), lambda name: space.relations[name].property)

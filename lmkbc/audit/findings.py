@@ -1,0 +1,195 @@
+"""Findings of an audit: precision by labels, and by what is known already."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from lmkbc.audit.estimate import Interval, Recalibration, shares
+from lmkbc.audit.known import Mark, MarkedFact
+from lmkbc.audit.labels import RIGHT, UNKNOWN, WRONG
+from lmkbc.audit.sample import BINS, Sample, bin_of
+from lmkbc.files.tables import AT_ONCE
+from lmkbc.report.panels import wilson
+from lmkbc.select.ranking import Floats
+
+HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
+"""Outcome of a promised precision."""
+AT_MOST = 20
+"""Known objects of a subject that a row names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPrecision:
+    """Precision of a relation by labels, of the whole base where relation is None.
+
+    unlabelled, unknown: facts of the sample without a label, or with "unknown", which are left out. precision, low,
+    high: None without labels. confidence: mean over all facts; recalibrated: the same by the labels. promised:
+    precision that the build was asked for, and `promise` what became of it; None where it was asked for none.
+    """
+
+    relation: str | None
+    facts: int
+    labelled: int
+    right: int
+    unknown: int
+    unlabelled: int
+    precision: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    recalibrated: float
+    promised: float | None
+    promise: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPrecision:
+    """Facts beside what is known, of a relation and a bin of confidence; of all bins, or relations, where None.
+
+    checked: facts whose subject is known in the property; precision: the known share of them, with its interval.
+    """
+
+    relation: str | None
+    at_least: float | None
+    facts: int
+    known: int
+    contradicting: int
+    new: int
+    checked: int
+    precision: float | None
+    low: float | None
+    high: float | None
+
+
+def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
+    """Return what labels make of confidences."""
+    judged = [(place, labels[place]) for place in sample.drawn if labels.get(place) in (RIGHT, WRONG)]
+    relations = [sample.cells[sample.cell_of[place]].relation for place, _ in judged]
+    confidence = np.array([sample.drawn[place].confidence for place, _ in judged])
+    right = np.array([float(label == RIGHT) for _, label in judged])
+    return Recalibration.of(relations, confidence, np.ones_like(right), right) if judged else Recalibration()
+
+
+def by_labels(
+    sample: Sample, labels: Mapping[int, str | None], made: Recalibration, promised: float | None
+) -> list[LabelledPrecision]:
+    """Return precision per relation, and last of the whole base."""
+    counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
+    kinds = (RIGHT, WRONG, UNKNOWN, None)
+    table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
+    confidence = np.array([cell.confidence for cell in sample.cells])
+    expected = made.expected([cell.relation for cell in sample.cells], confidence)
+    means, rows = np.stack([confidence, expected], axis=-1), []
+    for name, found in shares(sample.cells, table[:, :2].sum(-1), table[:, 0]).items():
+        own = [at for at, cell in enumerate(sample.cells) if name in (None, cell.relation)]
+        sizes = np.array([sample.cells[at].size for at in own])
+        rows.append(_row(name, sizes, table[own].sum(0), means[own], found, promised))
+    return sorted(rows, key=lambda row: (row.relation is None, row.relation))
+
+
+def _row(
+    name: str | None, sizes: Floats, counts: Floats, means: Floats, found: Interval, promised: float | None
+) -> LabelledPrecision:
+    """Return a row. sizes, means: of its cells. counts: right, wrong, unknown and unlabelled facts."""
+    right, wrong, unknown, unlabelled = map(int, counts)
+    share, low, high = (round(float(value), 4) if right + wrong else None for value in found)
+    confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
+    promise = None if promised is None else _promise(promised, low, high)
+    counted = int(sizes.sum()), right + wrong, right, unknown, unlabelled
+    return LabelledPrecision(name, *counted, share, low, high, confidence, expected, promised, promise)
+
+
+def _promise(promised: float, low: float | None, high: float | None) -> str:
+    if low is None or high is None or low < promised <= high:
+        return UNSURE
+    return HELD if low >= promised else SHORT
+
+
+class KnownCounts:
+    """Counts of marked facts by relation and bin of confidence: all, known, contradicting, checked, and confidences."""
+
+    def __init__(self) -> None:
+        self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 5)
+
+    def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
+        """Count facts, and hand them on."""
+        for one in facts:
+            own = self._bins[one.fact.relation, bin_of(one.fact.confidence)]
+            own[0] += 1
+            own[1] += one.mark is Mark.KNOWN
+            own[2] += one.mark is Mark.CONTRADICTING
+            own[3] += one.is_checked
+            own[4] += one.fact.confidence
+            yield one
+
+    def recalibrated(self) -> Recalibration:
+        """Return what the known share of checked facts makes of confidences."""
+        facts, known, _, checked, sure = np.array([*self._bins.values()]).reshape(-1, 5).T
+        return Recalibration.of([name for name, _ in self._bins], sure / facts, checked, known)
+
+    def rows(self) -> list[KnownPrecision]:
+        """Return precision by bin, of each relation, and of all."""
+        made = []
+        for name in (*sorted({name for name, _ in self._bins}), None):
+            own = [key for key in self._bins if name in (None, key[0])]
+            for at in (*sorted({bin_ for _, bin_ in own}), None):
+                counts = np.array([self._bins[key] for key in own if at in (None, key[1])]).reshape(-1, 5).sum(0)
+                made.append(_known_row(name, at, counts))
+        return made
+
+
+def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
+    facts, known, contradicting, checked, _ = map(int, counts)
+    share = low = high = None
+    if checked:
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
+        share = round(known / checked, 4)
+    least = None if at is None else at / BINS
+    return KnownPrecision(
+        name, least, facts, known, contradicting, facts - known - contradicting, checked, share, low, high
+    )
+
+
+COLUMNS: dict[str, Any] = {
+    "mark": pl.Enum([mark.value for mark in Mark]),
+    "relation": pl.String,
+    "property": pl.String,
+    "subject_row": pl.Int64,
+    "subject": pl.String,
+    "subject_id": pl.String,
+    "object": pl.String,
+    "object_id": pl.String,
+    "literal": pl.String,
+    "confidence": pl.Float64,
+    "known": pl.String,
+    "model": pl.String,
+}
+
+
+def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
+    """Yield marked facts as data frames of some rows. known: what is known of the subject, where it is another."""
+    rows = list[tuple[Any, ...]]()
+    for fact, mark, _, known in facts:
+        others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
+        about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
+        value = fact.object, fact.object_id, fact.literal, fact.confidence
+        rows.append((mark.value, *about, *value, others or None, fact.model))
+        if len(rows) == AT_ONCE:
+            yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+            rows.clear()
+    yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
+    """Return marked facts with what is expected of each: new, contradicting, known, and of each the likeliest first."""
+    whole = pl.concat(marked)
+    expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
+    order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]
+    ranked = whole.insert_column(1, pl.Series("expected", expected.round(6)))
+    return ranked.sort(order, descending=down, maintain_order=True)

@@ -1,0 +1,168 @@
+"""Known facts of a file or a split, and the facts of a base beside them: known, new, or contradicting.
+
+Wikidata is not complete: a fact that it lacks is new, not wrong. Where a relation has one object and Wikidata has
+another, the fact contradicts it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.build.facts import decimal
+from lmkbc.errors import InputError
+from lmkbc.export import quickstatements
+from lmkbc.export.knowledge import FactRow
+from lmkbc.link import dump
+from lmkbc.link.schema import Empty, ShapeError, decode
+from lmkbc.names import as_qid, folded_key
+from lmkbc.types import Example
+
+_ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
+"""How Wikidata's JSON begins, or a piece of it, and no table of subjects does."""
+
+
+_NOTHING = frozenset[str]()
+
+
+class Mark(StrEnum):
+    """Mark of a fact beside what is known, in the order of a written list."""
+
+    NEW = "new"
+    CONTRADICTING = "contradicting"
+    KNOWN = "known"
+
+
+class MarkedFact(NamedTuple):
+    """A fact and its mark. is_checked: whether its subject is known in the property. known: what is known of it."""
+
+    fact: FactRow
+    mark: Mark
+    is_checked: bool
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
+
+    named: whether names stand for subjects and objects too, as in a split.
+    """
+
+    objects: Mapping[tuple[str, str], frozenset[str]]
+    named: bool = False
+
+    def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
+        """Return the mark of a fact. A fact without a link can only be compared by its name, so it may stay new."""
+        subjects = [fact.subject_id, folded_key(fact.subject) if self.named else None]
+        keys = ((subject, fact.about.property) for subject in subjects if subject)
+        known = next((self.objects[key] for key in keys if key in self.objects), None)
+        value = fact.literal if fact.about.kind == "number" else fact.object_id
+        named = self.named or fact.about.kind == "string"
+        values = {value, folded_key(fact.object) if named else None} - {None}
+        if known is None or not values:
+            return MarkedFact(fact, Mark.NEW, False, _NOTHING)
+        if not values.isdisjoint(known):
+            return MarkedFact(fact, Mark.KNOWN, True, known)
+        return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
+
+
+def read(paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]) -> Known:
+    """Read what is known of some subjects and properties, in one file or several.
+
+    A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON, of which the files may be
+    pieces in their order. InputError for a file that is cut off, and for one without a statement.
+    """
+    found = defaultdict[tuple[str, str], set[str]](set)
+    dumps = [path for path in paths if _is_dump(path)]
+    rows = (row for path in paths if path not in dumps for row in quickstatements.statements(path))
+    for subject, name, value in rows:
+        if name in properties and subject in subjects:
+            found[subject, name].add(_value(value))
+    for subject, name, value in _entities(dumps, properties, subjects) if dumps else ():
+        found[subject, name].add(_value(value))
+    return Known({key: frozenset(values) for key, values in found.items()})
+
+
+def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
+    """Return what a split knows: QIDs, numbers and all names. property_of: the property of a relation's name."""
+    found = dict[tuple[str, str], frozenset[str]]()
+    for example in examples:
+        query, objects = example.query, example.objects
+        values = {one.id for one in objects if one.id} | {name for one in objects for name in one.names}
+        known = frozenset(map(_value, values)) | {folded_key(value) for value in values}
+        for subject in filter(None, (query.subject_id, folded_key(query.subject))):
+            key = subject, property_of(query.relation)
+            found[key] = found.get(key, frozenset()) | known
+    return Known(found, named=True)
+
+
+def _value(text: str) -> str:
+    return as_qid(text) or decimal(text) or folded_key(text)
+
+
+def _is_dump(path: Path) -> bool:
+    with dump.open_dump(path) as file:
+        return _ENTITY.match(file.read(1 << 12)) is not None
+
+
+class _Value(msgspec.Struct, gc=False):
+    """Value of a statement: an item's id, an amount, or a text in a language."""
+
+    id: str | None = None
+    amount: str | None = None
+    text: str | None = None
+
+
+class _Data(msgspec.Struct, gc=False):
+    value: str | _Value
+
+
+class _Snak(msgspec.Struct, gc=False):
+    datavalue: _Data | None = None
+
+
+class _Claim(msgspec.Struct, gc=False):
+    mainsnak: _Snak
+    rank: str = "normal"
+
+
+def _entities(
+    paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the statements of entities, without the deprecated. Claims of other properties are passed over unread."""
+    claims = msgspec.defstruct("Claims", [(name, list[_Claim], []) for name in sorted(properties)], gc=False)
+    fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
+    first = last = b""
+    for path in paths:
+        for number, line in enumerate(dump.lines(path, piece=True), start=1):
+            first, last = first or line.strip(), line.strip() or last
+            if (written := line.strip().rstrip(b",")) in (b"", b"[", b"]"):
+                continue
+            try:
+                item: Any = decode(written, decoder)
+            except ShapeError as error:
+                raise InputError(
+                    f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
+                ) from None
+            if item.id in subjects and isinstance(item.claims, claims):
+                yield from _statements(item.id, item.claims)
+    if first == b"[" and last != b"]":
+        raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
+
+
+def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str]]:
+    for name in claims.__struct_fields__:
+        for claim in getattr(claims, name):
+            if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
+                value = claim.mainsnak.datavalue.value
+                if text := value if isinstance(value, str) else value.id or value.amount or value.text:
+                    yield subject, name, text

@@ -1,0 +1,219 @@
+"""A stratified random sample of facts: strata of relation and confidence, drawn by Neyman allocation.
+
+The same base, size and seed give the same sample, so a file of labels need only name these three.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from lmkbc.errors import InputError, OptionError
+from lmkbc.export.knowledge import FactRow, Knowledge
+
+BINS = 10
+"""Bins of confidence, of equal width."""
+FEWEST = 10
+"""Facts of a sample, at least."""
+EXPECTED = 4.0
+"""Facts that a stratum may expect of the sample, at least; smaller ones are pooled."""
+LEAST_DRAWN = 2
+"""Facts that are drawn of each stratum: from a single one, nobody knows how much facts differ."""
+LEAST_SD = 0.2
+"""Standard deviation that a stratum has at least, since a confidence near 1 may be wrong."""
+OTHERS = 8
+"""Other facts of a subject that a person is shown."""
+
+
+class Drawn(NamedTuple):
+    """A fact by chance. place: among all facts of the base. row: its subject's."""
+
+    chance: float
+    place: int
+    row: int
+    confidence: float
+
+
+class BinKey(NamedTuple):
+    """Relation and bin of confidence, from 0."""
+
+    relation: str
+    bin: int
+
+
+@dataclass(slots=True)
+class ConfidenceBin:
+    """Facts of a bin: how many, the sum of their confidences, and those whose draws were the highest."""
+
+    size: int = 0
+    total: float = 0.0
+    first: list[Drawn] = field(default_factory=list)
+
+    @property
+    def weight(self) -> float:
+        """Return the size times the standard deviation that the mean confidence implies: its share of the sample."""
+        mean = self.total / self.size
+        return self.size * max(math.sqrt(mean * (1 - mean)), LEAST_SD)
+
+
+class SampleCell(NamedTuple):
+    """Facts of a relation in a stratum. confidence: their mean."""
+
+    relation: str
+    stratum: int
+    size: int
+    confidence: float
+
+
+class SamplePlan(NamedTuple):
+    """Division of a sample among bins. counts: facts of each stratum. cell_of: a bin's cell."""
+
+    strata: Sequence[Sequence[BinKey]]
+    counts: Sequence[int]
+    cells: tuple[SampleCell, ...]
+    cell_of: Mapping[BinKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Facts that were drawn, in random order, by their places. cell_of: a fact's place -> its cell."""
+
+    base: str
+    size: int
+    seed: int
+    cells: tuple[SampleCell, ...]
+    drawn: Mapping[int, Drawn]
+    cell_of: Mapping[int, int]
+
+
+def bin_of(confidence: float) -> int:
+    """Return the bin of a confidence."""
+    return min(int(confidence * BINS), BINS - 1)
+
+
+def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
+    """Draw a sample of facts, in one pass over the base. OptionError for a size too small, InputError without facts."""
+    if size < FEWEST:
+        raise OptionError("sample", f"is {size}: give {FEWEST} facts or more")
+    bins = _bins(knowledge, size, seed)
+    if not bins:
+        raise InputError(f"{knowledge.path} holds no fact, so there is nothing to audit: build with other subjects")
+    plan = planned(bins, size)
+    drawn = [
+        (one, plan.cell_of[key])
+        for stratum, count in zip(plan.strata, plan.counts, strict=True)
+        for one, key in heapq.nlargest(count, ((one, key) for key in stratum for one in bins[key].first))
+    ]
+    drawn.sort(reverse=True)
+    facts, cell_of = {one.place: one for one, _ in drawn}, {one.place: cell for one, cell in drawn}
+    return Sample(knowledge.checksum, size, seed, plan.cells, facts, cell_of)
+
+
+def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, ConfidenceBin]:
+    chance, bins = Random(seed).random, defaultdict[tuple[str, int], ConfidenceBin](ConfidenceBin)
+    for place, fact in enumerate(knowledge.facts()):
+        own = bins[fact.relation, bin_of(fact.confidence)]
+        own.size += 1
+        own.total += fact.confidence
+        one = Drawn(chance(), place, fact.subject_row, fact.confidence)
+        if len(own.first) < most:
+            heapq.heappush(own.first, one)
+        elif one > own.first[0]:
+            heapq.heapreplace(own.first, one)
+    return {BinKey(*key): bins[key] for key in sorted(bins)}
+
+
+def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
+    """Return strata of some bins, none of them empty, and how a sample of a size is divided among them."""
+    strata = _strata(bins, size)
+    sizes = [sum(bins[key].size for key in stratum) for stratum in strata]
+    weights = [sum(bins[key].weight for key in stratum) for stratum in strata]
+    return SamplePlan(strata, allocated(sizes, weights, size), *_cells(bins, strata))
+
+
+def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey]]:
+    """Pool bins that expect too few facts of the sample: with the next of the relation, else with other relations'."""
+    share = size / sum(own.weight for own in bins.values())
+    strata, small = list[list[BinKey]](), list[BinKey]()
+    for relation in dict.fromkeys(key.relation for key in bins):
+        pooled = [*_pooled([key for key in bins if key.relation == relation], bins, share)]
+        strata += pooled[:-1]
+        small += pooled[-1]
+    pooled = [*_pooled(sorted(small, key=lambda key: (key.bin, key.relation)), bins, share)]
+    return [stratum for stratum in (*strata, *pooled) if stratum]
+
+
+def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, ConfidenceBin], share: float) -> Iterator[list[BinKey]]:
+    """Yield runs of bins that expect enough; at last the bins of a run that does not, where it is the only one."""
+    runs, run, expected = list[list[BinKey]](), list[BinKey](), 0.0
+    for key in keys:
+        run.append(key)
+        expected += share * bins[key].weight
+        if expected >= EXPECTED:
+            runs.append(run)
+            run, expected = [], 0.0
+    if runs:
+        runs[-1] += run
+        run = []
+    yield from (*runs, run)
+
+
+def allocated(sizes: Sequence[int], weights: Sequence[float], count: int) -> list[int]:
+    """Return how many facts to draw of each stratum: the best whole numbers for the weights (Wright 2012)."""
+    drawn = [min(LEAST_DRAWN, size) for size in sizes]
+    open_ = [(-weight / math.sqrt(n * (n + 1)), at) for at, (weight, n) in enumerate(zip(weights, drawn, strict=True))]
+    heapq.heapify(open_)
+    for _ in range(min(count, sum(sizes)) - sum(drawn)):
+        while drawn[open_[0][1]] == sizes[open_[0][1]]:
+            heapq.heappop(open_)
+        at = open_[0][1]
+        drawn[at] += 1
+        heapq.heapreplace(open_, (-weights[at] / math.sqrt(drawn[at] * (drawn[at] + 1)), at))
+    return drawn
+
+
+def _cells(
+    bins: Mapping[BinKey, ConfidenceBin], strata: Sequence[Sequence[BinKey]]
+) -> tuple[tuple[SampleCell, ...], dict[BinKey, int]]:
+    """Return the cells of all strata, and the cell of each bin."""
+    cells, cell_of = list[SampleCell](), dict[BinKey, int]()
+    for number, stratum in enumerate(strata):
+        for relation in dict.fromkeys(key.relation for key in stratum):
+            own = [key for key in stratum if key.relation == relation]
+            cell_of |= dict.fromkeys(own, len(cells))
+            size = sum(bins[key].size for key in own)
+            cells.append(SampleCell(relation, number, size, sum(bins[key].total for key in own) / size))
+    return tuple(cells), cell_of
+
+
+class SampledFact(NamedTuple):
+    """A fact of a sample. others: the surest other facts of its subject; further: how many there are beside these."""
+
+    place: int
+    fact: FactRow
+    others: Sequence[FactRow]
+    further: int
+
+
+def facts_of(knowledge: Knowledge, sample: Sample) -> list[SampledFact]:
+    """Return the facts of a sample in its order, with other facts of their subjects, in one pass over the base."""
+    found, counts = dict[int, FactRow](), defaultdict[int, int](int)
+    rows = {one.row for one in sample.drawn.values()}
+    surest = defaultdict[int, list[tuple[float, int, FactRow]]](list)
+    for place, fact in enumerate(knowledge.facts()):
+        if place in sample.drawn:
+            found[place] = fact
+        if fact.subject_row in rows:
+            counts[fact.subject_row] += 1
+            own, one = surest[fact.subject_row], (fact.confidence, -place, fact)
+            (heapq.heappush if len(own) <= OTHERS else heapq.heappushpop)(own, one)
+    made = []
+    for place, (_, _, row, _) in sample.drawn.items():
+        others = [fact for _, at, fact in sorted(surest[row], reverse=True) if -at != place][:OTHERS]
+        made.append(SampledFact(place, found[place], others, counts[row] - 1 - len(others)))
+    return made

@@ -1,0 +1,114 @@
+"""`lmkbc audit`: how precise a knowledge base is, by a labelled sample or by what is known already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, astuple
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmkbc.api.auditing import SAMPLE, Audit
+from lmkbc.api.auditing import audit as audit_base
+from lmkbc.audit.findings import KnownPrecision, LabelledPrecision
+from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.errors import counted
+
+EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
+ALL = "*** All ***"
+
+
+def audit(
+    knowledge: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
+    ],
+    sample: Annotated[
+        int | None,
+        typer.Option(help=f"Draw N facts for a person to label. Default: {SAMPLE}, without --labels and --known."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Labels of a sample of this base: print its precision.")
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Facts that are known: a table of subject, property, object, truthy N-Triples, Wikidata's JSON dump "
+            "(.gz and .bz2 too), or train for the edition's split. Repeatable, for the pieces of a dump.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="New directory of a sample. Default: the base's name with -audit, here. With --known: new CSV file of "
+            "all facts, the new ones first, by expected gain."
+        ),
+    ] = None,
+    json: bool = False,
+    data: Path | None = None,
+    workspace: Path | None = None,
+) -> None:
+    """Measure the precision of a knowledge base, by a sample that a person labels or by facts that are known."""
+    with progress() as report:
+        found = audit_base(
+            knowledge,
+            sample=sample,
+            seed=seed,
+            labels=labels,
+            known=known or (),
+            out=out,
+            data=data,
+            workspace=workspace,
+            progress=report,
+        )
+    if json:
+        show_json(_plain(found))
+    else:
+        _show(found)
+
+
+def _plain(found: Audit) -> dict[str, Any]:
+    """Return a result as JSON has it. level, slope: of the log-odds of confidence."""
+    weights = [(None, found.recalibration.pooled), *found.recalibration.relations.items()]
+    return {
+        "base": str(found.directory),
+        "page": found.page and str(found.page),
+        "labels": found.labels and str(found.labels),
+        "precision": [asdict(row) for row in found.precision],
+        "known": [asdict(row) for row in found.known],
+        "recalibration": [{"relation": name, "level": a, "slope": b} for name, (a, b) in weights],
+        "written": found.written and str(found.written),
+    }
+
+
+def _show(found: Audit) -> None:
+    if found.precision:
+        _show_labelled(found.precision)
+    if found.known:
+        _show_known(found.known)
+    if found.page and found.labels:
+        note(f"{found.page}: open it in a browser, or fill in {found.labels.name} beside it with an editor; then run")
+        note(f"lmkbc audit {found.directory} --labels {found.labels}")
+    if found.written:
+        note(f"{found.written}: all facts, the new ones first, by expected gain")
+
+
+def _show_labelled(rows: Sequence[LabelledPrecision]) -> None:
+    names = ["relation", "facts", "labelled", "right", "precision", "low", "high", "confidence", "recalibrated"]
+    promise, overall = rows[-1].promised is not None, rows[-1]
+    lines = [[row.relation or ALL, *astuple(row)[1:4], *astuple(row)[6 : 13 if promise else 11]] for row in rows]
+    show_table([*names, *(["promised", "promise"] if promise else [])], lines, title="Precision, 95 % interval")
+    note(f"left out: {counted(overall.unknown, 'fact')} labelled unknown, {overall.unlabelled} without a label")
+
+
+def _show_known(rows: Sequence[KnownPrecision]) -> None:
+    names = ["relation", "confidence", "facts", "known", "contradicting", "new", "checked", "precision", "low", "high"]
+    lines = [
+        [row.relation or ALL, "all" if row.at_least is None else f"from {row.at_least:.1f}", *astuple(row)[2:]]
+        for row in rows
+    ]
+    show_table(names, lines, title="Facts beside what is known; precision on known subjects, 95 % interval")
+    if not rows[-1].checked:
+        note("nothing is known of the subjects of this base: give a file that has their facts")

@@ -1,0 +1,153 @@
+"""Facts beside what is known: in every format, whole or cut off; marks, precision, and the list of new facts."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from audit_bases import ATTACK, base, fact
+from command import Command
+
+WD = "http://www.wikidata.org/"
+KNOWN = [("Q1", "P47", "Q10"), ("Q1", "P1971", "4"), ("Q2", "P47", "Q12"), ("Q2", "P1971", "7"), ("Q9", "P47", "Q1")]
+MARKS = {
+    ("subject 0", "Niger"): "known",
+    ("subject 0", "Mali"): "new",
+    ("subject 0", "nowhere"): "new",
+    ("subject 0", "4"): "known",
+    ("subject 1", "5"): "contradicting",
+    ("subject 2", ATTACK): "new",
+}
+
+
+@pytest.fixture
+def run(command: Command) -> Command:
+    base(
+        Path("kb"),
+        [
+            fact(0, "country-borders", "Niger", 0.9, object_id="Q10"),
+            fact(0, "country-borders", "Mali", 0.3, object_id="Q11"),
+            fact(0, "country-borders", "nowhere", 0.2),
+            fact(2, "country-borders", ATTACK, 0.8, object_id="Q13"),
+            fact(0, "children", "4", 0.9, literal="4"),
+            fact(1, "children", "5", 0.6, literal="5"),
+        ],
+    )
+    return command.under("audit", "kb")
+
+
+def table() -> bytes:
+    return "".join(",".join(row) + "\n" for row in [("subject", "property", "object"), *KNOWN]).encode()
+
+
+def triples() -> bytes:
+    values = [(one, name, f"<{WD}entity/{value}>" if value[0] == "Q" else f'"+{value}"') for one, name, value in KNOWN]
+    lines = [f"<{WD}entity/{one}> <{WD}prop/direct/{name}> {value} .\n" for one, name, value in values]
+    return "".join(lines).encode()
+
+
+def entity(qid: str) -> dict[str, Any]:
+    claims: dict[str, list[Any]] = {"P31": [{"mainsnak": {"datavalue": {"value": {"time": "+2000", "before": 0}}}}]}
+    for name, value in [(name, value) for one, name, value in KNOWN if one == qid]:
+        known: Any = {"id": value} if value[0] == "Q" else {"amount": f"+{value}", "unit": "1"}
+        claims.setdefault(name, []).append({"mainsnak": {"datavalue": {"value": known}}, "rank": "normal"})
+        wrong = {"mainsnak": {"datavalue": {"value": {"id": "Q11"}}}, "rank": "deprecated"}
+        claims[name] += [wrong, {"mainsnak": {"snaktype": "somevalue"}}]
+    return {"type": "item", "id": qid, "labels": {}, "claims": claims}
+
+
+def dumped() -> list[bytes]:
+    return [b"[\n", *(json.dumps(entity(qid)).encode() + b",\n" for qid in ("Q1", "Q2", "Q9")), b"]\n"]
+
+
+def marks(place: Path) -> dict[tuple[str, str], str]:
+    return {(row["subject"], row["object"]): row["mark"] for row in pl.read_csv(place).iter_rows(named=True)}
+
+
+FORMS: dict[str, Callable[[], bytes]] = {"csv": table, "nt": triples, "json": lambda: b"".join(dumped())}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+@pytest.mark.parametrize("form", FORMS)
+def test_marks_in_every_format(run: Command, form: str, pack: Callable[[bytes], bytes]) -> None:
+    Path("known").write_bytes(pack(FORMS[form]()))
+    run.done("--known", "known", "--out", "marked.csv")
+    assert marks(Path("marked.csv")) == MARKS
+
+
+def test_a_dump_in_pieces(run: Command) -> None:
+    lines = dumped()
+    for place, piece in (("a", lines[:2]), ("b", lines[2:])):
+        Path(place).write_bytes(gzip.compress(b"".join(piece)))
+    run.done("--known", "a", "--known", "b", "--out", "marked.csv")
+    assert marks(Path("marked.csv")) == MARKS
+    assert "b ends" not in run.fails("--known", "a", "--out", "more.csv")  # the piece that lacks its end is named
+    assert not Path("more.csv").exists()
+
+
+def test_new_facts_come_first_and_the_likeliest_on_top(run: Command) -> None:
+    Path("known").write_bytes(table())
+    shown, _ = run.done("--known", "known", "--out", "marked.csv")
+    listed = pl.read_csv("marked.csv")
+    assert listed["mark"].to_list() == ["new"] * 3 + ["contradicting"] + ["known"] * 2
+    assert listed["expected"].to_list()[:3] == sorted(listed["expected"].to_list()[:3], reverse=True)
+    assert listed.filter(mark="contradicting")["known"].to_list() == ["7"]
+    whole = json.loads(run.done("--known", "known", "--json")[0])["known"][-1]
+    assert {name: whole[name] for name in ("facts", "known", "contradicting", "new", "checked")} == {
+        "facts": 6,
+        "known": 2,
+        "contradicting": 1,
+        "new": 3,
+        "checked": 4,
+    }
+    assert (whole["relation"], whole["at_least"], whole["precision"]) == (None, None, 0.5)
+    assert "*** All ***" in shown
+
+
+def test_the_train_split_of_the_base_s_edition(command: Command) -> None:
+    base(
+        Path("kb"),
+        [
+            fact(0, "country-borders", "Andorra", 0.9, subject="Spain", subject_id=None, object_id="Q228"),
+            fact(1, "country-borders", "Peru", 0.9, subject="Spain", subject_id="Q29", object_id="Q419"),
+        ],
+        edition="mini",
+    )
+    found = json.loads(command.done("audit", "kb", "--known", "train", "--json")[0])["known"][-1]
+    assert (found["facts"], found["contradicting"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (lambda: gzip.compress(triples())[:-20], "known cannot be read: Compressed file ended"),
+        (lambda: bz2.compress(b"".join(dumped()))[:-20], "known cannot be read: Compressed file ended"),
+        (lambda: triples()[:-9], "known ends in the middle of a line"),
+        (lambda: table()[:-5], "known, line 6: 2 values where the header names 3"),
+        (lambda: b"".join(dumped()[:-1]), "known ends before the closing bracket"),
+        (lambda: b"".join(dumped())[:-30], "known, line 4: no entity of Wikidata's JSON"),
+        (lambda: b"[\n{}\n]\n", "known, line 2: no entity of Wikidata's JSON"),
+        (
+            lambda: b'[\n{"labels":' + b"[" * 100_000 + b"\n]\n",
+            "known, line 2: no entity of Wikidata's JSON (nested too deeply)",
+        ),
+        (lambda: b"", "known holds no statement"),
+        (lambda: b"\x00\xff" * 99, "known"),
+    ],
+)
+def test_a_file_that_is_cut_off_is_one_sentence(run: Command, content: Callable[[], bytes], told: str) -> None:
+    Path("known").write_bytes(content())
+    error = run.fails("--known", "known", "--out", "marked.csv")
+    assert (error.count("\n"), told in error) == (1, True), error
+    assert not Path("marked.csv").exists()
+
+
+def test_nothing_known_is_said(run: Command) -> None:
+    Path("known").write_text("subject,property,object\nQ77,P47,Q78\n")
+    assert "nothing is known of the subjects of this base" in run.done("--known", "known")[1]

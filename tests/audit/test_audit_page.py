@@ -1,0 +1,128 @@
+"""The page in a real browser, opened from disk: labelled by keys alone, kept, saved, and read again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_bases import base, mixed
+
+import lmkbc
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: install Debian's package chromium")
+FACTS = 403
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audit")
+    lmkbc.audit(base(folder / "kb", mixed()), sample=FACTS, out=folder / "sample")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        options = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to root
+        opened = driver.chromium.launch(executable_path=BROWSER, args=options)
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A page that is open, and what its console complained of."""
+
+    def __init__(self, browser: Any, made: Path, scheme: str = "light", width: int = 1400) -> None:
+        self.context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True)
+        self.complaints: list[str] = []
+        self.page = self.context.new_page()
+        self.page.on("console", lambda shown: self.complaints.append(shown.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto((made / "sample" / "audit.html").as_uri())
+        self.page.wait_for_selector("body[data-ready]")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    @property
+    def status(self) -> str:
+        return str(self.page.inner_text("#status"))
+
+    @property
+    def place(self) -> str:
+        return str(self.page.inner_text("#place"))
+
+
+@pytest.fixture
+def opened(browser: Any, made: Path) -> Iterator[Opened]:
+    one = Opened(browser, made)
+    yield one
+    one.context.close()
+    assert one.complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1400)])
+def test_it_is_accessible_in_every_view(browser: Any, made: Path, scheme: str, width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    one = Opened(browser, made, scheme, width)
+    one.press("y", "ArrowLeft")
+    found = Axe().run(one.page).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found] == []
+    assert one.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert one.complaints == []
+    one.context.close()
+
+
+def test_labels_by_keys_are_kept_saved_and_read(opened: Opened, made: Path, tmp_path: Path) -> None:
+    opened.press("y", "n", "u", "y", "ArrowLeft", "x", "ArrowLeft", " ")
+    assert opened.status == f"3 of {FACTS} labelled: 1 right, 1 wrong, 1 unknown"
+    assert opened.place == f"Fact 4 of {FACTS}"
+    opened.page.reload()
+    opened.page.wait_for_selector("body[data-ready]")
+    assert (opened.status[0], opened.place) == ("3", f"Fact 4 of {FACTS}")
+    opened.press("ArrowLeft")
+    assert opened.place == f"Fact 3 of {FACTS}: unknown"
+    with opened.page.expect_download() as coming:
+        opened.press("s")
+    coming.value.save_as(tmp_path / "labels.jsonl")
+    assert coming.value.suggested_filename == "labels.jsonl"
+    saved, empty = (
+        [json.loads(line) for line in (folder / "labels.jsonl").read_bytes().splitlines()]
+        for folder in (tmp_path, made / "sample")
+    )
+    assert [row["label"] for row in saved[:4]] == ["y", "n", "u", None]
+    assert [{**row, "label": None} for row in saved] == empty
+    whole = lmkbc.audit(made / "kb", labels=tmp_path / "labels.jsonl").precision[-1]
+    assert (whole.right, whole.labelled, whole.unknown) == (1, 2, 1)
+
+
+def test_a_button_does_what_its_key_does(opened: Opened) -> None:
+    opened.page.click("[data-label=n]")
+    opened.page.click("#before")
+    assert opened.page.get_attribute("[data-label=n]", "aria-pressed") == "true"
+    opened.page.focus("#clear")
+    opened.press(" ")  # on a button, the key is the button's
+    assert opened.status.startswith(f"0 of {FACTS}")
+
+
+def test_no_text_of_a_model_runs(opened: Opened) -> None:
+    for _ in range(FACTS):
+        opened.press("ArrowRight")
+        if "onerror" in opened.page.inner_text(".claim"):
+            break
+    assert "onerror" in opened.page.inner_text(".claim")
+    assert "cut: 10,000 characters" in opened.page.inner_text(".claim")
+    assert opened.page.evaluate("window.broken") is None
+    assert opened.page.locator("#main img").count() == 0
+    links = opened.page.locator("#fact a").evaluate_all("all => all.map((one) => one.href)")
+    assert all(link.startswith(("https://www.wikidata.org/wiki/", "https://duckduckgo.com/?q=")) for link in links)
