@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +85,7 @@ class Knowledge:
             check_known(name, found.relations, f"{path} has no facts of {name!r}")
         self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
         self.run, self._outputs, self._done = found.run, found.outputs, 0
+        self._by_value = "by" in (found.inputs.get("grow") or {})
         self.unsure = 0
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
 
@@ -112,9 +114,15 @@ class Knowledge:
                     yield FactRow._make((*values, relation, about))
 
     def by_subject(self) -> Iterator[list[FactRow]]:
-        """Yield the facts of one subject after the other, of all relations, in the order of subjects."""
-        merged = heapq.merge(*map(self.of, self.relations), key=lambda fact: fact.subject_row)
-        for _, facts in groupby(merged, key=lambda fact: fact.subject_row):
+        """Yield the facts of one subject after the other, of all relations, in the order of subjects.
+
+        They lie in this order, unless the base grew by value: then all of them are held, and sorted.
+        """
+        row = attrgetter("subject_row")
+        ordered = (
+            sorted(self.facts(), key=row) if self._by_value else heapq.merge(*map(self.of, self.relations), key=row)
+        )
+        for _, facts in groupby(ordered, key=row):
             yield list(facts)
 
     def _rows(self, name: str, sha256: str) -> Iterator[tuple[Any, ...]]:

@@ -85,5 +85,15 @@ def test_the_page_tells_of_every_column_and_option() -> None:
 
     for name in {*FACTS, *NOTHING, *MISSING}:
         assert f"`{name}`" in PAGE, name
-    for name in ("--relation", "--limit", "--grow", "--budget", "--novelty", "--precision", "--known", "--least"):
+    for name in (
+        "--relation",
+        "--limit",
+        "--grow",
+        "--budget",
+        "--novelty",
+        "--grow-by",
+        "--precision",
+        "--known",
+        "--least",
+    ):
         assert name in PAGE, name
