@@ -47,7 +47,7 @@ from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 CLASSES, GIVEN = 4, 20
 PRECISIONS = (1.0, 0.94, 0.92, 0.82, 0.64, 0.30, 0.24, 0.14)
 DECAY, STEP = 0.85, 4.0
-"""What is left of a precision when a subject is so many times more obscure: the mean of a step."""
+"""Factor of a precision when a subject is so many times more obscure, which is the mean of a step."""
 INVENTED = 0.25
 """Share of the wrong objects that do not exist."""
 SPREAD = 4.0
@@ -61,7 +61,7 @@ ORDERS: Mapping[str, Mapping[str, Any] | None] = {
 
 @dataclass(frozen=True)
 class Known:
-    """What the stand-in knows of a relation: its precision on the best known subjects, objects, tokens of a prompt."""
+    """Knowledge of a relation: its precision on the best known subjects, objects a query, tokens of a prompt."""
 
     precision: float
     objects: float

@@ -1,4 +1,4 @@
-"""What reads exports at the other end: QuickStatements' two readers, and Wikibase's data model of JSON, both strict.
+"""Strict readers of exports: QuickStatements' two, and Wikibase's data model of JSON.
 
 Written from the rules of quickstatements3 and of Wikibase's docs/topics/json. A value that the real readers would take
 as a free text, or leave out, is an error here.
