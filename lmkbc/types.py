@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
@@ -169,6 +169,7 @@ class CandidateSet:
 
     nothing: proposals to answer nothing, scored like objects. nil_probabilities: the probability of each source, apart
     from any answer, that there is no object. A pooled set has one of either at most.
+    tokens: of the replies and their prompts, stored ones included; 0 where no language model was asked.
     """
 
     query: Query
@@ -177,6 +178,7 @@ class CandidateSet:
     dropped: tuple[Dropped, ...] = ()
     nothing: tuple[Nil, ...] = ()
     nil_probabilities: tuple[Nil, ...] = ()
+    tokens: int = field(default=0, compare=False)
 
     @classmethod
     def proposing(cls, query: Query, proposals: Iterable[Candidate]) -> CandidateSet:

@@ -15,6 +15,7 @@ from lmkbc.build.build import Build, BuildPlan
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
+from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
 from lmkbc.build.subjects import SubjectFile
@@ -70,6 +71,7 @@ class Base:
         bounds: Bounds | None = None,
         engine: Engine | None = None,
         index: Any = None,
+        by_value: Mapping[str, Any] | None = None,
         **inputs: Any,
     ) -> Any:
         """Build, or go on."""
@@ -93,8 +95,11 @@ class Base:
         monkeypatch.setattr(engines, "Steps", Steps)
         recipe = recipe_of({"component": "prior"}, select=self.select)
         plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
+        bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
+        frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
+        growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, index, frontier)
+        inputs |= {} if by_value is None else {"grow": {"by": "value"}}
         about = {"subjects": file_sha256(self.file), **inputs}
-        growth = Growth(bounds or Bounds(), plan.classes, {one.name: one for one in chosen.values()}, index)
         directory = Directory(self.out)
         with directory.held():
             made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)

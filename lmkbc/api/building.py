@@ -19,6 +19,7 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.facts import FACTS, SCHEMAS
+from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.subjects import SubjectFile
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate
 
 log = logging.getLogger(__name__)
+ORDERS = ("level", "value")
+"""Orders in which a base grows, the default first."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def build(
     grow: int = 0,
     budget: int | None = None,
     novelty: float = 0.0,
+    grow_by: str = "level",
     any_thresholds: bool = False,
     untuned: bool = False,
     precision: float | None = None,
@@ -115,18 +119,24 @@ def build(
     subjects: CSV, JSONL or Parquet with a name and, where known, id (QID) and class. out: its directory, new, empty, or
     the build to go on with. relation: of these relations alone, which subjects of unknown class are asked too; limit:
     of the first so many subjects. grow: ask about what the facts name in turn, so many levels deep; budget: of at most
-    so many subjects in all; novelty: until a smaller share of a level's entities is new. any_thresholds, untuned,
-    precision, progress: as of `lmkbc.predict`. least: leave out facts of less confidence; else what `precision` keeps,
-    or what expected F1 keeps of confidences that are probabilities. engine: what answers, if not this process.
-    InputError for what is wrong, before anything is asked of a model. Queries that failed are counted as such, and
-    asked by the same build again.
+    so many subjects in all; novelty: until a smaller share of a level's entities is new; grow_by: "level" for breadth
+    first, "value" for the subjects first that promise the most right facts per token, and each relation until its
+    newest facts fall below `precision`. any_thresholds, untuned, precision, progress: as of `lmkbc.predict`. least:
+    leave out facts of less confidence; else what `precision` keeps, or what expected F1 keeps of confidences that are
+    probabilities. engine: what answers, if not this process. InputError for what is wrong, before anything is asked of
+    a model. Queries that failed are counted as such, and asked by the same build again.
     """
     if least is not None and not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
+    if grow_by not in ORDERS:
+        raise OptionError("grow_by", f"is {grow_by!r}: give {' or '.join(ORDERS)}")
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
-    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
+    names = {name: one.name for name, one in plan.relations.items()}
+    frontier = Frontier(plan.classes, names, grow, precision) if by_value else None
+    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None, frontier)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
@@ -135,7 +145,7 @@ def build(
         "limit": limit,
         "least": least,
         "classes": key([msgspec.to_builtins(run.workspace.classes), bool(relation)]),
-        "grow": asdict(bounds) if grow else None,
+        "grow": asdict(bounds) | by_value if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},
     }
     if least is None and precision is not None:

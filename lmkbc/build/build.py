@@ -36,15 +36,19 @@ class BuildPlan:
     """Queries of a build: for each subject in turn, every relation of its class.
 
     So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
-    use.
+    use. listed: queries in the place of these, where a base grows by value.
     """
 
     subjects: Subjects
     relations: Mapping[str, Relation]
     classes: Classes
+    listed: Sequence[Ask] | None = None
 
     def asks(self) -> Iterator[Ask]:
         """Stream the queries."""
+        if self.listed is not None:
+            yield from self.listed
+            return
         asked = {class_: self.classes.relations(class_) for class_ in self.subjects.classes}
         for subject in self.subjects:
             for name in asked[subject.class_]:
@@ -53,6 +57,8 @@ class BuildPlan:
     @property
     def total(self) -> int:
         """Return how many queries there are."""
+        if self.listed is not None:
+            return len(self.listed)
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
@@ -114,9 +120,8 @@ class Build:
         written = {shard.number: shard for shard in directory.begin(self.start, report)}
         if (there := directory.whole()) is not None:
             return there
-        shards, subjects = list[Shard](), 0
+        shards = list[Shard]()
         while True:
-            subjects += plan.subjects.classes.total()
             made = self._level(directory, plan, len(growth), len(shards), written, report)
             shards += made
             if any(written.get(shard.number) != shard for shard in made):
@@ -124,7 +129,8 @@ class Build:
             grown = growth.next(plan.subjects, made, directory)
             if grown is None:
                 break
-            plan = replace(plan, subjects=grown)
+            plan = replace(plan, listed=grown) if isinstance(grown, list) else replace(plan, subjects=grown)
+        subjects = growth.subjects or plan.subjects.classes.total()
         whole = finished(self.start, subjects, shards, growth.summary())
         seconds = round(time.monotonic() - begun, 3)
         timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}

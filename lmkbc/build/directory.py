@@ -20,7 +20,7 @@ import msgspec
 import polars as pl
 
 from lmkbc.build import manifest, parts
-from lmkbc.build.facts import Tables
+from lmkbc.build.facts import Tables, spent_of
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
@@ -118,7 +118,8 @@ class Directory:
         there = parts.slices(shards)
         for shard in shards:
             if lost.isdisjoint(name for name, _, _ in there[shard.number]):
-                self.write(shard.number, parts.read(self.path, there[shard.number]), shard.depth, found.run)
+                tables = parts.read(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+                self.write(shard.number, tables, shard.depth, found.run)
         return True
 
     def _shards(self) -> list[Path]:
@@ -216,6 +217,7 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         linked=_counts(facts.filter(pl.col("object_id").is_not_null())),
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
+        tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),
     )
 
 

@@ -8,6 +8,7 @@ queries that no model answered, which are neither.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -51,16 +52,18 @@ LEAST = 0.1
 """Probability below which no object is a fact: in a long list of unlikely ones, expected F1 would keep them all."""
 
 
+SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, "missing": MISSING}
 """Table -> column -> type."""
 
 
 class Tables(NamedTuple):
-    """Results of a block of queries: data frames with the columns of `SCHEMAS`."""
+    """Results of a block of queries: data frames with the columns of `SCHEMAS`. spent: tokens, no table of a base."""
 
     facts: pl.DataFrame
     nothing: pl.DataFrame
     missing: pl.DataFrame
+    spent: pl.DataFrame = pl.DataFrame(schema=SPENT)
 
     @classmethod
     def together(cls, parts: Sequence[Tables]) -> Tables:
@@ -116,7 +119,10 @@ class Maker:
             pl.DataFrame(rows, schema=schema, orient="row") for rows, schema in zip(made, schemas, strict=True)
         )
         named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
-        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing)
+        spent = Counter[str]()
+        for found in sets:
+            spent[self.relations[found.query.relation].name] += found.tokens
+        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
 
     def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
         number = (decimal(kept.id or "") or decimal(kept.text)) if relation.kind == "number" else None
@@ -137,6 +143,11 @@ class Maker:
         sources = tuple(source for nil in found.nothing for source in nil.sources)
         score = max((nil.score for nil in found.nothing), default=None)
         return reason, None if score is None else round(score, 6), named_sources(sources)[1], self.run
+
+
+def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
+    """Return the tokens of relations as a frame, without those that took none."""
+    return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
 
 
 def floors(

@@ -1,4 +1,6 @@
-"""Growing a knowledge base: what its facts name is asked about in turn, breadth first, until a bound is met.
+"""Growing a knowledge base: what its facts name is asked about in turn, until a bound is met.
+
+It goes breadth first, level by level, or in rounds of the subjects that are worth most (see `frontier`).
 
 An entity is the same as another by its QID, else by its folded name, and a name without a link is any entity that has
 it: linked ones are settled first, so that a mention without a link makes no double of one with. An entity becomes a
@@ -16,6 +18,9 @@ import polars as pl
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.engine import Ask
+from lmkbc.build.facts import Tables
+from lmkbc.build.frontier import Frontier, Waiting
 from lmkbc.build.manifest import Shard
 from lmkbc.build.subjects import SCHEMA, Subject, Subjects
 from lmkbc.link.index import AliasIndex
@@ -38,7 +43,10 @@ class Bounds:
 
 
 class Growth:
-    """The levels of a base. relations: by the names that facts have; index: confirms that linked entities exist."""
+    """The levels of a base, or its rounds. relations: by the names that facts have; index: confirms linked entities.
+
+    frontier: what grows it by value, None for breadth first.
+    """
 
     def __init__(
         self,
@@ -46,10 +54,12 @@ class Growth:
         classes: Classes,
         relations: Mapping[str, Relation],
         index: AliasIndex | None = None,
+        frontier: Frontier | None = None,
     ) -> None:
         self._bounds, self._classes, self._relations, self._index = bounds, classes, relations, index
         self._subjects, self._entities = _Met(), _Met()
         self._named = [name for name, relation in relations.items() if relation.kind == "entity"]
+        self._frontier = frontier
         self._levels: list[dict[str, Any]] = []
         self._rows = 0
         self.stopped = ""
@@ -58,46 +68,86 @@ class Growth:
         """Return how many levels are done."""
         return len(self._levels)
 
-    def next(self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory) -> Subjects | None:
-        """Return the subjects of the next level, None where the base grows no more.
+    @property
+    def subjects(self) -> int:
+        """Return how many subjects were asked, 0 where it is not to grow."""
+        return self._rows
+
+    def next(
+        self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory
+    ) -> Subjects | list[Ask] | None:
+        """Return the subjects of the next level, or the queries of the next round, None where the base grows no more.
 
         subjects: of the level that was asked; shards: what was written of it.
         """
         if not self._bounds.depth:
             return None
         before = self._rows
+        self._count(subjects)
+        found = [*self._found(shards, directory)]
+        new = [one for one, *_ in found if self._entities.add(one.name, one.id)]
+        self._note(shards, self._rows - before, new)
+        asked = [
+            one
+            for one in found
+            if self._classes.relations(one.subject.class_) and self._subjects.add(one.subject.name, one.subject.id)
+        ]
+        left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
+        by_value = self._frontier
+        some, why = self._of_level(asked, left) if by_value is None else self._of_round(by_value, asked, left)
+        self.stopped = self._end(why, any(shard.failed for shard in shards))
+        return None if self.stopped else some
+
+    def _count(self, subjects: Iterable[Subject]) -> None:
+        """Count the subjects of a level, or of a round, which were met when they came to wait."""
+        if self._frontier is not None and self._levels:
+            self._rows = len(self._frontier)
+            return
         for one in subjects:
             self._rows += 1
             self._subjects.add(one.name, one.id)
             self._entities.add(one.name, one.id)
-        found = [*self._found(shards, directory)]
-        self._note(shards, self._rows - before, [one for one in found if self._entities.add(one.name, one.id)])
-        asked = [one for one in found if self._classes.relations(one.class_) and self._subjects.add(one.name, one.id)]
-        left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
-        self.stopped = self._end(asked, left, any(shard.failed for shard in shards))
-        if self.stopped:
-            return None
-        return Subjects(pl.DataFrame([one[1:] for one in asked[:left]], schema=SCHEMA, orient="row"), self._rows)
+        if self._frontier is not None:
+            self._frontier.begin(self._rows)
 
-    def _end(self, asked: Sequence[Subject], left: int | None, failed: bool) -> str:
-        """Return why there is no next level; "" where there is one."""
+    def _of_level(self, asked: Sequence[Waiting], left: int | None) -> tuple[Subjects, str]:
+        """Return the subjects of a level, at most so many, and why there is none."""
+        rows = [one.subject[1:] for one in asked[:left]]
+        why = "closed" if not asked else "depth" if len(self) > self._bounds.depth else "budget" if left == 0 else ""
+        return Subjects(pl.DataFrame(rows, schema=SCHEMA, orient="row"), self._rows), why
+
+    def _of_round(self, frontier: Frontier, asked: Sequence[Waiting], left: int | None) -> tuple[list[Ask], str]:
+        """Return the best of all queries that wait, of at most so many new subjects, and why there is none."""
+        for one in asked:
+            frontier.add(one)
+        asks = frontier.round(left)
+        return asks, "" if asks else "budget" if left == 0 else frontier.ended
+
+    def _end(self, why: str, failed: bool) -> str:
+        """Return why the base grows no more; "" where it does."""
         level = self._levels[-1]
-        ends = {
-            "failed queries": failed,
-            "closed": not asked,
-            "depth": len(self._levels) > self._bounds.depth,
-            "budget": left == 0,
-            "novelty": level["new"] < self._bounds.novelty * level["mentions"],
-        }
-        return next((reason for reason, holds in ends.items() if holds), "")
+        is_stale = level["new"] < self._bounds.novelty * level["mentions"]
+        return "failed queries" if failed else why or ("novelty" if is_stale else "")
 
-    def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Subject]:
-        """Yield the entities that facts name, each once, those with a link before the others."""
-        frames = [directory.tables(shard.number).facts.select(COLUMNS).unique(maintain_order=True) for shard in shards]
+    def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Waiting]:
+        """Yield the entities that facts name, each once by its surest fact, those with a link before the others."""
+        frames = [self._mentions(shard, directory.tables(shard.number)) for shard in shards]
         order = pl.col("relation").replace_strict({name: at for at, name in enumerate(self._relations)})
-        named = pl.concat(frames).filter(pl.col("relation").is_in(self._named)).unique(maintain_order=True)
-        for relation, name, qid in named.sort(pl.col("object_id").is_null(), order, maintain_order=True).iter_rows():
-            yield Subject(0, name, qid, self._relations[relation].object_type.qid)
+        bare = pl.col("object_id").is_null()
+        for relation, name, qid, depth, sure in (
+            _surest(pl.concat(frames)).sort(bare, -pl.col("sure"), order, maintain_order=True).iter_rows()
+        ):
+            yield Waiting(Subject(0, name, qid, self._relations[relation].object_type.qid), depth, sure)
+
+    def _mentions(self, shard: Shard, tables: Tables) -> pl.DataFrame:
+        """Return the entities of a shard's facts, and learn what its queries gave, where that orders the next."""
+        facts = tables.facts.filter(pl.col("relation").is_in(self._named))
+        if self._frontier is None:
+            placed = facts.with_columns(depth=len(self._levels), confidence=1.0)
+        else:
+            self._frontier.learn(shard, tables)
+            placed = self._frontier.placed(facts)
+        return _surest(placed.select(*COLUMNS, pl.col("depth") + 1, sure="confidence"))
 
     def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
         linked = [one.id for one in new if one.id]
@@ -112,18 +162,29 @@ class Growth:
         if self._index is not None:
             there = self._index.entities(linked)
             level["new_confirmed"] = sum(there.get(qid) is not None for qid in linked)
-        self._levels.append({"depth": len(self._levels), **level})
+        self._levels.append({"depth" if self._frontier is None else "round": len(self._levels), **level})
 
     def summary(self) -> dict[str, Any]:
         """Return the graph so far, for the manifest; nothing where it was not to grow.
 
-        Of each level: subjects, queries, facts, mentions of entities, and how many of these were met for the first
-        time, linked, and confirmed by an index. stopped: why there is no further level.
+        Of each level or round: subjects, queries, facts, mentions of entities, and how many of these were met for the
+        first time, linked, and confirmed by an index. stopped: why there is no further one. by_depth: subjects;
+        closed: relations that were asked no more.
         """
         if not self._levels:
             return {}
         entities = sum(level["new"] for level in self._levels) + self._levels[0]["subjects"]
-        return {"graph": {"stopped": self.stopped, "entities": entities, "levels": self._levels}}
+        graph = {"stopped": self.stopped, "entities": entities, "levels": self._levels}
+        if self._frontier is not None:
+            graph |= self._frontier.summary()
+        return {"graph": graph}
+
+
+def _surest(mentions: pl.DataFrame) -> pl.DataFrame:
+    """Return each entity of a relation once, by the fact that is the surest."""
+    return mentions.sort("sure", descending=True, maintain_order=True).unique(
+        COLUMNS, keep="first", maintain_order=True
+    )
 
 
 class _Met:

@@ -51,6 +51,13 @@ def build(
             min=0, max=1, help="With --grow: stop when a smaller share of a level's entities is new, as in 0.1."
         ),
     ] = 0.0,
+    grow_by: Annotated[
+        str,
+        typer.Option(
+            help="With --grow: level: breadth first. value: first the subjects that promise the most right facts per "
+            "token, and each relation until its newest facts fall below --precision."
+        ),
+    ] = "level",
     precision: float | None = None,
     least: Annotated[
         float | None,
@@ -94,6 +101,7 @@ def build(
             grow=grow,
             budget=budget,
             novelty=novelty,
+            grow_by=grow_by,
             any_thresholds=any_thresholds,
             untuned=untuned,
             precision=precision,
@@ -119,7 +127,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"{', '.join(below)}"
         )
     if graph := base.manifest.get("graph"):
-        levels = ", ".join(f"{level['subjects']}" for level in graph["levels"])
+        counts_by_depth = graph.get("by_depth") or [level["subjects"] for level in graph["levels"]]
+        levels = ", ".join(map(str, counts_by_depth))
         note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
     if base.failed:
         raise LmkbcError(

@@ -28,15 +28,21 @@ class Format(StrEnum):
     STATEMENTS = "statements"
     WIKIDATA_JSON = "wikidata-json"
     QUICKSTATEMENTS = "quickstatements"
+    QUICKSTATEMENTS_CSV = "quickstatements-csv"
+
+
+REVIEWED = {
+    Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
+    Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
+}
+"""Format that is for review -> the ending of its files, and what writes a batch."""
 
 
 def export(
     knowledge: Annotated[
         Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
     ],
-    format_: Annotated[
-        Format, typer.Option("--format", help="Format: ntriples, statements, wikidata-json or quickstatements.")
-    ],
+    format_: Annotated[Format, typer.Option("--format", help=f"Format: {', '.join(Format)}.")],
     out: Annotated[Path, typer.Option(help="New file to write. For quickstatements, a new or empty directory.")],
     relation: Annotated[
         list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation. Repeatable.")
@@ -60,8 +66,8 @@ def export(
     base, day = checked_base(base), None if day is None else _day(day)
     with progress() as report:
         source = Knowledge(knowledge, least, chosen=relation or (), limit=limit, report=report)
-        if format_ is Format.QUICKSTATEMENTS:
-            summary = _review(source, out, known, batch)
+        if format_ in REVIEWED:
+            summary = _review(source, out, format_, known, batch)
         else:
             summary = _written(source, out, format_, Triples(base, source.date if day is None else day, source.run))
     note(summary)
@@ -96,7 +102,7 @@ def _day(given: str) -> str:
         raise InputError(f"--date is {given!r}: give a day as in 2026-11-22") from None
 
 
-def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
+def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, size: int) -> str:
     """Write files for review, and tell what came of it."""
     if known is None:
         raise InputError("quickstatements are of what Wikidata lacks: give what it has with --known FILE")
@@ -104,11 +110,11 @@ def _review(source: Knowledge, out: Path, known: Path | None, size: int) -> str:
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
     there = quickstatements.read_known(known, frozenset(about.property for about in source.relations.values()))
-    files = 0
+    files, (ending, write) = 0, REVIEWED[format_]
     with staged(out) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
-        for name, lines in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
-            (stage / name).write_text("".join(lines), encoding="utf-8")
+        for batch in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             files += 1
+            (stage / f"review-{files:05d}.{ending}").write_text(write(batch), encoding="utf-8")
     written = counted(files, "file")
     return f"{out}: {written} to be checked by a person, none of them ready for upload: a model is no source"

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,7 @@ class Knowledge:
         self.run, self.inputs, self.shards = found.run, found.inputs, found.shards
         self.is_whole = not chosen and limit is None
         self._outputs, self._done, self.unsure = found.outputs, 0, 0
+        self._by_value = "by" in (found.inputs.get("grow") or {})
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
 
     @property
@@ -147,9 +149,15 @@ class Knowledge:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)
 
     def by_subject(self) -> Iterator[list[FactRow]]:
-        """Yield the facts of one subject after the other, of all relations, in the order of subjects."""
-        merged = heapq.merge(*map(self.of, self.relations), key=lambda fact: fact.subject_row)
-        for _, facts in groupby(merged, key=lambda fact: fact.subject_row):
+        """Yield the facts of one subject after the other, of all relations, in the order of subjects.
+
+        They lie in this order, unless the base grew by value: then all of them are held, and sorted.
+        """
+        row = attrgetter("subject_row")
+        ordered = (
+            sorted(self.facts(), key=row) if self._by_value else heapq.merge(*map(self.of, self.relations), key=row)
+        )
+        for _, facts in groupby(ordered, key=row):
             yield list(facts)
 
     def _read(self, folder: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -1,16 +1,19 @@
 """Facts for a person to look at: QuickStatements of what is not known yet, in batches small enough to be read.
 
-A model is no source. Nothing here has a reference, and each line says that it is not to be uploaded as it is. Both
+A model is no source. Nothing here has a reference, and each statement says that it is not to be uploaded as it is. Both
 readers of version 1 commands take a comment behind a statement alone, with a blank before it: a line of its own, or a
-comment behind a tab, is an error there.
+comment behind a tab, is an error there. The reader of CSV takes it in a column "#" behind that of a property.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from lmkbc.build.facts import decimal
 from lmkbc.errors import InputError
@@ -76,16 +79,44 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         yield qid, name, as_qid(value) or decimal(value) or value.strip()
 
 
-def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[str]:
-    """Write a line for each fact about an item that is not known, with an item or a number for its object."""
+class Proposal(NamedTuple):
+    """Statement to be checked: an item, a property, a value as commands write it, and a summary."""
+
+    subject: str
+    property: str
+    value: str
+    summary: str
+
+
+def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
+    """Yield each fact about an item that is not known, with an item or a number for its object."""
     for fact in facts:
         value = fact.object_id if fact.about.kind == "entity" else fact.literal
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
             continue
         unit = fact.about.unit_id if fact.about.kind == "number" else None
         written = value + (f"U{unit[1:]}" if unit else "")
-        summary = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
-        yield f"{fact.subject_id}\t{fact.about.property}\t{written} /* unchecked, for review: {comment(summary)} */\n"
+        about = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
+        yield Proposal(fact.subject_id, fact.about.property, written, f"unchecked, for review: {comment(about)}")
+
+
+def commands(batch: Sequence[Proposal]) -> str:
+    """Write commands of version 1."""
+    return "".join(f"{one.subject}\t{one.property}\t{one.value} /* {one.summary} */\n" for one in batch)
+
+
+def table(batch: Sequence[Proposal]) -> str:
+    """Write CSV commands: a row for each statement, with two columns for each property, its value and a summary."""
+    columns = {name: at for at, name in enumerate(dict.fromkeys(one.property for one in batch))}
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["qid", *(cell for name in columns for cell in (name, "#"))])
+    for one in batch:
+        cells = [""] * 2 * len(columns)
+        at = 2 * columns[one.property]
+        cells[at : at + 2] = one.value, one.summary
+        writer.writerow([one.subject, *cells])
+    return buffer.getvalue()
 
 
 def comment(text: str) -> str:
@@ -93,8 +124,6 @@ def comment(text: str) -> str:
     return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
 
 
-def batches(lines: Iterator[str], size: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield file names and lines of batches."""
-    batches = iter(lambda: [*islice(lines, size)], [])
-    for number, batch in enumerate(batches, start=1):
-        yield f"review-{number:05d}.txt", batch
+def batches(found: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:
+    """Yield statements in batches."""
+    return iter(lambda: [*islice(found, size)], [])

@@ -1,7 +1,8 @@
 """Facts as Wikidata's JSON: an array of entities, one to a line, as its dumps have it.
 
 An object without an item is a statement of some value that is not known, qualified by "object named as". A subject
-without an item is a new entity, without an id. What a model made of a fact has no place in this format.
+without an item is a new entity, without an id. No statement has a reference: a model is no source, and "based on
+heuristic" (P887) would make a statement look sourced. What has no name that Wikidata takes is left out.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ def entity(facts: Sequence[FactRow]) -> Json | None:
     first = facts[0]
     if first.subject_id is not None:
         return {"type": "item", "id": first.subject_id, "claims": claims}
-    name = {"language": LANGUAGE, "value": plain(first.subject)}
-    return {"type": "item", "labels": {LANGUAGE: name}, "claims": claims}
+    label = {"language": LANGUAGE, "value": plain(first.subject)}
+    return {"type": "item", "labels": {LANGUAGE: label}, "claims": claims} if label["value"] else None
 
 
 def _statement(fact: FactRow) -> Json | None:
-    about, more, datatype = fact.about, Json(), "wikibase-item"
+    about, more, datatype, name = fact.about, Json(), "wikibase-item", plain(fact.object)
     value: Json | None = None
     if about.kind == "string":
-        datatype, value = "string", {"type": "string", "value": plain(fact.object)}
+        if not name:
+            return None
+        datatype, value = "string", {"type": "string", "value": name}
     elif about.kind == "number":
         if fact.literal is None:
             return None
@@ -48,8 +51,8 @@ def _statement(fact: FactRow) -> Json | None:
     elif fact.object_id is not None:
         item = {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id}
         value = {"type": "wikibase-entityid", "value": item}
-    else:
-        named = _snak(NAMED_AS, "string", {"type": "string", "value": plain(fact.object)})
+    elif name:
+        named = _snak(NAMED_AS, "string", {"type": "string", "value": name})
         more = {"qualifiers": {NAMED_AS: [named]}, "qualifiers-order": [NAMED_AS]}
     mainsnak = _snak(about.property, datatype, value)
     return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
@@ -227,7 +227,7 @@ class AnswerGenerator:
                     tally.shapeless += sum(not keeps_schema(reply.text, kind) for reply in one.replies if reply)
             requests, candidates = resumed(talk, answered)
         tally.count(candidates, received)
-        return candidates
+        return replace(candidates, tokens=sum(one.prompt_tokens + one.completion_tokens for one in received))
 
 
 class _Tally:

@@ -106,6 +106,7 @@ class Pool:
             dropped,
             nothing,
             _mean_nil_probability(nil_probabilities, weights, models),
+            sum(item.tokens for item in sets),
         )
 
     def _counts(self, state: State) -> bool:

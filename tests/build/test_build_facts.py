@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_of
 
-from lmkbc.build.facts import FACTS, MISSING, NOTHING, Maker, Tables, decimal
+from lmkbc.build.facts import FACTS, MISSING, NOTHING, SPENT, Maker, Tables, decimal
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 
 RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea")}
@@ -51,7 +51,7 @@ def test_a_row_per_object_and_one_for_each_query_without() -> None:
         (3, "not kept", None),
     ]
     assert tables.missing.select("subject_row", "relation", "reason").rows() == [(4, "area", "missing")]
-    assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING]
+    assert [dict(frame.schema) for frame in tables] == [FACTS, NOTHING, MISSING, SPENT]
 
 
 @pytest.mark.parametrize(("text", "qid", "literal"), [("4", "7", "7"), ("4", "Q202", "4"), ("four", "Q202", None)])
@@ -109,5 +109,5 @@ def test_what_is_a_number(text: str, digits: str | None) -> None:
 
 
 def test_an_empty_block_has_the_columns_of_every_other() -> None:
-    assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING]
+    assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING, SPENT]
     assert isinstance(MAKER.tables([], []).facts, pl.DataFrame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -64,16 +65,19 @@ def queries(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_page_s_queries_run_on_a_base(run: Command) -> None:
+def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> None:
     assert run("--out", "kb", "--grow", "1", "--budget", "9")[0] == 0
-    sql, python = queries("sql"), queries("python")
+    for line in re.findall(r"^lmkbc (export kb --format (?:ntriples|statements) .*?)(?:#.*)?$", PAGE, re.MULTILINE):
+        command.done(*line.split(), "--least", "0")
+    sql, python, sparql = queries("sql"), queries("python"), queries("sparql")
     assert len(sql) >= 3
-    assert python
-    for query in sql:
-        columns = duckdb.sql(query).columns
-        assert columns, query
+    names: dict[str, Any] = {}
     for code in python:
-        exec(compile(code, "docs/build.md", "exec"), {})
+        exec(compile(code, "docs/build.md", "exec"), names)
+    rows = [duckdb.sql(query).fetchall() for query in sql]
+    found = [[*names["store"].query(query)] for query in sparql]
+    assert all((*rows, *found))
+    assert len(rows[2]) == sum("/entity/Q" in pair[0].value and "/entity/Q" in pair[1].value for pair in found[1])
 
 
 def test_the_page_tells_of_every_column_and_option() -> None:
@@ -81,5 +85,15 @@ def test_the_page_tells_of_every_column_and_option() -> None:
 
     for name in {*FACTS, *NOTHING, *MISSING}:
         assert f"`{name}`" in PAGE, name
-    for name in ("--relation", "--limit", "--grow", "--budget", "--novelty", "--precision", "--known", "--least"):
+    for name in (
+        "--relation",
+        "--limit",
+        "--grow",
+        "--budget",
+        "--novelty",
+        "--grow-by",
+        "--precision",
+        "--known",
+        "--least",
+    ):
         assert name in PAGE, name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_file
 from rdflib import Graph
+from wikidata_readers import comma_separated, items, version_1
 
 from lmkbc.build.manifest import About, written
+from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.export.knowledge import FactRow, Knowledge
-from lmkbc.export.quickstatements import comment, proposals
+from lmkbc.export.quickstatements import commands, comment, proposals, table
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
@@ -71,17 +72,27 @@ def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: 
     recipe = recipe_file(Path("mine.toml"), {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
     options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
     command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
-    _, told = command.done("export", "low", "--format", "ntriples", "--out", "sure.nt")
-    assert "1 fact below confidence 0.5 left out: --least 0 writes it too" in told
-    _, told = command.done("export", "low", "--format", "ntriples", "--out", "all.nt", "--least", "0")
-    assert "left out" not in told
-    assert ("Q1032" in Path("all.nt").read_text(), "Q1032" in Path("sure.nt").read_text()) == (True, False)
+    Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
+    for form in Format:
+        more = ("--known", "known") if form in REVIEWED else ()
+        _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
+        assert "1 fact below confidence 0.5 left out: --least 0 writes it too" in told
+        _, told = command.done("export", "low", "--format", form, "--out", f"all.{form}", "--least", "0", *more)
+        assert "left out" not in told
+        every, sure = (content(Path(f"{name}.{form}")) for name in ("all", "sure"))
+        assert ("Q1032" in every, "Q1032" in sure, "Q1016" in sure) == (True, False, True), form
+
+
+def content(path: Path) -> str:
+    """Return the text of a file, or of all files of a directory."""
+    return path.read_text() if path.is_file() else "".join(one.read_text() for one in sorted(path.iterdir()))
 
 
 def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> None:
     assert run("kb", "--format", "wikidata-json", "--out", "e.json")[0] == 0
     text = (tmp_path / "e.json").read_text()
     entities = json.loads(text)
+    assert [one.id for one in items(text)] == ["Q1", "Q2", "Q3", None]
     assert [one.get("id") for one in entities] == ["Q1", "Q2", "Q3", None]
     assert all(json.loads(line.rstrip(",")) in entities for line in text.splitlines()[1:-1])
     assert entities[3]["labels"] == {"mul": {"language": "mul", "value": "Nowhere"}}
@@ -145,38 +156,44 @@ def known(form: str, path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "nt"])
-def test_only_linked_facts_that_are_not_known_are_for_review(run: Command, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "written"), [("csv", "quickstatements"), ("parquet", "quickstatements"), ("nt", "quickstatements-csv")]
+)
+def test_only_linked_facts_that_are_not_known_are_for_review(
+    run: Command, tmp_path: Path, form: str, written: str
+) -> None:
     known(form, tmp_path / "known")
     assert (
         "none of them ready for upload"
-        in run.done("kb", "--format", "quickstatements", "--known", "known", "--out", "review", "--batch", "3")[1]
+        in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "3")[1]
     )
     notice, *files = sorted((tmp_path / "review").iterdir())
-    assert [path.name for path in files] == ["review-00001.txt", "review-00002.txt"]
+    read, ending = (version_1, "txt") if written == "quickstatements" else (comma_separated, "csv")
+    assert [path.name for path in files] == [f"review-00001.{ending}", f"review-00002.{ending}"]
     assert "a model is no source" in notice.read_text()
-    lines = [path.read_text().splitlines() for path in files]
-    assert [len(each) for each in lines] == [3, 1]
-    commands = [command(line) for each in lines for line in each]
-    assert [columns for columns, _ in commands] == [
-        ["Q2", "P47", "Q1016"],
-        ["Q3", "P47", "Q1016"],
-        ["Q2", "P1971", "4"],
-        ["Q3", "P1971", "4"],
+    batches = [read(path.read_text()) for path in files]
+    assert [len(each) for each in batches] == [3, 1]
+    commands = [one for each in batches for one in each]
+    assert [one[:4] for one in commands] == [
+        ("Q2", "P47", "Q1016", ()),
+        ("Q3", "P47", "Q1016", ()),
+        ("Q2", "P1971", "4", ()),
+        ("Q3", "P1971", "4", ()),
     ]
-    assert all(said.startswith("unchecked, for review: ") for _, said in commands)
+    assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
 
 
-def command(line: str) -> tuple[list[str], str]:
-    """A line of version 1 as QuickStatements reads it: the columns of a statement, and the edit's summary.
-
-    Its readers cut the comment off, and then the columns are to be an item, a property and a value, and nothing else.
-    """
-    read = re.fullmatch(r"(.*?) */\* *(.*?) *\*/ *", line.strip().replace("||", "\n"))
-    assert read, f"a reader of version 1 finds no comment at the end of {line!r}"
-    columns = read[1].replace("|", "\t").split("\t")
-    assert re.fullmatch(r"Q\d+\tP\d+\t(Q\d+|[+-]?\d+(\.\d+)?(U\d+)?)", "\t".join(columns)), columns
-    return columns, read[2]
+def test_the_readers_of_quickstatements_are_strict() -> None:
+    line = 'Q1\tP2\t"a"\tP3\t+1967-01-17T00:00:00Z/11\tS248\tQ2\t!S854\t"http://a.b" /* why */'
+    more = (("P3", "+1967-01-17T00:00:00Z/11"), ("S248", "Q2"), ("!S854", '"http://a.b"'))
+    assert version_1(line) == [("Q1", "P2", '"a"', more, "why")]
+    for wrong in ("/* first */\nQ1\tP2\tQ3", "Q1\tP2\tfree text", "Q1\tP2\tQ3\t/* a */", "Q1\tP2", "Q1\tP2\tQ3\tS1"):
+        with pytest.raises((AssertionError, ValueError)):
+            version_1(wrong)
+    assert comma_separated("qid,P2,S248,#\nQ1,Q3,Q4,why\n") == [("Q1", "P2", "Q3", (("S248", "Q4"),), "why")]
+    for wrong in ("# a\nqid,P2\nQ1,Q2\n", "qid,#,P2\nQ1,why,Q3\n", "qid,P2\n,Q3\n", "qid,P2\nQ1,free\n"):
+        with pytest.raises((AssertionError, IndexError)):
+            comma_separated(wrong)
 
 
 @pytest.mark.parametrize(
@@ -197,22 +214,25 @@ def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
     area = FactRow(
         0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
     )
-    (written,) = proposals(iter([area]), set())
-    assert command(written)[0] == ["Q1", "P2046", "10.5U712226"]
+    written = commands([*proposals(iter([area]), set())])
+    assert version_1(written)[0][:3] == ("Q1", "P2046", "10.5U712226")
     assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (2, 1, 0, 1)
 
 
-@given(st.text(), st.text(st.sampled_from("a*|/ ")), st.text(), st.sampled_from(["entity", "string", "number"]))
+@given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
     made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
-    for line in proposals(iter([made]), set()):
-        assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
-        assert command(line)[0] == ["Q1", "P1", "Q2" if kind == "entity" else "4"]
-        assert len(line.splitlines()) == 1
+    batch = [*proposals(iter([made]), set())]
+    line = commands(batch)
+    assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
+    assert len(line.splitlines()) == 1
+    assert version_1(line) == comma_separated(table(batch))
+    assert version_1(line)[0][:4] == ("Q1", "P1", "Q2" if kind == "entity" else "4", ())
     entities = [entity([one]) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
     written = "".join(lines(filter(None, entities)))
     assert json.loads(written) == [one for one in entities if one]
+    assert len(items(written)) == sum(one is not None for one in entities)
     assert len(written.split("\n")) == 3 + sum(one is not None for one in entities)
 
 
