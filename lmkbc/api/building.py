@@ -18,9 +18,11 @@ from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
+from lmkbc.build.entities import ENTITIES
 from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
+from lmkbc.build.settle import REMOVED
 from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
@@ -60,6 +62,16 @@ class KnowledgeBase:
     def missing(self) -> pl.LazyFrame:
         """Queries that no model answered, which is no empty answer: the same build asks them again."""
         return self._scanned("missing", SCHEMAS["missing"])
+
+    @property
+    def removed(self) -> pl.LazyFrame:
+        """Facts that repeat another one, or contradict a surer one, and which one stays."""
+        return self._scanned("removed", REMOVED)
+
+    @property
+    def entities(self) -> pl.LazyFrame:
+        """What the facts name, each thing once, with its names and the class that its facts vote for."""
+        return self._scanned("entities", ENTITIES)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -126,7 +138,8 @@ def build(
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
-    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None)
+    index = AliasIndex(run.index) if run.index else None
+    growth = Growth(bounds, plan.classes, by_own, index)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
@@ -143,7 +156,7 @@ def build(
     directory = Directory(Path(out))
     begun = started(about, plan.relations)
     with directory.held(), engine or nullcontext() as answering:
-        work = Build(run, recipe, selector, begun, engine=answering, least=least)
+        work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index)
         made = work.into(directory, plan, growth, progress)
     return KnowledgeBase(directory.path, made)
 

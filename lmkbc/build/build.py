@@ -9,16 +9,21 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+import polars as pl
+
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
+from lmkbc.build.entities import Entities
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
+from lmkbc.build.settle import Settlement
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -93,7 +98,8 @@ class Build:
     """Build of a knowledge base in a directory.
 
     start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
-    None for what expected F1 keeps. usage: tokens and cost of the calls of each level, and of each of its workers.
+    None for what expected F1 keeps. index: knows names of entities. usage: tokens and cost of the calls of each level,
+    and of each of its workers.
     """
 
     run: Run
@@ -103,6 +109,7 @@ class Build:
     shard: int = SHARD
     engine: Engine | None = None
     least: float | None = None
+    index: AliasIndex | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
@@ -125,10 +132,25 @@ class Build:
             if grown is None:
                 break
             plan = replace(plan, subjects=grown)
-        whole = finished(self.start, subjects, shards, growth.summary())
+        settlement = self._settlement(directory, shards, plan, report)
+        shards = [directory.settled(shard, settlement) for shard in shards]
+        more = {"removed": settlement.counts(), **growth.summary()}
+        whole = finished(self.start, subjects, shards, more)
         seconds = round(time.monotonic() - begun, 3)
         timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}
-        return directory.finish(whole, timing)
+        return directory.finish(whole, timing, settlement)
+
+    def _settlement(self, directory: Directory, shards: Sequence[Shard], plan: BuildPlan, report: Report) -> Settlement:
+        """Return what is to leave the facts of all shards, and the entities that they name."""
+        numbers = [shard.number for shard in shards]
+        relations = {relation.name: relation for relation in plan.relations.values()}
+
+        def facts(number: int) -> pl.DataFrame:
+            return directory.tables(number).facts
+
+        blocks = map(facts, tracked(numbers, "find entities (shards)", report))
+        entities = Entities(blocks, relations, plan.classes, self.index)
+        return Settlement(facts, tracked(numbers, "settle (shards)", report), relations, entities)
 
     def _level(
         self,

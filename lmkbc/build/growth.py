@@ -8,6 +8,7 @@ subject where some relation is asked of things of its kind; the others stay leav
 from __future__ import annotations
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,14 @@ import polars as pl
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
+from lmkbc.build.entities import WEIGHT
 from lmkbc.build.manifest import Shard
 from lmkbc.build.subjects import SCHEMA, Subject, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
-COLUMNS = ("relation", "object", "object_id")
+COLUMNS = ["relation", "object", "object_id"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +94,18 @@ class Growth:
         return next((reason for reason, holds in ends.items() if holds), "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Subject]:
-        """Yield the entities that facts name, each once, those with a link before the others."""
-        frames = [directory.tables(shard.number).facts.select(COLUMNS).unique(maintain_order=True) for shard in shards]
+        """Yield the entities that facts name, those with a link before the others, and the class with most votes."""
+        frames = [_weighed(directory.tables(shard.number).facts, WEIGHT) for shard in shards]
         order = pl.col("relation").replace_strict({name: at for at, name in enumerate(self._relations)})
-        named = pl.concat(frames).filter(pl.col("relation").is_in(self._named)).unique(maintain_order=True)
-        for relation, name, qid in named.sort(pl.col("object_id").is_null(), order, maintain_order=True).iter_rows():
-            yield Subject(0, name, qid, self._relations[relation].object_type.qid)
+        named = _weighed(pl.concat(frames).filter(pl.col("relation").is_in(self._named)), pl.col("weight"))
+        rows = [*named.sort(pl.col("object_id").is_null(), order, maintain_order=True).iter_rows()]
+        ids = {_folded(name): qid for _, name, qid, _ in reversed(rows) if qid}
+        keys = [qid or ids.get(_folded(name), _folded(name)) for _, name, qid, _ in rows]
+        votes = defaultdict[str | bytes, Counter[str]](Counter)
+        for key, (relation, _, _, weight) in zip(keys, rows, strict=True):
+            votes[key][self._relations[relation].object_type.qid] += weight
+        for key, (_, name, qid, _) in zip(keys, rows, strict=True):
+            yield Subject(0, name, qid, self._classes.voted(votes[key]))
 
     def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
         linked = [one.id for one in new if one.id]
@@ -126,6 +134,15 @@ class Growth:
         return {"graph": {"stopped": self.stopped, "entities": entities, "levels": self._levels}}
 
 
+def _weighed(facts: pl.DataFrame, weight: pl.Expr) -> pl.DataFrame:
+    """Return what facts name, each once, with the sum of its weights."""
+    return facts.group_by(COLUMNS, maintain_order=True).agg(weight=weight.sum())
+
+
+def _folded(name: str) -> bytes:
+    return hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
+
+
 class _Met:
     """Entities that were met."""
 
@@ -135,7 +152,7 @@ class _Met:
 
     def add(self, name: str, qid: str | None) -> bool:
         """Return whether an entity is met for the first time."""
-        folded = hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
+        folded = _folded(name)
         if qid is not None:
             is_new = qid not in self._ids
             self._ids.add(qid)

@@ -52,8 +52,8 @@ class About(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of some blocks of queries. number: from 0. queries: the number asked, the failed included.
 
-    facts, linked, nothing, failed: relation -> rows, linked ones among the facts. outputs: part -> its SHA-256, where
-    the parts of shards are not joined.
+    facts, linked, nothing, failed, removed: relation -> rows, linked ones among the facts. outputs: part -> its
+    SHA-256, where the parts of shards are not joined.
     """
 
     number: Count
@@ -63,6 +63,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     linked: Mapping[str, Count]
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
+    removed: Mapping[str, Count] = {}
     outputs: Mapping[str, Sha256] = {}
 
 
