@@ -84,9 +84,10 @@ class Settlement:
         self.entities = entities
         self._distinct = [name for name, relation in relations.items() if relation.distinct_values]
         several = entities.several()
-        found = [self._claims(read(number), number, several) for number in shards]
-        claims = pl.concat(found) if found else pl.DataFrame()
-        gone = [*settled((Claim(*row) for row in claims.iter_rows()), relations)]
+        found = pl.concat(self._claims(read(number), number, several) for number in shards)
+        single = [name for name, relation in relations.items() if relation.has_one_object()]
+        meets = pl.struct("relation", "key").is_duplicated() | pl.col("relation").is_in(single)
+        gone = [*settled((Claim(*row) for row in found.filter(meets).iter_rows()), relations)]
         rows = [(one.shard, one.relation, one.place, why, kept.row, kept.name) for one, why, kept in gone]
         schema = {"shard": pl.Int64, "relation": pl.String, **{name: REMOVED[name] for name in [*REMOVED][-4:]}}
         self._gone = pl.DataFrame(rows, schema=schema, orient="row")
