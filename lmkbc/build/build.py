@@ -14,7 +14,7 @@ import polars as pl
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
-from lmkbc.build.entities import Entities
+from lmkbc.build.entities import NamedEntities
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
@@ -149,7 +149,7 @@ class Build:
             return directory.tables(number).facts
 
         blocks = map(facts, tracked(numbers, "find entities (shards)", report))
-        entities = Entities(blocks, relations, plan.classes, self.index)
+        entities = NamedEntities(blocks, relations, plan.classes, self.index)
         return Settlement(facts, tracked(numbers, "settle (shards)", report), relations, entities)
 
     def _level(

@@ -1,4 +1,4 @@
-"""Entities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
+"""NamedEntities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
 
 A name without a QID is the entity of this name that has a QID, if there is exactly one. An alias index adds names of
 the entities that facts link; it never adds an entity. Memory grows with the number of names, not of facts.
@@ -35,7 +35,7 @@ WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
 """Weight of a fact's votes for the classes of its subject and object."""
 
 
-class Entities:
+class NamedEntities:
     """The entities of some facts, numbered from 0 in the order of their first mention.
 
     facts: the blocks of a base. relations: by the names that facts have. index: knows more names of entities.

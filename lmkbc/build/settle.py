@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from lmkbc.build.entities import Entities
+from lmkbc.build.entities import NamedEntities
 from lmkbc.build.facts import FACTS, NOTHING, SETTLED, Tables
 from lmkbc.relation import Relation
 
@@ -79,7 +79,7 @@ class Settlement:
         read: Callable[[int], pl.DataFrame],
         shards: Iterable[int],
         relations: Mapping[str, Relation],
-        entities: Entities,
+        entities: NamedEntities,
     ) -> None:
         self.entities = entities
         self._distinct = [name for name, relation in relations.items() if relation.distinct_values]

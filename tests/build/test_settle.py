@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from opened import CUTOFF, recipe_of
 
 from lmkbc.build.classes import Classes
-from lmkbc.build.entities import Entities
+from lmkbc.build.entities import NamedEntities
 from lmkbc.build.facts import Maker
 from lmkbc.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, settled
 from lmkbc.link.evidence import Hit
@@ -124,7 +124,7 @@ def test_a_name_is_the_one_entity_of_the_base_that_has_it(base: Base) -> None:
     relations = {"country-borders": SPACE.relation("country-borders")}
 
     def numbers(index: Any) -> list[int]:
-        return Entities([facts], relations, classes, index).tagged(facts)["subject_entity"].to_list()
+        return NamedEntities([facts], relations, classes, index).tagged(facts)["subject_entity"].to_list()
 
     assert numbers(None) == [0, 1, 0, 2, 3, 4, 5, 6, 7]
     assert numbers(Aliases()) == [0, 1, 0, 0, 2, 3, 4, 5, 6]
