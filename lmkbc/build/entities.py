@@ -1,4 +1,4 @@
-"""NamedEntities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
+"""Entities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
 
 A name without a QID is the entity of this name that has a QID, if there is exactly one. An alias index adds names of
 the entities that facts link; it never adds an entity. Memory grows with the number of names, not of facts.
