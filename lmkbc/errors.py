@@ -28,7 +28,8 @@ class OptionError(InputError):
     @property
     def typed(self) -> str:
         """The sentence with the option's name as it is typed behind a command."""
-        return f"--{self.option.replace('_', '-')} {self.said}"
+        flag = "from" if self.option == "files" else self.option.replace("_", "-")
+        return f"--{flag} {self.said}"
 
 
 LOCAL = frozenset(

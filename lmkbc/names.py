@@ -1,11 +1,12 @@
-"""Folding of names: the normal forms under which two spellings are the same name. Normal forms are memoised."""
+"""Names: the normal forms under which two spellings are the same, memoised; and where names stand in a text."""
 
 from __future__ import annotations
 
 import re
 import string
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 
 class Memo(dict[str, str]):
@@ -23,6 +24,8 @@ class Memo(dict[str, str]):
         return key
 
 
+_END = ""
+"""Key of a name's end in a tree of words; no word is empty."""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -114,3 +117,28 @@ def as_qid(text: str) -> str | None:
     """Return the QID that a text is, alone or inside an entity's URL; None for any other text."""
     match = _QID.fullmatch(text.strip())
     return match[1].upper() if match else None
+
+
+class NameTree:
+    """Names as a tree of their words, by which they are found in a text in one pass."""
+
+    def __init__(self) -> None:
+        self._root: dict[str, Any] = {}
+
+    def add(self, words: Sequence[str]) -> None:
+        """Add a name of at least one word."""
+        node = self._root
+        for word in words:
+            node = node.setdefault(word, {})
+        node[_END] = True
+
+    def find(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield where names begin and end in a text, in words; a name within a longer one too."""
+        for start, word in enumerate(words):
+            if word not in self._root:
+                continue
+            node, end = self._root, start
+            while end < len(words) and (node := node.get(words[end], {})):
+                end += 1
+                if _END in node:
+                    yield start, end

@@ -10,14 +10,12 @@ relations of an edition are tuned here, so that a figure may differ from that of
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import figures
-from recorded import BERT, GPT4, GPT35, RECODE, context_of
+from recorded import BERT, GPT4, GPT35, RECODE, context_of, row_parser
 
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
@@ -25,7 +23,6 @@ from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
 from lmkbc.select.mutual import AskedSides, both_sides
 from lmkbc.select.rule import PerRelation
-from lmkbc.tune.defaults import FOLDS, SEED
 from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
@@ -43,12 +40,7 @@ COLUMNS = ("own rule", "own rule, both", "alone", "both", "chosen", "R@P90 alone
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--folds", type=int, default=FOLDS)
-    parser.add_argument("--seed", type=int, default=SEED)
-    figures.option(parser)
+    parser = row_parser(__doc__, ROWS)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     values: dict[str, dict[str, str]] = {}

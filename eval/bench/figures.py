@@ -129,18 +129,25 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
 
 
-def differing(file: Path = FIGURES) -> list[str]:
-    """Return the lines of documents that show other figures than a file has, each with what it should be."""
-    known, found = read(file), []
+def documents(file: Path = FIGURES) -> Iterator[tuple[Path, str, str, str]]:
+    """Yield each document, its text, the text with a file's figures, and what is wrong where it cannot be filled."""
+    known = read(file)
     for page in pages():
         text = page.read_text(encoding="utf-8")
         try:
-            full = filled(text, known)
+            yield page, text, filled(text, known), ""
         except ValueError as error:
-            found.append(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
-            continue
+            where = page.relative_to(ROOT)
+            yield page, text, text, f"{where}: {error}; measure it with --figures, or take its row out"
+
+
+def differing(file: Path = FIGURES) -> list[str]:
+    """Return the lines of documents that show other figures than a file has, each with what it should be."""
+    found = []
+    for page, text, full, wrong in documents(file):
         pairs = zip(text.splitlines(), full.splitlines(), strict=True)
-        found += [f"{page.relative_to(ROOT)}: {shown!r} should be {kept!r}" for shown, kept in pairs if shown != kept]
+        where = page.relative_to(ROOT)
+        found += [wrong] if wrong else [f"{where}: {a!r} should be {b!r}" for a, b in pairs if a != b]
     return found
 
 
@@ -152,13 +159,9 @@ def main() -> None:
         if found := differing():
             sys.exit("\n".join([*found, f"To mend it: {MENDED}"]))
         return
-    known = read()
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        try:
-            full = filled(text, known)
-        except ValueError as error:
-            sys.exit(f"{page.relative_to(ROOT)}: {error}; measure it with --figures, or take its row out")
+    for page, text, full, wrong in documents():
+        if wrong:
+            sys.exit(wrong)
         if full != text:
             page.write_text(full, encoding="utf-8")
             print(f"wrote {page.relative_to(ROOT)}")

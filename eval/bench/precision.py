@@ -10,19 +10,16 @@ scores and of confidences, with half their intervals; seconds for all of it.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import figures
-from recorded import ROWS, context_of
+from recorded import ROWS, context_of, row_parser
 
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.tune.confidence import Confidences
-from lmkbc.tune.defaults import FOLDS, SEED
 from lmkbc.tune.reliability import Reliability
 from lmkbc.tune.tune import tune
 from lmkbc.workspace import Workspace
@@ -31,12 +28,7 @@ SHOWN = ("GPT-4", "GPT-3", "BERT", "BERT-recode+embedded", "Qwen+Gemma")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--folds", type=int, default=FOLDS)
-    parser.add_argument("--seed", type=int, default=SEED)
-    figures.option(parser)
+    parser = row_parser(__doc__, ROWS)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     values: dict[str, dict[str, str]] = {}

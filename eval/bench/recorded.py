@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,14 +65,20 @@ ROWS = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
+def row_parser(description: str | None, rows: Iterable[str]) -> argparse.ArgumentParser:
+    """Return a parser with what the benchmarks of recorded answers share: rows, data, folds, seed and figures."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", choices=[*rows, []], metavar="ROW", help=f"of {', '.join(rows)}")
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
     figures.option(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = row_parser(__doc__, ROWS)
+    parser.add_argument("--trials", type=int, default=TRIALS)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     floors: dict[str, tuple[float, float]] = {}

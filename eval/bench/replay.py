@@ -10,7 +10,6 @@ between figures that are not equal to three digits.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH
+from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH, row_parser
 
 from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate
@@ -27,7 +26,7 @@ from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.submission import prediction_lines
 from lmkbc.scoring.table import Summary
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.defaults import TRIALS
 from lmkbc.tune.tune import tune
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
@@ -159,13 +158,8 @@ LABELS = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*ROWS, []], metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--folds", type=int, default=FOLDS)
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser = row_parser(__doc__, ROWS)
     parser.add_argument("--untuned", action="store_true", help="leave out our rules, which take most of the time")
-    figures.option(parser)
     given = parser.parse_args(argv)
     workspace = Workspace(data=given.data)
     notes: dict[str, str] = {}

@@ -1,21 +1,22 @@
-"""One question, answered by a system: the objects, their confidence, their links, and the evidence."""
+"""Ask one question of a system: the objects, their confidence, their links, and the evidence."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Unpack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.options import chosen_edition, keywords, opened
-from lmkbc.edition import Edition
-from lmkbc.errors import InputError, LmkbcError, did_you_mean
+from lmkbc.api.options import keywords, opened_relation
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import RunOptions
-from lmkbc.run.subset import Subset
 from lmkbc.types import Candidate, CandidateSet, Query
-from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.link.recipe import Linking
+    from lmkbc.run.base import Run
 
 MOST_OTHERS = 5
 """Candidates beside the answer that are shown."""
@@ -103,10 +104,7 @@ def ask(
     start = time.monotonic()
     if not subject.strip():
         raise InputError("the subject has no name: give one, as in lmkbc ask Peru country-borders")
-    space = Workspace(options.get("workspace"), options.get("data"))
-    edition = _edition(space, options.get("edition"), relation)
-    (name,) = Subset.of(space, edition, relation, None).relations
-    run, recipe = opened(RunOptions(**{**options, "edition": edition.name}))
+    run, recipe, name = opened_relation(options, relation)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
@@ -120,6 +118,7 @@ def ask(
     (sure,) = confidences(selector, [candidates])
     others = [one for one in _likeliest(candidates, sure.p) if one not in prediction.objects]
     rows = [*prediction.objects, *others[:MOST_OTHERS]]
+    links = _links(run, recipe.link, query, rows) if run.edition.target == "id" else [None] * len(rows)
     objects = tuple(
         AnswerObject(
             object=one.text,
@@ -127,16 +126,15 @@ def ask(
             confidence=round(sure.of(one), 6),
             kept=place < len(prediction.objects),
             sources=tuple(map(str, one.sources)),
+            link=link,
         )
-        for place, one in enumerate(rows)
+        for place, (one, link) in enumerate(zip(rows, links, strict=True))
     )
-    if edition.target == "id":
-        objects = _with_links(objects, _links(run.workspace, edition, recipe.link, query, rows, options))
     written = [reply.text for one in found.replies.get(query, ()) for part in one.parts for reply in part if reply]
     return Answer(
         subject=query.subject,
         relation=name,
-        edition=edition.name,
+        edition=run.edition.name,
         system=recipe.name,
         objects=objects,
         nothing=max((nil.score for nil in candidates.nothing), default=None),
@@ -147,38 +145,17 @@ def ask(
     )
 
 
-def _edition(space: Workspace, name: str | None, relation: str) -> Edition:
-    """Return the edition named, else the one of highest rank whose data is here and that asks a relation."""
-    if name is not None:
-        return space.edition(name)
-    wanted = space.relation(relation)
-    asking = [one for one in space.editions.values() if any(space.relation(own) == wanted for own in one.relations)]
-    if not asking:
-        raise InputError(f"no edition asks {relation!r}: {did_you_mean(relation, space.relations)}")
-    first = chosen_edition(space, None)
-    here = [one for one in sorted(asking, key=lambda one: -one.rank) if space.has_data(one)]
-    return first if first in asking else (here or asking)[0]
-
-
 def _likeliest(candidates: CandidateSet, p: Sequence[float]) -> list[Candidate]:
     """Return the candidates of a set, surest first."""
     ranked = sorted(zip(candidates.candidates, p, strict=True), key=lambda pair: -pair[1])
     return [one for one, _ in ranked]
 
 
-def _links(
-    space: Workspace, edition: Edition, linking: Any, query: Query, rows: Sequence[Candidate], options: RunOptions
-) -> list[str | None]:
+def _links(run: Run, linking: Linking, query: Query, rows: Sequence[Candidate]) -> list[str | None]:
     """Return why each object has its link; None for a literal."""
-    from lmkbc.files.places import placed
     from lmkbc.report.links import Evidence, Tracer
 
-    index, table = placed(options.get("index")), placed(options.get("search_table"))
-    evidence = Evidence.of(index, table, offline=options.get("offline", False))
-    tracer = Tracer(space, edition, linking, evidence)
+    evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
+    tracer = Tracer(run.workspace, run.edition, linking, evidence)
     (traces,) = tracer.traces([(query, [(one.text, one.id) for one in rows])])
     return [None if trace is None else trace.how for trace in traces]
-
-
-def _with_links(objects: Sequence[AnswerObject], links: Sequence[str | None]) -> tuple[AnswerObject, ...]:
-    return tuple(replace(one, link=link) for one, link in zip(objects, links, strict=True))

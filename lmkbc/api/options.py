@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import did_you_mean, lacking
+from lmkbc.errors import InputError, did_you_mean, lacking
 from lmkbc.files.places import placed
 from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
@@ -70,11 +70,19 @@ def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, A
             yield Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
 
 
-def chosen_edition(workspace: Workspace, name: str | None) -> Edition:
-    """Return the edition named, else the one of highest rank whose data is here; one line in the log says which."""
+def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
+    """Return the edition named, else the one of highest rank whose data is here; one line in the log says which.
+
+    relation: by any name; only editions that ask it count. InputError where none does.
+    """
     if name is not None:
         return workspace.edition(name)
     ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
+    if relation is not None:
+        wanted = workspace.relation(relation)
+        ranked = [edition for edition in ranked if wanted in map(workspace.relation, edition.relations)]
+        if not ranked:
+            raise InputError(f"no edition asks {relation!r}: see 'lmkbc relations list'")
     chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
     if chosen is not ranked[0]:
         best = ranked[0].name
@@ -106,6 +114,14 @@ def opened_subset(
     space.split_path(edition, split or edition.held_out)
     subset = Subset.of(space, edition, relations, limit)
     return *_opened(options, space, edition), subset
+
+
+def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
+    """Open a run for questions about one relation, by any name; return its recipe, and the edition's name of it."""
+    space = Workspace(options.get("workspace"), options.get("data"))
+    edition = chosen_edition(space, options.get("edition"), relation)
+    (name,) = Subset.of(space, edition, relation, None).relations
+    return *_opened(options, space, edition), name
 
 
 def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Run, Recipe]:

@@ -1,4 +1,4 @@
-"""A run as one HTML file that opens from disk."""
+"""A run as one HTML file that opens from disk, and a knowledge base as a folder of such files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from pathlib import Path
 
 from lmkbc.api.options import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition
+from lmkbc.errors import OptionError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.submission import REPORT
-from lmkbc.run.subset import Subset
+from lmkbc.run.subset import Subset, names_of
 from lmkbc.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that was written: where, and its size in bytes. A notebook shows a link to it."""
+    """A page that was written: where, and its size in bytes. A notebook shows a link to it.
+
+    folder: whether it needs the files beside it, which are counted in its size.
+    """
 
     path: Path
     size: int
+    folder: bool = False
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -47,14 +52,30 @@ def report(
     workspace: Path | str | None = None,
     progress: Report = silent,
 ) -> Page:
-    """Write a run as a page: scores, figures and every row.
+    """Write a run as a page: scores, figures and every row; or a knowledge base, with every entity.
 
-    run: what `lmkbc.predict` returned, a directory, a zip or a predictions file. out: the file; else report.html in the
-    run's directory, or here. gold: a file, else the split's. files: the recorded completions that the run read, whose
-    replies are then shown. index, search_table: what it linked from, which tell why a name has its link, beside train
-    and, where $LMKBC_CONTACT is set, what was kept of Wikidata's answers. relation, limit: of these relations, or the
-    first so many queries, alone. progress: a callback.
+    run: what `lmkbc.predict` or `lmkbc.build` returned, a directory, a zip or a predictions file. out: the file; else
+    report.html in the run's directory, or here. Of a knowledge base: a new directory, else report in its own.
+
+    gold: a file, else the split's. files: the recorded completions that the run read, whose replies are then shown.
+    index, search_table: what it linked from, which tell why a name has its link, beside train and, where
+    $LMKBC_CONTACT is set, what was kept of Wikidata's answers. relation, limit: of these relations, or the first so
+    many queries (subjects of a knowledge base), alone. progress: a callback. A knowledge base takes out, relation,
+    limit and workspace.
     """
+    base = run.directory if isinstance(run, HasRun) else Path(run) if isinstance(run, Path | str) else None
+    if base is not None and _is_knowledge(base):
+        _refuse(
+            base,
+            gold=gold,
+            edition=edition,
+            split=split,
+            files=files,
+            index=index,
+            search_table=search_table,
+            data=data,
+        )
+        return _base(base, out, Workspace(workspace), names_of(relation), limit, progress)
     from lmkbc.report.links import Evidence
     from lmkbc.report.run import ReportInput, page  # which draws figures
 
@@ -70,3 +91,29 @@ def report(
     written = page(space, ReportInput(opened, chosen, named, path, replies, subset, evidence), progress).encode()
     write_bytes(place, written)
     return Page(place, len(written))
+
+
+def _is_knowledge(path: Path) -> bool:
+    """Return whether a directory is a knowledge base, finished or not."""
+    return any((path / name).is_dir() for name in ("facts", "nothing", "unfinished"))
+
+
+def _refuse(base: Path, **options: object) -> None:
+    """OptionError for an option that is given, and that only a run has."""
+    for name, value in options.items():
+        if value:
+            raise OptionError(name, f"is of a run, and {base} is a knowledge base: leave it out")
+
+
+def _base(
+    path: Path, out: Path | str | None, space: Workspace, relations: Sequence[str], limit: int | None, progress: Report
+) -> Page:
+    from lmkbc.export.knowledge import Knowledge
+    from lmkbc.report import knowledge
+
+    if limit is not None and limit < 1:
+        raise OptionError("limit", f"is {limit}: give at least one subject")
+    folder, known = Path(out) if out is not None else path / knowledge.FOLDER, space.relations
+    chosen = [known[name].name if name in known else name for name in relations]
+    size = knowledge.write(Knowledge(path, chosen=chosen, limit=limit), known, folder, progress)
+    return Page(folder / knowledge.INDEX, size, folder=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords
-from lmkbc.api.scores import score
+from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. f1, low, high: macro-F1 and its 95 % interval, None where there is no gold, or none that is here.
+    """Row of one run. f1, low, high: macro-F1 and its 95 % interval; None without gold, or if that is not here.
 
     part: which part of the split it asked, "" for all of it. rules: "tuned on this split", "tuned elsewhere" or
     "untuned". out_of_fold: F1 out of fold where rules saw the split and it is known. cost: in the currency of the
@@ -109,32 +109,32 @@ def runs(
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{place} is no folder: name the one that holds your runs")
-    space = Workspace(workspace, data)
+    space, scored = Workspace(workspace, data), partial(score, data=data, workspace=workspace)
     if edition is not None:
         space.edition(edition)
-    found = [row for row in _rows(space, place, data, workspace) if edition in (None, row.edition)]
+    found = [row for row in _rows(space, place, scored) if row.edition == (edition or row.edition)]
     if not found:
         of = "" if edition is None else f" of edition {edition}"
         raise InputError(f"{place} holds no run{of}: lmkbc predict writes one")
     return Runs(place, sorted(found, key=lambda row: (row.date, row.name), reverse=True))
 
 
-def _rows(space: Workspace, folder: Path, data: Path | str | None, workspace: Path | str | None) -> Iterator[RunRow]:
+def _rows(space: Workspace, folder: Path, scored: Callable[[Path], Scores]) -> Iterator[RunRow]:
     for path in sorted(folder.iterdir()):
         if not (path / submission.MANIFEST).is_file() or not (path / submission.PREDICTIONS).is_file():
             continue
         try:
-            yield _row(space, SavedRun.at(path), data, workspace)
+            yield _row(space, SavedRun.at(path), scored)
         except InputError as error:
             log.warning("%s: left out: %s", path, error)
 
 
-def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Path | str | None) -> RunRow:
+def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> RunRow:
     name, split = run.text("edition") or "", run.text("split") or ""
     seen, chosen = run.in_sample, run.table("selection")
     f1 = interval = None
-    if name in space.editions and has_gold(split) and _gold_is_here(space, name, split):
-        scores = score(run.path, data=data, workspace=workspace)
+    if name in space.editions and has_gold(split) and space.has_data(space.edition(name), split):
+        scores = scored(run.path)
         f1, interval = scores.f1, scores.interval
     timing = RunTiming.read(run.path / submission.TIMING)
     page = run.path / "report.html"
@@ -156,15 +156,6 @@ def _row(space: Workspace, run: SavedRun, data: Path | str | None, workspace: Pa
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/report.html" if page.is_file() else None,
     )
-
-
-def _gold_is_here(space: Workspace, edition: str, split: str) -> bool:
-    try:
-        space.gold_path(space.edition(edition), split)
-    except InputError as error:
-        log.info("not scored: %s", error)
-        return False
-    return True
 
 
 def _part(run: SavedRun) -> str:

@@ -39,7 +39,7 @@ class _UnreadError(Exception):
 class _Scope:
     """Values of variables after a few statements, and what the searched one is where something has a certain name.
 
-    wanted: the variable that is searched for. cases: name -> value, as of `if relation == "name": prompt = "..."`.
+    wanted: the variable that is searched for. cases: name -> value, as of `if kind == "name": prompt = "..."`.
     """
 
     wanted: str

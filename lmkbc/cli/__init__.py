@@ -27,7 +27,7 @@ COMMANDS = {
     "tune": "Learn what to keep, per relation.",
     "evaluate": "Score predictions exactly as the organisers do.",
     "compare": "Say whether one run is better than another, or the difference noise.",
-    "report": "Show a run in a browser: one HTML file with every row.",
+    "report": "Show a run or a knowledge base in a browser.",
     "runs": "List the runs in a folder, side by side.",
     "link": "Link names to Wikidata, build an index to link with.",
     "submit": "Zip a predictions file for CodaLab or Codabench, once it passes all checks.",

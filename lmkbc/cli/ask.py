@@ -26,7 +26,11 @@ def ask(
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Ask one question. The answer, its confidence, its links, and what was proposed beside it."""
+    """Ask one question. The answer, its confidence, its links, and what was proposed beside it.
+
+    The first question of an edition takes a minute or more, since the default learns from its train split. Later ones
+    take seconds.
+    """
     with progress() as report:
         answer = ask_one(
             subject,

@@ -66,11 +66,11 @@ def predict(
             progress=report,
             **given,
         )
-    _show(run, time.monotonic() - start)
+    _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
 
 
-def _show(run: PredictedRun, seconds: float) -> None:
-    """Show where the run lies, and its counts."""
+def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
+    """Show where the run lies, and its counts. can_search: whether nothing but train links its names so far."""
     tally = run.tally
     if tally is None:
         return
@@ -107,8 +107,7 @@ def _show(run: PredictedRun, seconds: float) -> None:
         note(f"draws: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
         why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
-        note(
-            f"{counted(sum(rules.values()), 'object')} dropped ({why}): "
-            f"{counted(tally.dropped, 'query was', 'queries were')} left with none of those "
-            "that were named, which is no abstention"
-        )
+        left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
+        note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
+    if can_search and rules.get("link"):
+        note("'link' counts names without a QID in train: --search-table or --index links more of them")

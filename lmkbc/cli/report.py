@@ -1,4 +1,4 @@
-"""`lmkbc report`: a run as one HTML file that opens from disk."""
+"""`lmkbc report`: a run as one HTML file that opens from disk, or a knowledge base as a folder of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 
 
 def report(
-    run: Path,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run directory, zip or predictions file, or a knowledge base.")
+    ],
     split: OneSplit = None,
     edition: str | None = None,
     relation: list[str] | None = None,
@@ -26,13 +28,20 @@ def report(
     index: Path | None = None,
     search_table: Path | None = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: report.html in the run's directory.")
+        Path | None,
+        typer.Option(
+            help="File to write. Default: report.html in the run's directory. Of a knowledge base a new directory; "
+            "default: report in its own."
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
+
+    Of a knowledge base: coverage, confidences, contradictions, and every entity with its facts, in a folder of files.
+    --relation and --limit (subjects) write a part of it; the other options are of a run.
 
     --from names the recorded completions that the run read, whose replies are then shown; --index and --search-table
     what it linked from, which tells why a name has its link.
@@ -53,6 +62,7 @@ def report(
             workspace=workspace,
             progress=told,
         )
-    note(f"{page.path}: {page.size / 1e6:.1f} MB, one file that needs no network")
+    what = "with the files beside it, which need no network" if page.folder else "one file that needs no network"
+    note(f"{page.path}: {page.size / 1e6:.1f} MB, {what}")
     if browser:
         webbrowser.open(page.path.resolve().as_uri())

@@ -20,8 +20,8 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 def list_(json: bool = False) -> None:
     """List the recipes: of published ones year, model, F1, differences.
 
-    N counts the differences that are necessary, S the shortcuts that can be closed. What stands in a recipe, citation
-    and differences included, 'lmkbc systems show NAME' prints.
+    N counts the differences that are necessary, S the shortcuts that can be closed. 'lmkbc systems show NAME' prints a
+    recipe with its citation and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
@@ -29,6 +29,7 @@ def list_(json: bool = False) -> None:
         show_json([{"name": name} | _summary(file) for name, file in files.items()])
         return
     show_table(["system", "year", "model", "F1", "N", "S"], [columns(name, file) for name, file in files.items()])
+    note("differences from what was published: N necessary, S shortcuts that can be closed; 'lmkbc systems show NAME'")
 
 
 def columns(name: str, file: RecipeFile) -> tuple[str, int | None, str, float | None, int | None, int | None]:

@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +121,12 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: 
         table.add_row(*map(_cell, row))
     is_shown = sys.stdout.isatty()
     output = _Output(highlight=False, width=None if is_shown else WIDEST, force_terminal=None if is_shown else False)
-    if title is not None:
-        output.print(Text(title.ljust(output.measure(table).maximum), style="table.title"), soft_wrap=True)
-    output.print(table)
+    with nullcontext() if is_shown else output.capture() as written:
+        if title is not None:
+            output.print(Text(title.ljust(output.measure(table).maximum), style="table.title"), soft_wrap=True)
+        output.print(table)
+    if written is not None:
+        output.file.write("".join(f"{line.rstrip()}\n" for line in written.get().splitlines()))
 
 
 def _cell(value: Any) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from lmkbc.build import manifest
-from lmkbc.build.facts import FACTS, SCHEMA_VERSION
+from lmkbc.build.facts import SCHEMA_VERSION, SCHEMAS
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
 from lmkbc.build.parts import PART, partition
 from lmkbc.errors import InputError, check_known
@@ -26,6 +26,8 @@ from lmkbc.progress import Report, silent
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
+ANSWER = ("subject_row", "subject", "subject_id", "relation", "reason")
+"""Columns that are read of queries without a fact."""
 
 
 class FactRow(NamedTuple):
@@ -83,9 +85,16 @@ class Knowledge:
         for name in chosen:
             check_known(name, found.relations, f"{path} has no facts of {name!r}")
         self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
-        self.run, self._outputs, self._done = found.run, found.outputs, 0
-        self.unsure = 0
+        self.run, self.inputs, self.shards = found.run, found.inputs, found.shards
+        self.is_whole = not chosen and limit is None
+        self._outputs, self._done, self.unsure = found.outputs, 0, 0
         self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
+
+    @property
+    def rows(self) -> int:
+        """Return how many facts and queries without a fact its relations have, without the limit."""
+        tables = (table for shard in self.shards for table in (shard.facts, shard.nothing, shard.failed))
+        return sum(table.get(name, 0) for table in tables for name in self.relations)
 
     @property
     def date(self) -> str:
@@ -103,13 +112,29 @@ class Knowledge:
 
     def of(self, relation: str) -> Iterator[FactRow]:
         """Yield the facts of a relation, in the order of subjects; no more of them in memory than a part."""
-        about, folder = self.relations[relation], partition(relation)
-        for name in sorted(filter(PART.fullmatch, self._outputs)):
-            if name.rpartition("/")[0] == folder:
-                for values in self._rows(name, self._outputs[name]):
-                    self._report("export (facts)", self._done, self._whole)
-                    self._done += 1
-                    yield FactRow._make((*values, relation, about))
+        about = self.relations[relation]
+        for part in self.parts(relation):
+            for values in part.iter_rows():
+                self._report("export (facts)", self._done, self._whole)
+                self._done += 1
+                yield FactRow._make((*values, relation, about))
+
+    def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
+        """Yield the facts of a relation as data frames, in the order of subjects."""
+        for frame in self._read(partition(relation), columns):
+            kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
+            self.unsure += len(frame) - len(kept)
+            kept = self._limited(kept)
+            self._done += len(frame) - len(kept)
+            yield kept
+
+    def answers(self, table: str) -> Iterator[pl.DataFrame]:
+        """Yield the queries without a fact. table: "nothing", or "missing" for those that no model answered."""
+        for frame in self._read(table, ANSWER):
+            yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
+
+    def _limited(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)
 
     def by_subject(self) -> Iterator[list[FactRow]]:
         """Yield the facts of one subject after the other, of all relations, in the order of subjects."""
@@ -117,31 +142,38 @@ class Knowledge:
         for _, facts in groupby(merged, key=lambda fact: fact.subject_row):
             yield list(facts)
 
-    def _rows(self, name: str, sha256: str) -> Iterator[tuple[Any, ...]]:
-        path = self.path / name
+    def _read(self, folder: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Yield the parts of a directory. InputError for what is not as it was written."""
+        for name in sorted(filter(PART.fullmatch, self._outputs)):
+            if name.rpartition("/")[0] == folder:
+                yield self._part(self.path / name, self._outputs[name], columns)
+
+    def _part(self, path: Path, sha256: str, columns: Sequence[str]) -> pl.DataFrame:
         try:
             content = whole(path)
         except InputError as error:
             raise InputError(f"{error}; {MEND}") from None
         if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
-        frame = pl.read_parquet(io.BytesIO(content), columns=list(COLUMNS), hive_partitioning=False)
-        if not _is_sound(frame):
+        frame = pl.read_parquet(io.BytesIO(content), columns=list(columns), hive_partitioning=False)
+        if not _is_sound(frame, SCHEMAS[path.relative_to(self.path).parts[0]]):
             raise InputError(f"{path} holds what facts cannot hold: build into a new directory")
-        kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
-        self.unsure += len(frame) - len(kept)
-        if self._limit is not None:
-            kept = kept.filter(pl.col("subject_row") < self._limit)
-        self._done += len(frame) - len(kept)
-        return kept.iter_rows()
+        return frame
 
 
-def _is_sound(frame: pl.DataFrame) -> bool:
+_NULLABLE = ("subject_id", "object_id", "literal")
+
+
+def _is_sound(frame: pl.DataFrame, schema: Mapping[str, Any]) -> bool:
     """Return whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
-    if any(frame.schema[column] != FACTS[column] for column in COLUMNS):
+    if any(frame.schema[column] != schema[column] for column in frame.columns):
         return False
-    ids = pl.col("subject_id", "object_id").fill_null("Q1").str.contains(f"^{QID}$")
-    digits = pl.col("literal").fill_null("0").str.contains(r"^-?[0-9]+(\.[0-9]+)?$")
-    share = pl.col("confidence").is_between(0, 1).fill_null(False)
-    named = pl.col("subject", "object", "model", "sources", "subject_row").is_not_null()
-    return bool(frame.select(pl.all_horizontal(ids.all(), digits.all(), share.all(), named.all())).item())
+    checks = {
+        "subject_id": pl.col("subject_id").str.contains(f"^{QID}$"),
+        "object_id": pl.col("object_id").str.contains(f"^{QID}$"),
+        "literal": pl.col("literal").str.contains(r"^-?[0-9]+(\.[0-9]+)?$"),
+        "confidence": pl.col("confidence").is_between(0, 1),
+    }
+    named = [pl.col(column).is_not_null().all() for column in frame.columns if column not in _NULLABLE]
+    sound = [check.all() for column, check in checks.items() if column in frame.columns]  # nulls aside
+    return bool(frame.select(pl.all_horizontal(*named, *sound)).item())

@@ -222,15 +222,23 @@ def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -
 
     InputError as of `check_replaceable`; LmkbcError when the disk refuses, with what was there untouched.
     """
+    with filling(directory, kind) as stage:
+        for name, content in files.items():
+            write_flushed(stage / name, content)
+
+
+@contextmanager
+def filling(directory: Path, kind: Kind) -> Iterator[Path]:
+    """Yield a directory to fill, record included, as `write_directory` does with files that are made one by one."""
     check_replaceable(directory, kind)
     with _disk_errors(directory):
         fresh = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
-        _refuse_strangers(directory, kind, frozenset(files))
         try:
             with replacing(directory, kind) as stage:
-                for name, content in files.items():
-                    write_flushed(stage / name, content)
+                yield stage
+                written = (path.relative_to(stage).as_posix() for path in stage.rglob("*") if path.is_file())
+                _refuse_strangers(directory, kind, frozenset(written))
         except BaseException:
             if fresh:
                 with suppress(OSError):  # of a write that only has to be settled

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+import tomli_w
+
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
-SCRIPTS = {"report.html": "rows.js", "compare.html": "changes.js"}
+SCRIPTS = {"report.html": "rows.js", "compare.html": "changes.js", "knowledge.html": "entities.js"}
 """Template -> its script."""
 
 
@@ -100,3 +102,14 @@ def _objects(objects: Iterable[Shown], places: Mapping[Trace, int]) -> list[list
         ]
         for one in objects
     ]
+
+
+def as_toml(table: Mapping[str, Any]) -> str:
+    """Return a table as TOML, less what that has no word for."""
+    return tomli_w.dumps(_without_nulls(table))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value if inner is not None] if isinstance(value, list) else value

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from lmkbc.edition import Edition, Published
 from lmkbc.evaluate import evaluate
 from lmkbc.files.atomic import write_bytes
@@ -20,7 +18,7 @@ from lmkbc.recipe import read_recipe
 from lmkbc.report import figures, panels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
-from lmkbc.report.page import packed, render
+from lmkbc.report.page import as_toml, packed, render
 from lmkbc.report.prompts import RecordedPrompts, ShownPrompt, asked_in, worded
 from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
 from lmkbc.run import submission
@@ -235,11 +233,4 @@ def _tuned(run: SavedRun) -> str:
 def _recipe(run: SavedRun) -> str:
     """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
     tables = run.table("recipe")
-    return tomli_w.dumps(_set({step: table for step, table in tables.items() if step != "select" or not _tuned(run)}))
-
-
-def _set(value: Any) -> Any:
-    """Return a value less what TOML has no word for."""
-    if isinstance(value, dict):
-        return {key: _set(inner) for key, inner in value.items() if inner is not None}
-    return [_set(inner) for inner in value if inner is not None] if isinstance(value, list) else value
+    return as_toml({step: table for step, table in tables.items() if step != "select" or not _tuned(run)})

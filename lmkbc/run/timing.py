@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-log = logging.getLogger(__name__)
+from lmkbc.errors import InputError
+from lmkbc.files import packed
 
-LARGEST = 1 << 20
-"""Bytes of a run's timing that are read."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class RunTiming:
 
     @classmethod
     def read(cls, path: Path) -> RunTiming:
-        """Return what a file tells; nothing where it is absent or no such file, of which a warning tells."""
+        """Read a file; return nothing where it is absent, or is no such file, of which a warning tells."""
         if not path.is_file():
             return cls()
         try:
-            told = msgspec.json.decode(path.read_bytes()[:LARGEST])
-        except msgspec.DecodeError as error:
+            told = msgspec.json.decode(packed.whole(path, packed.DOCUMENT))
+        except (InputError, msgspec.DecodeError) as error:
             log.warning("%s: %s", path, error)
             return cls()
         if not isinstance(told, dict):

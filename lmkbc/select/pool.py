@@ -91,7 +91,7 @@ class Pool:
         cast = _Cast(sources, self._shares(sources, weights), models)
         alone = _alone(cast)
         pooled = [alone(*its[0]) if len(its) == 1 else _merged(its, cast) for its in ballots.values()]
-        pooled.sort(key=_best_first if self.how.ties == "name" else _better)
+        pooled.sort(key=_best_first if self.how.ties == "name" else _by_score)
         nothing: tuple[Nil, ...] = ()
         if silent:
             score, by_model = _scored(silent, cast)
@@ -178,12 +178,12 @@ def _scored(ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByMode
     return min(score, 1.0), _by_model(best, cast.sources, cast.models)
 
 
-def _better(candidate: Candidate) -> tuple[float, int]:
+def _by_score(candidate: Candidate) -> tuple[float, int]:
     return -candidate.score, -len(candidate.sources)
 
 
 def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
-    return *_better(candidate), candidate.text, candidate.id or ""
+    return *_by_score(candidate), candidate.text, candidate.id or ""
 
 
 def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import counted, read_jsonl
+from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.texts import lines
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel
@@ -88,18 +89,6 @@ def gather(
     if text and not sentences:
         raise InputError(f"{text}: none of its {lost} sentences is without a held-out subject: give others")
     return Corpus(tuple(challenge), tuple(others), removed, held, tuple(sentences))
-
-
-def lines(path: Path, *, bounded: bool = True) -> Iterator[str]:
-    """Yield the lines of a text that are not blank. InputError for a file that is not there or no UTF-8.
-
-    bounded: see `counted`.
-    """
-    try:
-        for _, block in counted(path, bounded=bounded):
-            yield from filter(None, map(str.strip, block.decode().splitlines()))
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8 text; save the file as UTF-8") from None
 
 
 def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:

@@ -11,15 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
-from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.masked.cleaning import FUNCTION_WORDS
+from lmkbc.names import NameTree
 from lmkbc.progress import Report, silent
-from lmkbc.train.corpus import lines
 from lmkbc.types import Example
 
 LONGEST = 10
@@ -34,11 +30,6 @@ Words = tuple[str, ...]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BRACKETS = frozenset("{}[]<>")
-_END = ""
-
-
-class _Row(msgspec.Struct):
-    text: str
 
 
 class _Place(NamedTuple):
@@ -70,7 +61,7 @@ class TrainFacts:
     """The facts of train rows, found by their names. Names are exact but for their case, and whole words."""
 
     def __init__(self, rows: Iterable[Example]) -> None:
-        self._names: dict[str, Any] = {}
+        self._names = NameTree()
         self._about: defaultdict[Words, list[tuple[str, frozenset[Words]]]] = defaultdict(list)
         for row in rows:
             subject = _words(row.query.subject)
@@ -78,10 +69,7 @@ class TrainFacts:
             if subject and objects:
                 self._about[subject].append((row.query.relation, objects))
                 for name in (subject, *objects):
-                    node = self._names
-                    for word in name:
-                        node = node.setdefault(word, {})
-                    node[_END] = name
+                    self._names.add(name)
 
     def clozes_in(self, sentence: str) -> Iterator[tuple[str, str]]:
         """Yield a relation and a cloze, "" for a useless span, for each subject and object of it side by side."""
@@ -97,15 +85,11 @@ class TrainFacts:
                     text = sentence[offsets[first.end - 1][1] : offsets[second.start][0]]
                     yield relation, _cloze(text, tokens[first.end : second.start], first.is_object)
 
-    def _places(self, tokens: Sequence[str]) -> dict[Words, list[tuple[int, int]]]:
+    def _places(self, tokens: Words) -> dict[Words, list[tuple[int, int]]]:
         """Return the names in a sentence, each with the tokens where it begins and ends."""
         places: defaultdict[Words, list[tuple[int, int]]] = defaultdict(list)
-        for start in [place for place, token in enumerate(tokens) if token in self._names]:
-            node, end = self._names, start
-            while end < len(tokens) and (node := node.get(tokens[end], {})):
-                end += 1
-                if _END in node:
-                    places[node[_END]].append((start, end))
+        for start, end in self._names.find(tokens):
+            places[tokens[start:end]].append((start, end))
         return dict(places)
 
 
@@ -123,15 +107,6 @@ def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = sil
         if number % EVERY == 0:
             report("sentences", number, None)
     return Found(number, found.pairs, dict(found.clozes))
-
-
-def sentences(path: Path) -> Iterator[str]:
-    """Yield the sentences of a text: lines, or the field `text` of a file whose name has ".jsonl"."""
-    if ".jsonl" not in path.suffixes:
-        yield from lines(path, bounded=False)
-        return
-    for rows, _ in row_blocks(path, msgspec.json.Decoder(_Row), bounded=False):
-        yield from (row.text for row in rows)
 
 
 def _words(text: str) -> Words:

@@ -18,6 +18,7 @@ import tomli_w
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
+from lmkbc.files.texts import text_rows
 from lmkbc.generate.masked.ensemble import Scores, combine
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
@@ -30,7 +31,7 @@ from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
-from lmkbc.train.mined_clozes import mine, sentences
+from lmkbc.train.mined_clozes import mine
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query
@@ -141,7 +142,7 @@ def mined_prompts(
     """
     rows, left_out = rows_of(run, subset)
     backbone = load(model, offline=run.offline)
-    found = mine(sentences(corpus), (row for group in rows.values() for row in group), report)
+    found = mine((line.text for line in text_rows(corpus)), (row for group in rows.values() for row in group), report)
     mined = {name: clozes for name in rows if (clozes := found.most(name, mining.most))}
     if not mined:
         raise InputError(

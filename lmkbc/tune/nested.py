@@ -132,27 +132,27 @@ def choose(
     of each kind of candidates is done.
     """
     made = _choose(tasks, rows, inner, how, step)
-    rules = _Laid(dict(made.best), dict(made.swept))
+    rules = _BestRules(dict(made.best), dict(made.swept))
     for way, others in judged.items():
-        rules.lay(
+        rules.improve(
             _choose(others, rows, inner, how.part(way), step), {name: partial(Verified, combine=way) for name in others}
         )
     if mutual:
         known = {name: one for name, one in made.compared.items() if name not in mutual}
         read = {**tasks, **{name: one.task for name, one in mutual.items()}}
         around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
-        rules.lay(_choose(read, rows, inner, how.part("mutual"), step, known), around)
+        rules.improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
     return Rules(*({name: one.rule for name, one in part.items()} for part in (rules.best, rules.swept)))
 
 
 @dataclass(frozen=True)
-class _Laid:
+class _BestRules:
     """The best rules so far, among all families and by exact sweeps alone."""
 
     best: dict[str, Chosen]
     swept: dict[str, Chosen]
 
-    def lay(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
+    def improve(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
         """Take what is better on candidates of another kind. around: makes the rule that reads them of one."""
         for own, chosen in ((self.best, made.best), (self.swept, made.swept)):
             for name, one in chosen.items():

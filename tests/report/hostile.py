@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from bases import Base, answered, failed
+
 from lmkbc.link.build import build_index
+from lmkbc.types import CandidateSet, Query
 
 ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
@@ -65,3 +70,38 @@ def run(folder: Path, count: int = 60) -> tuple[Path, Path, Path]:
     lines(folder / "gold.jsonl", gold)
     lines(folder / "replies.jsonl", replies)
     return made, folder / "gold.jsonl", folder / "replies.jsonl"
+
+
+BORDERS = {
+    "Chad": (("Libya", "Q1016", 0.9), (ATTACK, None, 0.6)),
+    "Libya": (),
+    "Niger": (("Chad", "Q657", 0.8), ("Libyan Jamahiriya", "Q1016", 0.55)),
+    "CHAD.": (("Niger", "Q1032", 0.7),),
+    "chad": (("Mali", "Q912", 0.7),),
+    ATTACK.strip(): (("Chad", "Q657", 0.5), ("Long " + "x" * 10_000, None, 0.52)),
+}
+"""Subject -> its neighbours: names, QIDs and confidences."""
+MANY = 60
+
+
+def _answer(query: Query) -> CandidateSet:
+    if query.relation != "CountryBordersCountry":
+        return failed(query) if query.subject == "Niger" else answered(query, (f"{len(query.subject)}", None, 0.7))
+    return answered(query, *BORDERS.get(query.subject, (("Hub, the", "Q9", 0.6),)))
+
+
+def base(folder: Path) -> Base:
+    """A knowledge base with hostile names, an entity that many facts name, and facts that do not agree."""
+    made = Base(folder, [], shard=32)
+    with made.file.open("w", newline="", encoding="utf-8") as file:
+        ids = {"Chad": "Q657", "Libya": "Q1016", "Niger": "Q1032"}
+        named = [(name, ids.get(name, "")) for name in BORDERS]
+        csv.writer(file).writerows([("name", "id"), *named, *((f"Land {n}", f"Q{n + 5000}") for n in range(MANY))])
+    again(made)
+    return made
+
+
+def again(made: Base) -> None:
+    """Give the command of a base once more."""
+    with pytest.MonkeyPatch.context() as patch:
+        made.build(patch, _answer, ("country-borders", "children"))

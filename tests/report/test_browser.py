@@ -12,6 +12,7 @@ import hostile
 import pytest
 from typer.testing import CliRunner
 
+import lmkbc
 from lmkbc.cli import build
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -36,6 +37,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+def knowledge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lmkbc.report(hostile.base(tmp_path_factory.mktemp("base")).out).path
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
@@ -56,7 +62,7 @@ class View:
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(path.as_uri())
-        if path.name == "report.html":
+        if path.name in ("report.html", "index.html"):
             self.page.wait_for_selector("body[data-ready]")
 
     @property
@@ -196,3 +202,82 @@ def test_no_text_of_a_model_runs(view: View) -> None:
         view.page.locator("#body .open").nth(row).click()
     assert view.page.evaluate("window.broken") is None
     assert view.page.locator("#main img").count() == 0
+
+
+@pytest.fixture
+def base(browser: Any, knowledge: Path) -> Iterator[View]:
+    opened = View(browser, knowledge)
+    yield opened
+    opened.context.close()
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width", "views"), [("light", 390, ("", "#Q9")), ("dark", 1400, ("#Q1032",))])
+def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width: int, views: tuple[str, ...]) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened = View(browser, knowledge, scheme, width)
+    for fragment in views:
+        opened.page.evaluate("fragment => { location.hash = fragment }", fragment)
+        opened.page.wait_for_function("text => document.body.dataset.shown === text", arg=fragment[1:])
+        found = Axe().run(opened.page).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
+        assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_name_is_found_and_its_entity_shown_and_the_way_back_leads_to_the_overview(base: View) -> None:
+    base.page.fill("#search", "jamahir")
+    base.page.locator("#results a", has_text="Libyan Jamahiriya").wait_for()
+    base.page.keyboard.press("Enter")
+    base.page.locator("#entity h2", has_text="Libya").wait_for()
+    assert base.page.url.endswith("#Q1016")
+    shown = base.page.inner_text("#entity")
+    assert "Also called: Libyan Jamahiriya" in shown
+    assert "Answered with nothing: 1" in shown
+    base.page.click("#entity a:text-is('Niger')")
+    base.page.locator("#entity h2", has_text="Niger").wait_for()
+    assert "[the call failed]" not in base.page.inner_text("#entity")
+    assert "Without an answer: 1" in base.page.inner_text("#entity")
+    base.page.go_back()
+    base.page.locator("#entity h2", has_text="Libya").wait_for()
+    base.page.go_back()
+    base.page.locator("#overview").wait_for()
+    assert base.page.locator("#entity").is_hidden()
+
+
+def test_an_entity_of_many_facts_is_shown_in_pages(browser: Any, knowledge: Path) -> None:
+    opened = View(browser, knowledge)
+    opened.page.goto(f"{knowledge.as_uri()}#Q9")
+    rows = opened.page.locator("#in + * tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == 50
+    opened.page.click("text=Next")
+    assert rows.count() == hostile.MANY - 50
+    opened.context.close()
+
+
+def test_no_name_of_a_base_runs_or_is_shown_whole_where_it_is_long(base: View) -> None:
+    base.page.fill("#search", hostile.ATTACK)
+    base.page.locator("#results a").wait_for()
+    base.page.keyboard.press("Enter")
+    base.page.locator("#entity h2", has_text="<script>").wait_for()
+    long = base.page.locator("#entity td a", has_text="Long x")
+    assert "cut: 10005 characters in all" in long.inner_text()
+    long.click()
+    base.page.locator("#entity h2", has_text="Long x").wait_for()
+    assert len(base.page.inner_text("#entity h2")) < 300
+    assert base.page.evaluate("window.broken") is None
+    assert base.page.locator("#main img").count() == 0
+
+
+def test_what_is_not_there_is_named(browser: Any, knowledge: Path, tmp_path: Path) -> None:
+    shutil.copytree(knowledge.parent, tmp_path / "copy")
+    opened = View(browser, tmp_path / "copy" / "index.html")
+    opened.page.evaluate("location.hash = 'Q4711'")
+    opened.page.locator("#entity", has_text="The base holds nothing of it").wait_for()
+    (tmp_path / "copy" / "names" / "1.js").write_text('piece("names/1","damaged")')
+    opened.page.fill("#search", "chad")
+    opened.status("The file names/1.js beside this page is missing or damaged.")
+    opened.context.close()

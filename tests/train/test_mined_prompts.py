@@ -18,6 +18,7 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
+from lmkbc.files.texts import text_rows
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import load
@@ -25,7 +26,7 @@ from lmkbc.models.masked.clozes import check_template
 from lmkbc.run.base import Run
 from lmkbc.run.subset import WHOLE
 from lmkbc.train import mined_clozes
-from lmkbc.train.mined_clozes import TrainFacts, mine, sentences
+from lmkbc.train.mined_clozes import TrainFacts, mine
 from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, choose, rows_of
 from lmkbc.types import Example, GoldObject, Query
 
@@ -90,10 +91,14 @@ def test_a_text_is_lines_or_rows_with_text_and_may_be_packed(tmp_path: Path) -> 
     plain, rows = tmp_path / "a.txt", tmp_path / "a.jsonl.gz"
     plain.write_text("Ada lives in Rome.\n\nBob.\n")
     rows.write_bytes(gzip.compress(b'{"text": "Ada lives in Rome.", "id": 3}\n{"text": "Bob."}\n'))
-    assert [*sentences(plain)] == [*sentences(rows)] == ["Ada lives in Rome.", "Bob."]
+    assert (
+        [row.text for row in text_rows(plain)]
+        == [row.text for row in text_rows(rows)]
+        == ["Ada lives in Rome.", "Bob."]
+    )
     plain.write_bytes(b"\xff\n")
     with pytest.raises(InputError, match="not UTF-8"):
-        list(sentences(plain))
+        list(text_rows(plain))
 
 
 class Told(TrainF1):

@@ -52,7 +52,6 @@ def kamel(
     max_tokens: int | None = None,
     prices: tuple[float, float] | None = None,
     store: Place | None = None,
-    pictures: Pictures = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
     servers = Servers(
@@ -64,7 +63,7 @@ def kamel(
         prices=prices,
         store=store,
     )
-    _show(benchmark, json, offline, servers, pictures)
+    _show(benchmark, json, offline, servers)
 
 
 def kamel_build(*, benchmark: KamelBuild, json: bool = False) -> None:
@@ -72,9 +71,9 @@ def kamel_build(*, benchmark: KamelBuild, json: bool = False) -> None:
     _show(benchmark, json)
 
 
-def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False, pictures: Pictures = None) -> None:
+def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False) -> None:
     """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
-    _show(benchmark, json, offline, pictures=pictures)
+    _show(benchmark, json, offline)
 
 
 def optiprompt(

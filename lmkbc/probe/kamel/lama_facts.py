@@ -39,7 +39,7 @@ def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
 
 
 LamaTables = Mapping[str, tuple[score.KamelTable, score.KamelTable]]
-"""Whose facts -> their scores, published and stripped."""
+"""Scores of KAMEL's facts and of LAMA's, by whose they are: as published, and stripped."""
 
 
 def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:

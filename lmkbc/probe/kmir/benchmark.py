@@ -14,6 +14,7 @@ from msgspec import Meta
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
 from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.texts import text_rows
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.probe.answers import opened, texts
 from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
@@ -21,7 +22,7 @@ from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
 from lmkbc.probe.kmir.causal import chosen, prompts, sampling
 from lmkbc.probe.kmir.chance import chance
-from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves, read_lines
+from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves
 from lmkbc.probe.kmir.files import (
     QUESTIONS,
     TYPES,
@@ -204,7 +205,7 @@ class KmirScore:
             relations = read_schema(self.schema)
             pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
             counter = PairCounter(pairs.values())
-            counter.read(read_lines(self.corpus))
+            counter.read(f"{row.title} {row.text}" for row in text_rows(self.corpus))
             by_count = curves(score.graded(items, guesses), {name: counter.count(pair) for name, pair in pairs.items()})
             values["co-occurrence"] = {kind: asdict(curve) for kind, curve in by_count.items()}
             sheets.append(by_cooccurrence(by_count))

@@ -7,31 +7,22 @@ is not known here. So the lines of a given text are counted that hold both names
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from lmkbc.errors import InputError
-from lmkbc.files import jsonl
 from lmkbc.groups import grouped
+from lmkbc.names import NameTree
 from lmkbc.probe.kmir.axioms import Closure, Triple
 from lmkbc.probe.kmir.files import Question, TypedTriple
 from lmkbc.probe.kmir.schema import Schema
 from lmkbc.probe.kmir.score import f1_half_width
 
 Pair = tuple[str, str]
+Words = tuple[str, ...]
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(slots=True)
-class _Node:
-    """Words of names, as a tree. name: that of which the words down to here are all."""
-
-    following: dict[str, _Node] = field(default_factory=dict)
-    name: str = ""
 
 
 class PairCounter:
@@ -41,65 +32,32 @@ class PairCounter:
     """
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._root = _Node()
-        self._counts: dict[Pair, int] = {}
-        self._seconds: dict[str, set[str]] = {}
+        self._names = NameTree()
+        self._counts: dict[tuple[Words, Words], int] = {}
+        self._seconds: dict[Words, set[Words]] = {}
         for pair in pairs:
-            first, second = (self._add(name) for name in pair)
+            first, second = map(_words, pair)
+            for name in (first, second):
+                self._names.add(name)
             self._counts[first, second] = 0
             self._seconds.setdefault(first, set()).add(second)
 
-    def _add(self, name: str) -> str:
-        node, words = self._root, _words(name)
-        for word in words:
-            node = node.following.setdefault(word, _Node())
-        node.name = " ".join(words)
-        return node.name
-
     def read(self, lines: Iterable[str]) -> None:
         """Count the lines of a text."""
-        for line in lines:
-            held = self._names(_words(line))
+        for words in map(_words, lines):
+            held = {words[start:end] for start, end in self._names.find(words)}
             for first in held:
                 for second in self._seconds.get(first, set()) & held:
                     self._counts[first, second] += 1
 
     def count(self, pair: Pair) -> int:
         """Return in how many lines both names of a given pair were."""
-        first, second = (" ".join(_words(name)) for name in pair)
+        first, second = map(_words, pair)
         return self._counts[first, second]
 
-    def _names(self, words: Sequence[str]) -> set[str]:
-        """Return the names of pairs that stand in a line."""
-        held = set[str]()
-        for start, word in enumerate(words):
-            node = self._root.following.get(word)
-            at = start + 1
-            while node is not None:
-                if node.name:
-                    held.add(node.name)
-                node = node.following.get(words[at]) if at < len(words) else None
-                at += 1
-        return held
 
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-class _Passage(msgspec.Struct, gc=False):
-    text: str
-    title: str = ""
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text, or title and text of each row of a JSONL file; packed or not."""
-    if ".jsonl" in path.suffixes:
-        for rows, _ in jsonl.row_blocks(path, msgspec.json.Decoder(_Passage), bounded=False):
-            yield from (f"{row.title} {row.text}" for row in rows)
-        return
-    for _, block in jsonl.counted(path, bounded=False):
-        yield from block.decode("utf-8", "replace").split("\n")
+def _words(text: str) -> Words:
+    return tuple(_WORD.findall(text.casefold()))
 
 
 def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], schema: Schema) -> dict[str, Pair]:
@@ -174,13 +132,9 @@ def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> CountBin:
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's correlation; equal values share their mean rank. None where all values of one are equal."""
+    """Return Spearman's correlation; None where all values of one are equal."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
-    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+    from scipy.stats import spearmanr  # which loads much
 
-
-def _ranks(values: Sequence[float]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    _, places, counts = np.unique(np.array(values), return_inverse=True, return_counts=True)
-    mean_ranks: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.cumsum(counts) - (counts - 1) / 2
-    return mean_ranks[places]
+    return float(spearmanr(first, second).statistic)

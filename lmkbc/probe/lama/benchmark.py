@@ -12,15 +12,12 @@ from msgspec import Meta
 from lmkbc.errors import InputError, check_known, counted
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet
 from lmkbc.probe.kamel.dataset import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama import dataset
 from lmkbc.probe.lama.corpora import CORPORA, SENTENCES, read_corpus
 from lmkbc.settings import listed
-
-TABLES = ("overall",)
-"""Tables of the command, in the order in which they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +41,9 @@ class LamaBenchmark:
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
     limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
-    table: TableNames = None
 
     def run(self, means: Means) -> Findings:
         """Rank the gold objects of the facts whose object is a shared word."""
-        tables_wanted = wanted_tables(self.table, TABLES, TABLES)
         check_known(self.corpus, CORPORA, f"--corpus is {self.corpus!r}")
         if self.uhn and self.corpus in SENTENCES:
             raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")
@@ -88,8 +83,8 @@ class LamaBenchmark:
                 tables[name] = dataset.table(relations, ranks)
         kinds = {relation.name: relation.type for relation in relations}
         published = dataset.PUBLISHED if self.corpus == "trex" else {}
-        sheets = [sheet for sheet in (_sheet(tables, kinds, published),) if sheet.name in tables_wanted]
-        return Findings({name: asdict(table) for name, table in tables.items()}, sheets)
+        sheet = _sheet(tables, kinds, published)
+        return Findings({name: asdict(table) for name, table in tables.items()}, [sheet])
 
     def facts(self) -> list[dataset.RelationFacts]:
         """Read the facts of LAMA's directory, or of KAMEL."""

@@ -100,7 +100,7 @@ def _wait(url: str, server: subprocess.Popen[str], log: Path) -> None:
     pytest.fail(f"the server did not come up: {log.read_text()}")
 
 
-@pytest.fixture(params=["llama_cpp", "transformers_serve"])
+@pytest.fixture(params=["llama_cpp", pytest.param("transformers_serve", marks=pytest.mark.whole)])
 def server(request: pytest.FixtureRequest) -> Server:
     found: Server = request.getfixturevalue(request.param)
     return found
@@ -179,6 +179,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
     assert scorer.notes.usage["requests"] == 2
 
 
+@pytest.mark.whole
 def test_a_model_that_is_not_there(transformers_serve: Server, chat: Chat, tmp_path: Path) -> None:
     other = Server(transformers_serve.base_url, str(tmp_path / "absent"), any_model=True)
     limits = Limits(concurrency=1, attempts=2, first_wait=0.1, patience=2)

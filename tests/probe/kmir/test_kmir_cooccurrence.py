@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves, rank_correlation, read_lines
+from lmkbc.files.texts import text_rows
+from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves, rank_correlation
 from lmkbc.probe.kmir.files import Question, read_triples
 from lmkbc.probe.kmir.schema import read_schema
 
@@ -76,7 +77,7 @@ def test_from_triples_to_a_figure(command: Command, tmp_path: Path, packed: bool
     if packed:
         corpus = tmp_path / "corpus.jsonl.gz"
         corpus.write_bytes(gzip.compress("".join(json.dumps({"text": line}) + "\n" for line in LINES).encode()))
-        assert [line.strip() for line in read_lines(corpus)] == LINES
+        assert [f"{row.title} {row.text}".strip() for row in text_rows(corpus)] == LINES
     run = command.under("probe", "kmir")
     run.done("build", triples, "--out", built)
     written = [(built / f"{name}.jsonl").read_text() for name in ("train", "dev", "test")]

@@ -1,0 +1,191 @@
+"""The entities of a knowledge base in pieces, of which a page loads what it shows: facts by entity, names by alphabet.
+
+A page that is opened from disk may load scripts alone. So each piece is a script of one call, whose text is JSON,
+gzipped, in base64. An entity's piece follows from the CRC-32 of its key: its QID, else ":" and its folded name.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import polars as pl
+
+from lmkbc.names import Memo, folded_key
+
+OUT, IN, NOTHING, MISSING = range(4)
+"""Kinds of rows: a fact of the entity, a fact that names it, a query with nothing, a query without an answer."""
+ROWS: dict[str, Any] = {
+    "key": pl.String,
+    "name": pl.String,
+    "kind": pl.UInt8,
+    "relation": pl.UInt16,
+    "other": pl.String,
+    "text": pl.String,
+    "confidence": pl.Float64,
+    "source": pl.String,
+}
+"""Columns of rows by entity. other: key of the other entity, null for a literal; text: its name, or a reason."""
+NAMES: dict[str, Any] = {
+    "key": pl.String,
+    "name": pl.String,
+    "fold": pl.String,
+    "asked": pl.Boolean,
+    "facts": pl.Int64,
+}
+"""Columns of names. facts: of the entity."""
+LONGEST = 200
+"""Characters of a name that are shown."""
+GROUP = 1 << 17
+"""Rows that are held or sorted at once, about."""
+PIECE, PAGE = 4096, 4096
+"""Rows of a piece, about, and names of one."""
+MOST_NAMES = 20
+"""Names of an entity that are listed."""
+START = 40
+"""Characters that tell where a piece of names begins."""
+_folded = Memo(lambda name: folded_key(name) or name, 1 << 16)
+
+
+def keys(ids: Iterable[str | None], names: Iterable[str]) -> list[str]:
+    """Return the keys of entities."""
+    return [qid or _key(_folded[name]) for qid, name in zip(ids, names, strict=True)]
+
+
+def _key(folded: str) -> str:
+    if len(folded) > LONGEST:
+        folded = f"{folded[:START]}~{blake2b(folded.encode(), digest_size=12).hexdigest()}"
+    return f":{folded}"
+
+
+def shortened(column: str) -> pl.Expr:
+    """Return a column of texts within `LONGEST`, and what was left out said at their ends."""
+    text = pl.col(column)
+    size = text.str.len_chars()
+    short = pl.format("{} … [cut: {} characters in all]", text.str.slice(0, LONGEST), size)
+    return pl.when(size > LONGEST).then(short).otherwise(text).alias(column)
+
+
+class RowGroups:
+    """Rows by entity, on the disk. expected: about how many come, which divides them into groups of `GROUP`."""
+
+    def __init__(self, folder: Path, expected: int) -> None:
+        self._folder, self._groups = folder, max(1, expected // GROUP)
+        self._held, self._writes = list[pl.DataFrame](), 0
+        self._count = 0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rows with the columns of `ROWS`."""
+        self._held.append(rows.select(*ROWS))
+        self._count += len(rows)
+        if sum(map(len, self._held)) >= GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        rows, self._held = pl.concat([pl.DataFrame(schema=ROWS), *self._held]), []
+        hashed = pl.Series("hash", [crc32(key.encode()) for key in rows["key"]], pl.UInt32)
+        rows = rows.with_columns(hashed, group=hashed % self._groups)
+        for (group,), part in rows.partition_by("group", as_dict=True, include_key=False).items():
+            part.write_ipc(self._folder / f"{group}-{self._writes}", compression="lz4")
+        self._writes += 1
+
+    @property
+    def pieces(self) -> int:
+        """Return into how many pieces the rows are divided."""
+        return self._groups * max(1, round(self._count / self._groups / PIECE))
+
+    def sorted(self) -> Iterator[tuple[Sequence[int], pl.DataFrame]]:
+        """Yield the rows, a group at a time, by piece, key and kind, the surest first; before them its pieces.
+
+        No more can be added.
+        """
+        self._write()
+        order = ("piece", "key", "kind", "relation", "confidence", "text", "other", "name", "source")
+        for group in range(self._groups):
+            files = sorted(self._folder.glob(f"{group}-*"))
+            rows = pl.concat([pl.DataFrame(schema=ROWS | {"hash": pl.UInt32}), *map(_read, files)])
+            for path in files:
+                path.unlink()
+            placed = rows.with_columns(piece=pl.col("hash") % self.pieces).drop("hash")
+            numbers = range(group, self.pieces, self._groups)
+            yield numbers, placed.sort(order, descending=[column == "confidence" for column in order])
+
+
+def _read(path: Path) -> pl.DataFrame:
+    return pl.read_ipc(path.read_bytes())
+
+
+def named(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the names of some entities, the best of each first, with the columns of `NAMES`.
+
+    The best is the name under which the entity was asked, else the one that most facts have. facts: of the entity, by
+    all of its names.
+    """
+    asked, fact = pl.col("kind") != IN, pl.col("kind") <= IN
+    each = rows.group_by("key", "name").agg(asked=asked.any(), facts=fact.sum().cast(pl.Int64))
+    folds = pl.Series("fold", [_folded[name][:LONGEST] for name in each["name"]], pl.String)
+    each = each.with_columns(folds).sort("key", "asked", "facts", "name", descending=[False, True, True, False])
+    whole = pl.col("asked").any().over("key"), pl.col("facts").sum().over("key")
+    return each.with_columns(*whole).select(*NAMES)
+
+
+def pieces(numbers: Iterable[int], rows: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
+    """Yield the pieces of sorted rows, by name, those without a row too. names: by `named`."""
+    short = rows.with_columns(shortened("text"), shortened("source"))
+    lists = names.with_columns(shortened("name")).group_by("key").agg(names=pl.col("name").head(MOST_NAMES))
+    listed = rows.group_by("piece", "key", maintain_order=True).len().join(lists, on="key", maintain_order="left")
+    of_piece = listed.partition_by("piece", as_dict=True)
+    parts = short.partition_by("piece", as_dict=True)
+    for number in numbers:
+        known, part = of_piece.get((number,), listed.clear()), parts.get((number,), short.clear())
+        yield _script(f"facts/{number}", {**_columns(known, "key", "names", "len"), "rows": _rows(part)})
+
+
+def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:
+    return {name: frame[name].to_list() for name in names}
+
+
+def _rows(part: pl.DataFrame) -> dict[str, Any]:
+    """Return the rows of a piece by column; confidences in thousandths, sources by their place in a list."""
+    sources = part["source"].unique(maintain_order=True)
+    places = {source: at for at, source in enumerate(sources)}
+    thousandths = (part["confidence"] * 1000).round().cast(pl.Int64).to_list()
+    columns = _columns(part, "kind", "relation", "other", "text")
+    return {
+        **columns,
+        "confidence": thousandths,
+        "source": [places[source] for source in part["source"]],
+        "sources": sources.to_list(),
+    }
+
+
+def in_order(names: pl.DataFrame) -> pl.DataFrame:
+    """Return names, each by its beginning and by its last word, in the order in which they are searched."""
+    turned = names.with_columns(pl.col("fold").str.replace(r"^(.*) (\S+)$", "$2 $1"))
+    both = pl.concat([names, turned.filter(pl.col("fold").str.contains(" ", literal=True))])
+    return both.sort("fold", "facts", "name", "key", descending=[False, True, False, False])
+
+
+def name_pieces(names: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
+    """Yield the pieces of ordered names, by name; piece 0 holds those of the entities with most facts."""
+    best = names.top_k(2 * PAGE, by=["facts", "name", "key"]).unique(["name", "key"], maintain_order=True)
+    best = best.sort("facts", "name", "key", descending=[True, False, False])
+    for number, part in enumerate((best.head(PAGE), *names.iter_slices(PAGE))):
+        yield _script(f"names/{number}", _columns(part.with_columns(shortened("name")), "name", "key", "facts"))
+
+
+def starts(names: pl.DataFrame) -> Sequence[str]:
+    """Return how each piece of ordered names but piece 0 begins."""
+    return [fold[:START] for fold in names["fold"].gather_every(PAGE)]
+
+
+def _script(name: str, content: Any) -> tuple[str, bytes]:
+    """Return the file of a piece. Base64 has no sign that could end the text, or the script."""
+    written = base64.b64encode(gzip.compress(msgspec.json.encode(content), 6, mtime=0)).decode()
+    return f"{name}.js", f'piece("{name}","{written}");\n'.encode()

@@ -1,0 +1,290 @@
+"use strict";
+// Search, and a view of one entity: `#Q64` in the page's address shows it. Pieces of the base are scripts beside the
+// page, loaded when they are wanted, and named by a number alone. All text is set as text, never as markup.
+(() => {
+  const SIZE = 50, HITS = 30, WIDTH = 3, KEPT = 30, START = 40, FEW = 6;
+  const [OUT, IN, NOTHING, MISSING] = [0, 1, 2, 3];
+  const byId = (id) => document.getElementById(id);
+  const { pieces, starts, relations } = JSON.parse(byId("data").textContent);
+  const count = (number) => number.toLocaleString("en");
+
+  // Pieces.
+  const arrived = new Map(), loaded = new Map();
+  window.piece = (name, packed) => arrived.set(name, packed);
+  const fetched = (name) => new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = `${name}.js`;
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", reject);
+    document.head.append(script);
+  }).then(async () => {
+    const packed = atob(arrived.get(name)), bytes = new Uint8Array(packed.length);
+    for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
+    arrived.delete(name);
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }).catch(() => {
+    loaded.delete(name);
+    throw new Error(`The file ${name}.js beside this page is missing or damaged. Copy the folder as a whole, or write it again.`);
+  });
+  const load = (name) => {
+    if (!loaded.has(name)) {
+      if (loaded.size >= KEPT) loaded.delete(loaded.keys().next().value);
+      loaded.set(name, fetched(name));
+    }
+    return loaded.get(name);
+  };
+  const utf8 = (text) => new TextEncoder().encode(text);
+  const crc32 = (text) => {
+    let crc = ~0;
+    utf8(text).forEach((byte) => {
+      crc ^= byte;
+      for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (0xedb88320 & -(crc & 1));
+    });
+    return ~crc >>> 0;
+  };
+
+  // Elements.
+  const element = (name, text = "", className = "") => {
+    const made = document.createElement(name);
+    if (text !== "") made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  };
+  const link = (href, text, className = "") => {
+    const made = element("a", text, className);
+    made.href = href;
+    if (!href.startsWith("#")) made.rel = "noreferrer";
+    return made;
+  };
+  const isQid = (key) => /^Q[1-9][0-9]*$/.test(key);
+  const entity = (key, text) => link(`#${encodeURIComponent(key)}`, text || "(no name)");
+  const property = (id, key) => (isQid(key) ? link(`https://www.wikidata.org/wiki/${key}#${id}`, id, "p") : element("span", id, "muted"));
+  const spaced = (...parts) => parts.filter(Boolean).flatMap((part, at) => (at ? [" ", part] : [part]));
+
+  // A table of rows, a page of it at a time, and of one relation where several are long.
+  const listing = (id, title, heads, rows, relationOf, line) => {
+    const section = element("section"), heading = element("h3", `${title}: ${count(rows.length)}`);
+    heading.id = id;
+    const body = element("tbody"), table = element("table"), row = element("tr"), head = element("thead");
+    heads.forEach((name) => {
+      const cell = element("th", name, name === "confidence" ? "n" : "");
+      cell.scope = "col";
+      row.append(cell);
+    });
+    head.append(row);
+    table.append(head, body);
+    const wide = element("div", "", "wide");
+    wide.tabIndex = 0;
+    wide.setAttribute("role", "region");
+    wide.setAttribute("aria-labelledby", id);
+    wide.append(table);
+    section.append(heading, wide);
+    const before = element("button", "Previous"), after = element("button", "Next"), where = element("span");
+    let shown = rows, page = 0;
+    const draw = () => {
+      const pages = Math.max(1, Math.ceil(shown.length / SIZE));
+      body.replaceChildren(...shown.slice(page * SIZE, (page + 1) * SIZE).map((at) => {
+        const made = element("tr");
+        line(at).forEach((parts, column) => {
+          const cell = element("td", "", heads[column] === "confidence" ? "n" : "");
+          cell.append(...parts);
+          made.append(cell);
+        });
+        return made;
+      }));
+      where.textContent = `Page ${count(page + 1)} of ${count(pages)}`;
+      before.disabled = page === 0;
+      after.disabled = page + 1 >= pages;
+    };
+    const turn = (by) => () => {
+      page += by;
+      draw();
+      section.scrollIntoView({ block: "start" });
+    };
+    before.addEventListener("click", turn(-1));
+    after.addEventListener("click", turn(1));
+    if (rows.length > SIZE) {
+      const own = new Map();
+      rows.forEach((at) => own.set(relationOf(at), (own.get(relationOf(at)) ?? 0) + 1));
+      const label = element("label", "Relation "), select = element("select");
+      select.append(new Option("all relations", ""), ...[...own].map(([at, number]) => new Option(`${relations[at][0]} (${count(number)})`, at)));
+      select.addEventListener("change", () => {
+        shown = select.value === "" ? rows : rows.filter((at) => relationOf(at) === Number(select.value));
+        page = 0;
+        draw();
+      });
+      label.append(select);
+      const filters = element("div", "", "filters"), pager = element("nav", "", "pager");
+      pager.setAttribute("aria-label", `Pages of ${title}`);
+      filters.append(label);
+      pager.append(before, where, after);
+      if (own.size > 1) wide.before(filters);
+      section.append(pager);
+    }
+    draw();
+    return section;
+  };
+
+  const range = (start, end) => Array.from({ length: end - start }, (_, at) => start + at);
+  const described = (nouns) => {
+    const often = new Map();
+    nouns.filter(Boolean).forEach((noun) => often.set(noun, (often.get(noun) ?? 0) + 1));
+    const ordered = [...often].sort(([, one], [, other]) => other - one).slice(0, FEW);
+    return ordered.map(([noun, times]) => `${noun} (${count(times)})`).join(", ");
+  };
+  const view = (key, piece, place) => {
+    const { kind, relation, other, text, confidence, source, sources } = piece.rows;
+    const start = piece.len.slice(0, place).reduce((sum, size) => sum + size, 0);
+    const all = range(start, start + piece.len[place]), of = (wanted) => all.filter((at) => kind[at] === wanted);
+    const [label, ...others] = piece.names[place];
+    const relationOf = (at) => relation[at];
+    const about = (at) => [relations[relation[at]][0]];
+    const sure = (at) => {
+      const made = element("span", (confidence[at] / 1000).toFixed(3), "sure");
+      made.style.setProperty("--sure", confidence[at] / 1000);
+      return [made];
+    };
+    const mention = (at) => (other[at] === null ? [text[at], relations[relation[at]][2] && ` ${relations[relation[at]][2]}`].filter(Boolean)
+      : spaced(entity(other[at], text[at]), element("span", isQid(other[at]) ? other[at] : "no QID", "muted")));
+    const [out, named, nothing, missing] = [OUT, IN, NOTHING, MISSING].map(of);
+    const heading = element("h2", label || "(no name)");
+    heading.tabIndex = -1;
+    const head = element("p");
+    const classes = described([...[...out, ...nothing, ...missing].map((at) => relations[relation[at]][3]), ...named.map((at) => relations[relation[at]][4])]);
+    head.append(...spaced(isQid(key) ? link(`https://www.wikidata.org/wiki/${key}`, key) : "no QID", classes && element("span", `taken for: ${classes}`, "muted")));
+    const made = [link("#overview", "← Overview"), heading, head];
+    if (others.length) made.push(element("p", `Also called: ${others.join(" · ")}`, "muted"));
+    if (!out.length && !nothing.length && !missing.length) made.push(element("p", "It was asked nothing: facts only name it.", "muted"));
+    if (out.length) {
+      made.push(listing("out", "Facts", ["relation", "object", "confidence", "source"], out, relationOf, (at) => [
+        spaced(...about(at), property(relations[relation[at]][1], key)), mention(at), sure(at), [element("span", sources[source[at]], "muted")]]));
+    }
+    if (named.length) {
+      made.push(listing("in", "Facts that name it", ["subject", "relation", "confidence", "source"], named, relationOf, (at) => [
+        mention(at), spaced(...about(at), property(relations[relation[at]][1], other[at])), sure(at), [element("span", sources[source[at]], "muted")]]));
+    }
+    [[nothing, "Answered with nothing", "nothing"], [missing, "Without an answer", "missing"]].forEach(([rows, title, id]) => {
+      if (rows.length) {
+        made.push(listing(id, title, ["relation", "reason"], rows, relationOf, (at) => [
+          spaced(...about(at), property(relations[relation[at]][1], key)), [text[at]]]));
+      }
+    });
+    return [label, made];
+  };
+
+  // What the page's address says.
+  const title = document.title;
+  let left = 0, latest = 0;
+  const isKey = (key) => isQid(key) || key.startsWith(":");
+  const fragment = () => {
+    try {
+      return decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return "";
+    }
+  };
+  const alone = (name, text) => {
+    const heading = element("h2", name);
+    heading.tabIndex = -1;
+    return [name, [link("#overview", "← Overview"), heading, element("p", text)]];
+  };
+  const found = async (key) => {
+    try {
+      const piece = await load(`facts/${crc32(key) % pieces}`), place = piece.key.indexOf(key);
+      return place < 0 ? alone(isQid(key) ? key : key.slice(1), "The base holds nothing of it.") : view(key, piece, place);
+    } catch (error) {
+      return alone("Nothing can be shown", error.message);
+    }
+  };
+  const show = async () => {
+    const key = fragment(), turn = latest += 1;
+    if (isKey(key)) {
+      const [label, parts] = await found(key);
+      if (turn !== latest) return;
+      if (!byId("overview").hidden) left = scrollY;
+      clear();
+      byId("entity").replaceChildren(...parts);
+      byId("overview").hidden = !(byId("entity").hidden = false);
+      document.title = `${label} – ${title}`;
+      scrollTo(0, 0);
+      byId("entity").querySelector("h2").focus({ preventScroll: true });
+    } else {
+      const back = byId("overview").hidden;
+      byId("overview").hidden = !(byId("entity").hidden = true);
+      byId("entity").replaceChildren();
+      document.title = title;
+      if (back && ["", "overview"].includes(key)) scrollTo(0, left);
+      else if (key) byId(key)?.scrollIntoView();
+    }
+    document.body.dataset.shown = key;
+  };
+
+  // Search, by the beginning of a name or of its last word. The page knows where each piece of names begins.
+  const fold = (text) => text.replace(/['’‘ʻʼʹ`´]/g, "").normalize("NFKD").toLowerCase().replace(/ß/g, "ss")
+    .replace(/\p{M}/gu, "").replace(/[\p{P}$+<=>|~^]/gu, " ").trim().replace(/\s+/g, " ");
+  const turned = (folded) => folded.replace(/^(.*) (\S+)$/, "$2 $1");
+  const isBefore = (one, other) => {
+    const [a, b] = [utf8(one), utf8(other)], at = a.findIndex((byte, place) => byte !== b[place]);
+    return at < 0 ? a.length < b.length : at < b.length && a[at] < b[at];
+  };
+  const hits = async (words) => {
+    const cut = [...words].slice(0, START).join("");
+    const first = Math.max(0, starts.findLastIndex((start) => isBefore(start, cut)));
+    let last = first;
+    while (last + 1 < starts.length && starts[last + 1].startsWith(cut)) last += 1;
+    const numbers = range(first, Math.min(last + 1, first + WIDTH)), kept = new Map();
+    const parts = await Promise.all([0, ...numbers.map((number) => number + 1)].map((number) => load(`names/${number}`)));
+    parts.forEach((part, number) => {
+      part.folds ??= part.name.map(fold);
+      part.folds.forEach((folded, at) => {
+        if (folded.startsWith(words) || turned(folded).startsWith(words) || (!number && folded.includes(` ${words}`))) {
+          const before = kept.get(part.key[at]), hit = { name: part.name[at], key: part.key[at], facts: part.facts[at], isWhole: folded === words };
+          if (!before || (hit.isWhole && !before.isWhole)) kept.set(hit.key, hit);
+        }
+      });
+    });
+    const order = (one, other) => other.isWhole - one.isWhole || other.facts - one.facts || (one.name < other.name ? -1 : 1);
+    return [[...kept.values()].sort(order), last + 1 > first + WIDTH];
+  };
+  const clear = () => {
+    byId("search").value = "";
+    byId("results").replaceChildren();
+    byId("status").textContent = "";
+  };
+  const search = async () => {
+    const typed = byId("search").value.trim(), words = fold(typed), turn = latest += 1;
+    if (!words) {
+      clear();
+      return;
+    }
+    try {
+      const [list, isMore] = /^q[1-9][0-9]*$/i.test(typed) ? [[{ name: typed.toUpperCase(), key: typed.toUpperCase() }], false] : await hits(words);
+      if (turn !== latest) return;
+      byId("results").replaceChildren(...list.slice(0, HITS).map(({ name, key, facts }) => {
+        const item = element("li");
+        item.append(...spaced(entity(key, name), facts !== undefined && element("span", `${isQid(key) ? key : "no QID"}, ${count(facts)} ${facts === 1 ? "fact" : "facts"}`, "muted")));
+        return item;
+      }));
+      const more = isMore || list.length > HITS ? `; the first ${Math.min(HITS, list.length)} are shown: type more of the name` : "";
+      byId("status").textContent = list.length ? `${count(list.length)}${isMore ? " or more" : ""} ${list.length === 1 ? "entity" : "entities"}${more}` : "No entity has a name that begins like this.";
+    } catch (error) {
+      byId("status").textContent = error.message;
+    }
+    document.body.dataset.found = typed;
+  };
+  let waiting;
+  byId("search").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(search, 80);
+  });
+  byId("find").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    clearTimeout(waiting);
+    await search();
+    byId("results").querySelector("a")?.click();
+  });
+  addEventListener("hashchange", show);
+  history.scrollRestoration = "manual";
+  show();
+  document.body.dataset.ready = "true";
+})();

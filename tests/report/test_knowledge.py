@@ -1,0 +1,205 @@
+"""The report of a knowledge base: its pieces hold every fact, names are found, and contradictions are listed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import hostile
+import polars as pl
+import pytest
+from bases import tree
+from command import Command
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lmkbc
+from lmkbc.build.manifest import MANIFEST
+from lmkbc.errors import InputError
+from lmkbc.export.knowledge import Knowledge
+from lmkbc.report import entities
+from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
+from lmkbc.report.knowledge import write
+
+NAMES = st.text(st.sampled_from("ab ß. É日\U0001f600"), min_size=1, max_size=6).filter(str.strip)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return hostile.base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def shown(made: Any) -> Path:
+    page = lmkbc.report(made.out)
+    assert (page.path, page.folder) == (made.out / "report" / "index.html", True)
+    return page.path.parent
+
+
+def content(path: Path) -> dict[str, Any]:
+    """Return what a piece holds."""
+    packed = re.fullmatch(r'piece\("(\w+/[0-9]+)","([A-Za-z0-9+/=]+)"\);\n', path.read_text("ascii"))
+    assert packed
+    assert path.match(f"{packed[1]}.js")
+    unpacked: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[2])))
+    return unpacked
+
+
+def entity(folder: Path, key: str) -> list[tuple[Any, ...]]:
+    """Return the rows of an entity, found as the page finds them."""
+    piece = content(folder / "facts" / f"{crc32(key.encode()) % len([*folder.glob('facts/*')])}.js")
+    place = piece["key"].index(key)
+    start, rows = sum(piece["len"][:place]), piece["rows"]
+    columns = ("kind", "relation", "other", "text", "confidence")
+    return [tuple(rows[column][at] for column in columns) for at in range(start, start + piece["len"][place])]
+
+
+def test_an_entity_has_its_facts_and_those_that_name_it_and_what_was_asked_in_vain(shown: Path) -> None:
+    assert entity(shown, "Q1016") == [
+        (OUT, 1, None, "5", 700),
+        (IN, 0, "Q657", "Chad", 900),
+        (IN, 0, "Q1032", "Niger", 550),
+        (NOTHING, 0, None, "abstained", None),
+    ]
+    assert (MISSING, 1) in [row[:2] for row in entity(shown, "Q1032")]
+    assert len(entity(shown, "Q9")) == hostile.MANY
+
+
+def test_every_fact_has_a_place(made: Any, shown: Path) -> None:
+    facts = pl.read_parquet(made.out / "facts/*/*.parquet", hive_partitioning=True)
+    held = Counter[int]()
+    for path in shown.glob("facts/*"):
+        held.update(content(path)["rows"]["kind"])
+    counts = json.loads((made.out / MANIFEST).read_text())["counts"]
+    assert held[OUT] == len(facts) == counts["facts"]
+    assert held[IN] == len(facts.filter(pl.col("relation") == "country-borders"))
+    assert (held[NOTHING], held[MISSING]) == (counts["nothing"], counts["failed"])
+
+
+@given(st.lists(st.tuples(NAMES, st.sampled_from([OUT, IN])), min_size=1, max_size=40))
+def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(some: list[tuple[str, int]]) -> None:
+    made = keys([None] * len(some), [name for name, _ in some])
+    columns = {"key": made, "name": [name for name, _ in some], "kind": [kind for _, kind in some]}
+    rest = {"relation": 0, "other": None, "text": "x", "confidence": 0.5, "source": ""}
+    rows = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in rest.items()}).cast(ROWS)
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        for name, value in (("GROUP", 8), ("PIECE", 2), ("PAGE", 3)):
+            patch.setattr(entities, name, value)
+        groups = RowGroups(Path(folder), len(rows))
+        for part in rows.iter_slices(5):
+            groups.add(part)
+        seen, names = list[int](), list[pl.DataFrame]()
+        for numbers, group in groups.sorted():
+            seen += numbers
+            assert all(crc32(key.encode()) % groups.pieces == piece for key, piece in group[["key", "piece"]].rows())
+            assert [name for name, _ in entities.pieces(numbers, group, entities.named(group))] == [
+                f"facts/{number}.js" for number in numbers
+            ]
+            names.append(entities.named(group))
+        assert sorted(seen) == [*range(groups.pieces)]
+        whole = pl.concat(names)
+        assert sorted(whole["key"].unique()) == sorted({*made})
+        ordered = entities.in_order(whole)
+        begins = entities.starts(ordered)
+        for fold, key in ordered[["fold", "key"]].rows():
+            first = max((at for at, start in enumerate(begins) if start < fold), default=0)
+            last = max((at for at, start in enumerate(begins) if start.startswith(fold)), default=first)
+            own = ordered[first * 3 : (max(first, last) + 1) * 3]
+            assert key in own.filter(pl.col("fold") == fold)["key"]
+
+
+def test_the_page_tells_what_does_not_agree(shown: Path) -> None:
+    page = (shown / "index.html").read_text()
+    rows = {row[0]: row[1] for row in re.findall(r'<tr><th scope="row">([^<]*)</th>\n<td class="n">([^<]*)</td>', page)}
+    assert rows["country-borders: stated from one side only, though both sides were asked"] == "4"
+    assert "children: several objects, where a subject has one" not in rows  # the build settles them
+    assert rows["one QID, several names"] == "1"  # Libya
+    assert rows["one name, several entities"] == "1"  # Chad, with a QID and without
+    assert re.search(r'<a href="#Q657">Chad</a> → <a href="#Q1016">Libya</a>', page)
+
+
+def test_no_name_is_markup_and_long_names_are_cut(shown: Path) -> None:
+    page = (shown / "index.html").read_text()
+    assert page.count("<script") == 2
+    assert "onerror=" not in re.sub(r"&lt;.*?&gt;", "", page.partition('<script type="application/json"')[0])
+    assert "x" * 300 not in page
+    assert "cut: 10005 characters in all" in str([content(path) for path in shown.glob("*/*.js")])
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(?:link|script|img|iframe)[^>]*(?:src|href)=\"(?!data:)", page)
+
+
+def test_the_same_base_gives_the_same_bytes(made: Any, shown: Path, tmp_path: Path) -> None:
+    lmkbc.report(made.out, tmp_path / "again")
+    assert tree(tmp_path / "again") == tree(shown)
+
+
+def test_the_base_is_not_disturbed_and_its_report_is_replaced(made: Any, tmp_path: Path) -> None:
+    base = tmp_path / "kb"
+    shutil.copytree(made.out, base)
+    made.out, own = base, made.out
+    try:
+        lmkbc.report(base)
+        (base / "report" / "mine.txt").write_text("mine")
+        before = tree(base)
+        hostile.again(made)
+        lmkbc.report(base)
+        assert tree(base) == before
+    finally:
+        made.out = own
+
+
+def test_a_part_of_a_base(made: Any, tmp_path: Path) -> None:
+    lmkbc.report(made.out, tmp_path / "part", relation="CountryBordersCountry", limit=1)
+    page = (tmp_path / "part" / "index.html").read_text()
+    assert "a part of the base" in page
+    assert "<strong>2</strong> facts" in page
+    assert len([*(tmp_path / "part").glob("facts/*")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("--gold", "gold.jsonl"), "--gold is of a run, and kb is a knowledge base: leave it out"),
+        (("--from", "said.jsonl"), "--from is of a run"),
+        (("--split", "val"), "--split is of a run"),
+        (("--out", "kb"), "holds files that are not of a knowledge base's report"),
+        (("--out", "file"), "file is a file: name a directory"),
+        (("--relation", "spouse"), "kb has no facts of 'spouse'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(made: Any, command: Command, words: tuple[str, str], wrong: str) -> None:
+    shutil.copytree(made.out, "kb")
+    Path("file").write_text("mine")
+    before = tree(Path())
+    assert wrong in command.fails("report", "kb", *words)
+    assert tree(Path()) == before
+
+
+@pytest.mark.parametrize("folder", ["facts/relation=country-borders", "nothing", "missing"])
+def test_a_damaged_base_has_no_report(made: Any, tmp_path: Path, folder: str) -> None:
+    shutil.copytree(made.out, tmp_path / "kb", ignore=shutil.ignore_patterns("report"))
+    part = tmp_path / "kb" / folder / "part-000000.parquet"
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(InputError, match="is damaged, since it is not what the manifest says"):
+        lmkbc.report(tmp_path / "kb")
+    assert not (tmp_path / "kb" / "report").exists()
+
+
+def test_an_unfinished_base_has_no_report(tmp_path: Path) -> None:
+    (tmp_path / "kb" / "unfinished").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"holds no manifest\.json"):
+        lmkbc.report(tmp_path / "kb")
+
+
+def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any, tmp_path: Path) -> None:
+    assert write(Knowledge(made.out, limit=0), {}, tmp_path / "empty") > 0
+    assert write(Knowledge(made.out), {}, tmp_path / "bare") > 0
+    assert "unknown class" in (tmp_path / "bare" / "index.html").read_text()
