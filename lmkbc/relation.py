@@ -149,8 +149,9 @@ class Relation:
     clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
     triple is the verb phrase between subject and object. unit_id: Wikidata's item for the unit, where the number is of
     no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). inverse_of: the name of the relation t for
-    which (s, r, o) implies (o, t, s). functional: a subject has at most one
-    object, as it has of a number. preconditions are what a masked model is asked first. paraphrases: more clozes, kept
+    which (s, r, o) implies (o, t, s). functional: a subject has at most one object, as it has of a number (Wikidata's
+    single-value constraint). distinct_values: an object is of at most one subject (its distinct-values constraint).
+    preconditions are what a masked model is asked first. paraphrases: more clozes, kept
     in paraphrases.toml for recipes that ask many.
     """
 
@@ -171,6 +172,7 @@ class Relation:
     symmetric: bool = False
     inverse_of: str = ""
     functional: bool = False
+    distinct_values: bool = False
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
     preconditions: tuple[Precondition, ...] = ()
@@ -194,6 +196,10 @@ class Relation:
             (
                 bool(self.inverse_of) and (self.symmetric or self.kind != "entity"),
                 f"inverse_of is {self.inverse_of!r}, but the relation is symmetric, or its objects are no subjects",
+            ),
+            (
+                self.distinct_values and (self.symmetric or self.kind != "entity"),
+                "distinct_values is given, but the relation is symmetric, or its objects are no entities",
             ),
             (not self.clozes, "clozes is empty: give at least one template with {subject} and {mask}"),
             *(

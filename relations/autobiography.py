@@ -20,6 +20,7 @@ RELATION = Relation(
     question="What is the title of the autobiography of {subject}?",
     triple="has the autobiography",
     statement="{object} is an autobiography or memoir by {subject}.",
+    distinct_values=True,  # of books with one subject; Wikidata has no such constraint on all notable works
     cardinality={"2023": (1, 2)},
     shape=Shape(
         separators=(";", "\n"),

@@ -32,7 +32,7 @@ RELATION = Relation(
     object_type=EntityType("cause of death", "Q1931388"),
     kind="entity",
     may_be_empty=True,
-    functional=True,
+    functional=True,  # the single-value constraint of P509
     definition="The medical cause or the event from which the person died, as a short term such as a disease or an "
     "accident. Nothing when the person is alive or the cause is not publicly known.",
     clozes=CLOZES,

@@ -21,6 +21,7 @@ RELATION = Relation(
     question="What are the first-level administrative divisions of {subject}?",
     triple="has the first-level administrative division",
     statement="{object} is a first-level administrative division of {subject}.",
+    distinct_values=True,  # as P131, the inverse of P150 by its inverse constraint, has one country
     cardinality={"2023": (1, 20)},
     shape=Shape(
         conjunction=False,

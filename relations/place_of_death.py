@@ -26,7 +26,7 @@ RELATION = Relation(
     object_type=EntityType("city or town", "Q486972"),
     kind="entity",
     may_be_empty=True,
-    functional=True,
+    functional=True,  # the single-value constraint of P20
     definition="The city, town or village in which the person died, by its name alone, without district, state or "
     "country. Nothing when the person is alive or the place is unknown.",
     clozes=(

@@ -12,6 +12,7 @@ from space import SPACE
 
 from lmkbc.build import manifest, parts
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
+from lmkbc.build.settle import REMOVED, Settled
 
 RUN = "0" * 16
 ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
@@ -28,14 +29,15 @@ def fact(row: int, relation: str, object_: str, confidence: float, **more: Any) 
         "confidence": confidence,
         "sources": ["m#0"],
     }
-    return {"literal": None, "unit": None, "calibrated": True, "model": "m", "run": RUN, **about, **made, **more}
+    return {**dict.fromkeys(FACTS), "calibrated": True, "model": "m", "run": RUN, **about, **made, **more}
 
 
 def base(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Path:
     """The directory of a base, its facts by relation and in the order given."""
     frame = pl.DataFrame(list(facts), schema=FACTS)
     tables = Tables(frame, pl.DataFrame(schema=NOTHING), pl.DataFrame(schema=MISSING))
-    outputs = {name: sha256 for _, name, sha256 in parts.write(folder, [(0, tables)], RUN, joined=True)}
+    settled = Settled(tables, pl.DataFrame(schema=REMOVED))
+    outputs = {name: sha256 for _, name, sha256 in parts.write(folder, [(0, settled)], RUN, joined=True)}
     counts = dict(Counter(frame["relation"].to_list()))
     shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = manifest.started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})

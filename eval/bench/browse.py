@@ -26,6 +26,8 @@ import numpy as np
 import polars as pl
 from playwright.sync_api import Browser, sync_playwright
 
+from lmkbc.build.build import settlement_of
+from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import Shard, finished, started
@@ -86,6 +88,7 @@ def tables(number: int, subjects: int, relations: Sequence[Any], run: str) -> Ta
         sources=pl.Series([["some/model-7b#0", "some/model-7b#1"][: 1 + n % 2] for n in objects]),
     ).with_columns(object_id=pl.when(pl.col("kind") == "entity").then("object_id"))
     nothing = queries.filter(pl.col("size") == 0)
+    facts = facts.with_columns(pl.lit(None, FACTS[one]).alias(one) for one in FACTS if one not in facts.columns)
     return Tables(facts.select(*FACTS), nothing.select(*NOTHING), nothing.select(*MISSING).clear())
 
 
@@ -100,7 +103,9 @@ def made_up(path: Path, facts: int) -> None:
             made = tables(len(shards), subjects, [*relations.values()], start["run"])
             shards.append(directory.write(len(shards), made, 0, start["run"]))
             written += len(made.facts)
-        directory.finish(finished(start, len(shards) * SHARD // ASKED, shards, {}), {})
+        settlement = settlement_of(directory, shards, relations, Classes({}, relations.values()))
+        shards = [directory.settled(shard, settlement) for shard in shards]
+        directory.finish(finished(start, len(shards) * SHARD // ASKED, shards, {}), {}, settlement)
     print(f"{written:,} facts of {len(shards) * SHARD // ASKED:,} subjects", flush=True)
 
 

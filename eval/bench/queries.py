@@ -22,6 +22,8 @@ import numpy as np
 import polars as pl
 import pyoxigraph
 
+from lmkbc.build.build import settlement_of
+from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import finished, started
@@ -103,7 +105,11 @@ def written(out: Path, facts: int) -> int:
         directory.begin(start)
         made = (tables(rows.slice(at * each, each), relations, start["run"]) for at in range(SHARDS))
         shards = [directory.write(at, part, 0, start["run"]) for at, part in enumerate(made)]
-        directory.finish(finished(start, facts // FACTS_OF_EACH, shards, {}), {"finished": "2026-11-23T00:00:00Z"})
+        by_name = {one.name: one for one in relations}
+        settlement = settlement_of(directory, shards, by_name, Classes({}, relations))
+        shards = [directory.settled(shard, settlement) for shard in shards]
+        whole = finished(start, facts // FACTS_OF_EACH, shards, {})
+        directory.finish(whole, {"finished": "2026-11-23T00:00:00Z"}, settlement)
     return len(rows)
 
 

@@ -18,10 +18,12 @@ from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
+from lmkbc.build.entities import ENTITIES
 from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
+from lmkbc.build.settle import REMOVED
 from lmkbc.build.subjects import SubjectFile
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
@@ -63,6 +65,16 @@ class KnowledgeBase:
     def missing(self) -> pl.LazyFrame:
         """Queries that no model answered, which is no empty answer: the same build asks them again."""
         return self._scanned("missing", SCHEMAS["missing"])
+
+    @property
+    def removed(self) -> pl.LazyFrame:
+        """Facts that repeat another one, or contradict a surer one, and which one stays."""
+        return self._scanned("removed", REMOVED)
+
+    @property
+    def entities(self) -> pl.LazyFrame:
+        """What the facts name, each thing once, with its names and the class that its facts vote for."""
+        return self._scanned("entities", ENTITIES)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -136,7 +148,8 @@ def build(
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
     names = {name: one.name for name, one in plan.relations.items()}
     frontier = Frontier(plan.classes, names, grow, precision) if by_value else None
-    growth = Growth(bounds, plan.classes, by_own, AliasIndex(run.index) if grow and run.index else None, frontier)
+    index = AliasIndex(run.index) if run.index else None
+    growth = Growth(bounds, plan.classes, by_own, index, frontier)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
@@ -153,7 +166,7 @@ def build(
     directory = Directory(Path(out))
     begun = started(about, plan.relations)
     with directory.held(), engine or nullcontext() as answering:
-        work = Build(run, recipe, selector, begun, engine=answering, least=least)
+        work = Build(run, recipe, selector, begun, engine=answering, least=least, index=index)
         made = work.into(directory, plan, growth, progress)
     return KnowledgeBase(directory.path, made)
 

@@ -9,16 +9,21 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+import polars as pl
+
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
+from lmkbc.build.entities import NamedEntities
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
+from lmkbc.build.settle import Settlement
 from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report, silent
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -99,7 +104,8 @@ class Build:
     """Build of a knowledge base in a directory.
 
     start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
-    None for what expected F1 keeps. usage: tokens and cost of the calls of each level, and of each of its workers.
+    None for what expected F1 keeps. index: knows names of entities. usage: tokens and cost of the calls of each level,
+    and of each of its workers.
     """
 
     run: Run
@@ -109,6 +115,7 @@ class Build:
     shard: int = SHARD
     engine: Engine | None = None
     least: float | None = None
+    index: AliasIndex | None = None
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
@@ -131,10 +138,14 @@ class Build:
                 break
             plan = replace(plan, listed=grown) if isinstance(grown, list) else replace(plan, subjects=grown)
         subjects = growth.subjects or plan.subjects.classes.total()
-        whole = finished(self.start, subjects, shards, growth.summary())
+        relations = {relation.name: relation for relation in plan.relations.values()}
+        settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report)
+        shards = [directory.settled(shard, settlement) for shard in shards]
+        more = {"removed": settlement.counts(), **growth.summary()}
+        whole = finished(self.start, subjects, shards, more)
         seconds = round(time.monotonic() - begun, 3)
         timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}
-        return directory.finish(whole, timing)
+        return directory.finish(whole, timing, settlement)
 
     def _level(
         self,
@@ -197,3 +208,24 @@ def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[
     for number in todo:
         yield from islice(asks, (number - at) * size, (number - at + 1) * size)
         at = number + 1
+
+
+def settlement_of(
+    directory: Directory,
+    shards: Sequence[Shard],
+    relations: Mapping[str, Relation],
+    classes: Classes,
+    index: AliasIndex | None = None,
+    report: Report = silent,
+) -> Settlement:
+    """Return what is to leave the facts of all shards, and the entities that they name.
+
+    relations: by the names that facts have. index: knows names of entities.
+    """
+    numbers = [shard.number for shard in shards]
+
+    def facts(number: int) -> pl.DataFrame:  # by relation, as a shard that is opened again has them
+        return directory.tables(number).facts.sort("relation", maintain_order=True)
+
+    entities = NamedEntities(map(facts, tracked(numbers, "find entities (shards)", report)), relations, classes, index)
+    return Settlement(facts, tracked(numbers, "settle (shards)", report), relations, entities)

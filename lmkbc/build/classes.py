@@ -51,6 +51,10 @@ class Classes:
             return [*self._asked] if self._named else []
         return [name for name, one in self._asked.items() if self._fits(qid, one.subject_type)]
 
+    def voted(self, weights: Mapping[str, float]) -> str:
+        """Return the class that has the most weight; a vote for a class is one for what lies below it too."""
+        return max(weights, key=lambda one: sum(weight for other, weight in weights.items() if self._is(one, other)))
+
     def _fits(self, qid: str, kind: EntityType) -> bool:
         """Return whether a thing of a class is of a type; where relations were named, whether it may be."""
         own = (kind.qid, *kind.classes)

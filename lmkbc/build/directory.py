@@ -18,10 +18,12 @@ from typing import Any
 
 import msgspec
 import polars as pl
+from msgspec import structs
 
 from lmkbc.build import manifest, parts
 from lmkbc.build.facts import Tables, spent_of
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
+from lmkbc.build.settle import Settlement
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.lock import writing_alone
@@ -158,7 +160,14 @@ class Directory:
             )
         return Tables.decoded(stored.tables)
 
-    def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any]) -> dict[str, Any]:
+    def settled(self, shard: Shard, settlement: Settlement) -> Shard:
+        """Return the record of a shard once its facts are settled."""
+        if not settlement.touches(shard.number):
+            return shard
+        tables, removed = settlement.of(shard.number, self.tables(shard.number))
+        return structs.replace(_counted(shard.number, shard.depth, tables), removed=_counts(removed))
+
+    def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
         """Put the tables of all shards in their place, and return the manifest that lists them.
 
         Where no query failed, so that no shard is written again, they are joined. timing: what is another in every run,
@@ -169,11 +178,13 @@ class Directory:
         own: dict[int, dict[str, str]] = {number: {} for number in numbers}
         with _full_disk(self.path):
             with atomic.replacing(self.path, BASE) as stage:
-                tables = ((number, self.tables(number)) for number in numbers)
+                tables = ((number, settlement.of(number, self.tables(number))) for number in numbers)
                 for number, name, sha256 in parts.write(stage, tables, whole["run"], joined=joined):
                     outputs[name] = sha256
                     if not joined:
                         own[number][name] = sha256
+                entities = parts.write_table(stage, "entities", settlement.entities.table(), whole["run"])
+                outputs |= {name: sha256 for _, name, sha256 in entities}
                 shards = [{**shard, "outputs": own[shard["number"]]} for shard in whole["shards"]]
                 listed = dict(sorted(outputs.items())) if joined else outputs
                 about = manifest.written({**whole, "shards": shards, "outputs": listed})

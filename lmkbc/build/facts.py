@@ -42,7 +42,13 @@ FACTS: dict[str, Any] = {
     "sources": pl.List(pl.String),
     "model": pl.String,
     "run": pl.String,
+    "precision": pl.String,
+    "subject_entity": pl.Int64,
+    "object_entity": pl.Int64,
+    "more_sources": pl.List(pl.String),
 }
+SETTLED = ("subject_entity", "object_entity", "more_sources")
+"""Columns of facts that are null until all facts are there."""
 NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
 DIGITS = 40
@@ -125,7 +131,9 @@ class Maker:
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
 
     def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
-        number = (decimal(kept.id or "") or decimal(kept.text)) if relation.kind == "number" else None
+        numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
+        stated = next((text for text in numbers if decimal(text) is not None), "")
+        number = decimal(stated)
         qid = kept.id if relation.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
         return (
             writable(kept.text),
@@ -137,6 +145,8 @@ class Maker:
             sources,
             named_sources(kept.sources)[1],
             self.run,
+            decimal(last_place(stated)) if number is not None else None,
+            *(None for _ in SETTLED),
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
@@ -202,6 +212,11 @@ def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
 def writable(text: str) -> str:
     """Return a model's text as a column holds it: the halves of broken characters are written out."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def last_place(text: str) -> str:
+    """Return the value of the last digit of a number, as text: "0.01" for "1,284.50"."""
+    return str(Decimal(1).scaleb(int(Decimal(text.replace(",", "").strip()).as_tuple().exponent)))
 
 
 def decimal(text: str) -> str | None:

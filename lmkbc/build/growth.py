@@ -10,6 +10,7 @@ subject where some relation is asked of things of its kind; the others stay leav
 from __future__ import annotations
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ import polars as pl
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask
+from lmkbc.build.entities import WEIGHT
 from lmkbc.build.facts import Tables
 from lmkbc.build.frontier import Frontier, Waiting
 from lmkbc.build.manifest import Shard
@@ -27,7 +29,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
-COLUMNS = ("relation", "object", "object_id")
+COLUMNS = ["relation", "object", "object_id"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,24 +132,30 @@ class Growth:
         return "failed queries" if failed else why or ("novelty" if is_stale else "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Waiting]:
-        """Yield the entities that facts name, each once by its surest fact, those with a link before the others."""
+        """Yield the entities that facts name, linked ones first, by the surest fact, of the class with most votes."""
         frames = [self._mentions(shard, directory.tables(shard.number)) for shard in shards]
         order = pl.col("relation").replace_strict({name: at for at, name in enumerate(self._relations)})
-        bare = pl.col("object_id").is_null()
-        for relation, name, qid, depth, sure in (
-            _surest(pl.concat(frames)).sort(bare, -pl.col("sure"), order, maintain_order=True).iter_rows()
-        ):
-            yield Waiting(Subject(0, name, qid, self._relations[relation].object_type.qid), depth, sure)
+        named = _merged(pl.concat(frames)).sort(
+            pl.col("object_id").is_null(), -pl.col("sure"), order, maintain_order=True
+        )
+        rows = [*named.iter_rows()]
+        ids = {_folded(name): qid for _, name, qid, *_ in reversed(rows) if qid}
+        keys = [qid or ids.get(_folded(name), _folded(name)) for _, name, qid, *_ in rows]
+        votes = defaultdict[str | bytes, Counter[str]](Counter)
+        for key, (relation, *_, weight) in zip(keys, rows, strict=True):
+            votes[key][self._relations[relation].object_type.qid] += weight
+        for key, (_, name, qid, depth, sure, _) in zip(keys, rows, strict=True):
+            yield Waiting(Subject(0, name, qid, self._classes.voted(votes[key])), depth, sure)
 
     def _mentions(self, shard: Shard, tables: Tables) -> pl.DataFrame:
         """Return the entities of a shard's facts, and learn what its queries gave, where that orders the next."""
         facts = tables.facts.filter(pl.col("relation").is_in(self._named))
         if self._frontier is None:
-            placed = facts.with_columns(depth=len(self._levels), confidence=1.0)
+            placed = facts.with_columns(depth=len(self._levels), sure=1.0)
         else:
             self._frontier.learn(shard, tables)
-            placed = self._frontier.placed(facts)
-        return _surest(placed.select(*COLUMNS, pl.col("depth") + 1, sure="confidence"))
+            placed = self._frontier.placed(facts).with_columns(sure="confidence")
+        return _merged(placed.with_columns(pl.col("depth") + 1, weight=WEIGHT))
 
     def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
         linked = [one.id for one in new if one.id]
@@ -180,11 +188,15 @@ class Growth:
         return {"graph": graph}
 
 
-def _surest(mentions: pl.DataFrame) -> pl.DataFrame:
-    """Return each entity of a relation once, by the fact that is the surest."""
-    return mentions.sort("sure", descending=True, maintain_order=True).unique(
-        COLUMNS, keep="first", maintain_order=True
-    )
+def _merged(mentions: pl.DataFrame) -> pl.DataFrame:
+    """Return each entity of a relation once, with the depth of its surest fact, and the sum of its weights."""
+    ordered = mentions.sort("sure", descending=True, maintain_order=True)
+    firsts = pl.col("depth", "sure").first()
+    return ordered.group_by(COLUMNS, maintain_order=True).agg(firsts, pl.col("weight").sum())
+
+
+def _folded(name: str) -> bytes:
+    return hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
 
 
 class _Met:
@@ -196,7 +208,7 @@ class _Met:
 
     def add(self, name: str, qid: str | None) -> bool:
         """Return whether an entity is met for the first time."""
-        folded = hashlib.blake2b((folded_key(name) or name).encode(), digest_size=12).digest()
+        folded = _folded(name)
         if qid is not None:
             is_new = qid not in self._ids
             self._ids.add(qid)

@@ -52,9 +52,9 @@ class About(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of some blocks of queries. number: from 0. queries: the number asked, the failed included.
 
-    depth: its level, or its round where the base grows by value. facts, linked, nothing, failed: relation -> rows,
-    linked ones among the facts. tokens: relation -> tokens of replies and prompts, stored ones included. outputs: part
-    -> its SHA-256, where the parts of shards are not joined.
+    depth: its level, or its round where the base grows by value. facts, linked, nothing, failed, removed: relation ->
+    rows, linked ones among the facts. tokens: relation -> tokens of replies and prompts, stored ones included. outputs:
+    part -> its SHA-256, where the parts of shards are not joined.
     """
 
     number: Count
@@ -65,6 +65,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
+    removed: Mapping[str, Count] = {}
     outputs: Mapping[str, Sha256] = {}
 
 

@@ -1,6 +1,6 @@
 """Parts: the Parquet files of a base. Small shards are joined to fewer, larger parts.
 
-`facts/` has a directory for each relation, `nothing/` and `missing/` are one table each.
+`facts/` has a directory for each relation; the other tables are a directory each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
-from lmkbc.build.facts import FACTS, SCHEMA_VERSION, SCHEMAS, Tables
+from lmkbc.build.facts import SCHEMA_VERSION, SCHEMAS, Tables
 from lmkbc.build.manifest import Shard
+from lmkbc.build.settle import REMOVED, Settled, restored
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
 
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing)/part-[0-9]{6,}\.parquet")
+PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
 ROWS = 1 << 16
 """Rows from which a part is large enough: readers are slow with row groups of less than some thousand."""
 Written = tuple[int, str, str]
@@ -38,14 +39,14 @@ def partition(relation: str) -> str:
     return f"facts/relation={quote(relation, safe='')}"
 
 
-def write(root: Path, shards: Iterable[tuple[int, Tables]], run: str, *, joined: bool) -> Iterator[Written]:
+def write(root: Path, shards: Iterable[tuple[int, Settled]], run: str, *, joined: bool) -> Iterator[Written]:
     """Write the tables of shards, and yield the parts.
 
     joined: make parts of at least `ROWS` rows but for the last; otherwise each shard has parts of its own.
     """
     held, done = defaultdict[str, list[pl.DataFrame]](list), Counter[str]()
-    for number, tables in shards:
-        for folder, frame in _folders(tables):
+    for number, settled in shards:
+        for folder, frame in _folders(*settled):
             held[folder].append(frame)
             if not joined:
                 yield number, *_write(root, part(folder, number), held.pop(folder), run)
@@ -56,13 +57,20 @@ def write(root: Path, shards: Iterable[tuple[int, Tables]], run: str, *, joined:
         yield -1, *_write(root, part(folder, done[folder]), frames, run)
 
 
-def _folders(tables: Tables) -> Iterator[tuple[str, pl.DataFrame]]:
+def write_table(root: Path, folder: str, table: pl.DataFrame, run: str) -> Iterator[Written]:
+    """Write a table that is of no shard, and yield its parts."""
+    for number, frame in enumerate(table.iter_slices(ROWS)):
+        yield -1, *_write(root, part(folder, number), [frame], run)
+
+
+def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield the directories of some tables; none without a row, but for that of queries without a fact."""
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
         yield partition(str(relation)), frame
     yield "nothing", tables.nothing
-    if len(tables.missing):
-        yield "missing", tables.missing
+    for folder, frame in (("missing", tables.missing), ("removed", removed)):
+        if len(frame):
+            yield folder, frame
 
 
 def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> tuple[str, str]:
@@ -81,6 +89,7 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}
         sizes |= {"nothing": sum(shard.nothing.values()), "missing": sum(shard.failed.values())}
+        sizes["removed"] = sum(shard.removed.values())
         for folder, size in sizes.items():
             if size or folder == "nothing":
                 found[shard.number].append((part(folder, number[folder]), rows[folder], size))
@@ -92,11 +101,14 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
 
 
 def read(root: Path, some: Iterable[Slice]) -> Tables:
-    """Read the rows of a shard from parts."""
-    frames = {table: [pl.DataFrame(schema=schema)] for table, schema in SCHEMAS.items()}
+    """Read the tables of a shard from parts, as they were before its facts were settled."""
+    frames = {table: [pl.DataFrame(schema=schema)] for table, schema in {**SCHEMAS, "removed": REMOVED}.items()}
     for name, start, rows in some:
         frame = pl.read_parquet(root / name, glob=False, hive_partitioning=False).slice(start, rows)
         if folder := re.match(r"facts/relation=([^/]+)", name):
-            frame = frame.with_columns(relation=pl.lit(unquote(folder[1]))).select(*FACTS)
+            frame = frame.with_columns(relation=pl.lit(unquote(folder[1])))
         frames[name.partition("/")[0]].append(frame)
-    return Tables(*map(pl.concat, frames.values()))
+    facts, nothing, missing, removed = (
+        pl.concat(some, how="diagonal").select(some[0].columns) for some in frames.values()
+    )
+    return restored(Tables(facts, nothing, missing), removed)

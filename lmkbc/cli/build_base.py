@@ -126,6 +126,9 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
             f"{', '.join(below)}"
         )
+    if removed := base.manifest.get("removed"):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in removed.items())
+        note(f"{where}: facts that repeat or contradict surer ones, removed by reason: {reasons}")
     if graph := base.manifest.get("graph"):
         counts_by_depth = graph.get("by_depth") or [level["subjects"] for level in graph["levels"]]
         levels = ", ".join(map(str, counts_by_depth))

@@ -108,6 +108,13 @@ def test_what_is_a_number(text: str, digits: str | None) -> None:
     assert decimal(text) == digits
 
 
+@pytest.mark.parametrize(
+    ("text", "place"), [("1,284.50", "0.01"), ("12", "1"), ("1e3", "1000"), ("0", "1"), ("four", None)]
+)
+def test_a_number_is_as_precise_as_its_last_digit(text: str, place: str | None) -> None:
+    assert MAKER.tables([0], [answered(AREA, (text, None, 1.0))]).facts["precision"].to_list() == [place]
+
+
 def test_an_empty_block_has_the_columns_of_every_other() -> None:
     assert [dict(frame.schema) for frame in MAKER.tables([], [])] == [FACTS, NOTHING, MISSING, SPENT]
     assert isinstance(MAKER.tables([], []).facts, pl.DataFrame)

@@ -35,6 +35,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes], tmp_path: Path) -> None:
     kb = tmp_path / "alone" / "kb"
     assert sorted(whole) == [
+        "entities/part-000000.parquet",
         "facts/relation=children/part-000000.parquet",
         "facts/relation=country-borders/part-000000.parquet",
         "manifest.json",

@@ -78,6 +78,19 @@ def test_every_relation_is_asked_of_its_own_subjects(name: str) -> None:
         assert name in CLASSES.relations(named)
 
 
+@pytest.mark.parametrize(
+    ("votes", "class_"),
+    [
+        ({"Q5": 1.0}, "Q5"),
+        ({"Q5": 1.0, "Q6256": 1.5}, "Q6256"),
+        ({"Q5": 1.0, "Q937857": 0.5, "Q6256": 1.2}, "Q937857"),
+        ({"Q7": 1.0, "Q8": 1.0}, "Q7"),
+    ],
+)
+def test_a_vote_for_a_class_is_for_those_below_it_too(votes: dict[str, float], class_: str) -> None:
+    assert CLASSES.voted(votes) == class_
+
+
 def test_every_class_is_found_by_each_of_its_names() -> None:
     for qid, one in SPACE.classes.items():
         assert {CLASSES.qid(name) for name in one.names} == {qid}

@@ -118,6 +118,21 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
     assert facts.select("subject_row", "subject").rows() == [(0, land(1))] * 2 + [(1, land(2))] * 2
 
 
+def test_relations_vote_for_what_a_new_subject_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first relation that names it calls it a country; the surer one calls it a river, by another spelling."""
+    base = Base(tmp_path, [land(1)], "2023")
+    named = {BORDERS: ("Elbe", "Q50", 0.6), "CityLocatedAtRiver": ("ELBE", None, 0.9)}
+
+    def answer(query: Query) -> CandidateSet:
+        return answered(
+            query, *([named[query.relation]] if query.subject == land(1) and query.relation in named else [])
+        )
+
+    base.build(monkeypatch, answer, ("country-borders", "city-rivers", "river-countries"), Bounds(depth=1))
+    assert [query.relation for query in base.asked if query.subject == "Elbe"] == [RIVERS]
+    assert "ELBE" not in {query.subject for query in base.asked}
+
+
 def test_an_index_confirms_what_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Index:
         def entities(self, ids: list[str]) -> dict[str, object]:
