@@ -25,8 +25,8 @@ from lmkbc.audit.findings import (
 from lmkbc.audit.known import Known
 from lmkbc.audit.labels import LABELS, MOST, LabelsFile, rows_of
 from lmkbc.audit.sample import draw, facts_of
+from lmkbc.build.saved import Knowledge
 from lmkbc.errors import InputError, OptionError
-from lmkbc.export.knowledge import Knowledge
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.progress import Report, silent

@@ -108,7 +108,7 @@ def _refuse(base: Path, **options: object) -> None:
 def _base(
     path: Path, out: Path | str | None, space: Workspace, relations: Sequence[str], limit: int | None, progress: Report
 ) -> Page:
-    from lmkbc.export.knowledge import Knowledge
+    from lmkbc.build.saved import Knowledge
     from lmkbc.report import knowledge
 
     if limit is not None and limit < 1:

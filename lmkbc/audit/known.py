@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.build.facts import decimal
+from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
 from lmkbc.export import quickstatements
-from lmkbc.export.knowledge import FactRow
 from lmkbc.link import dump
 from lmkbc.link.schema import Empty, ShapeError, decode
 from lmkbc.names import as_qid, folded_key

@@ -10,7 +10,7 @@ import msgspec
 
 from lmkbc.audit.labels import LABELS, LabelRow
 from lmkbc.audit.sample import Sample, SampledFact
-from lmkbc.export.knowledge import FactRow
+from lmkbc.build.saved import FactRow
 from lmkbc.report.page import render
 from lmkbc.report.rows import LONGEST_TEXT, cut
 

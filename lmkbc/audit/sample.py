@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.errors import InputError, OptionError
-from lmkbc.export.knowledge import FactRow, Knowledge
 
 BINS = 10
 """Bins of confidence, of equal width."""

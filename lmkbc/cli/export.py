@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
+from lmkbc.build.saved import Knowledge
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
-from lmkbc.export.knowledge import Knowledge
 from lmkbc.export.ntriples import OWN, Triples, checked_base
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_file

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import FactRow
 from lmkbc.files.checksum import sha256
 
 ENTITY = "http://www.wikidata.org/entity/"

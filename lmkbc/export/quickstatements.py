@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.build.facts import decimal
+from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import FactRow
 from lmkbc.export.wikidata_json import plain
 from lmkbc.files import packed
 from lmkbc.files.tables import InputTable

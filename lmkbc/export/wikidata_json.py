@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmkbc.export.knowledge import FactRow
+from lmkbc.build.saved import FactRow
 from lmkbc.export.ntriples import ENTITY, signed
 
 NAMED_AS = "P1932"

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.export.knowledge import COLUMNS, Knowledge
+from lmkbc.build.saved import COLUMNS, Knowledge
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
 from lmkbc.progress import Report, silent

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.audit.sample import LEAST_DRAWN, OTHERS, BinKey, ConfidenceBin, allocated, draw, facts_of, planned
-from lmkbc.export.knowledge import Knowledge
+from lmkbc.build.saved import Knowledge
 
 WEIGHED = st.lists(st.tuples(st.integers(1, 500), st.floats(0.2, 0.5)), min_size=1, max_size=8)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lmkbc.build.engine import Answers, ShardPart, Work
 from lmkbc.build.facts import Tables
 from lmkbc.build.growth import Bounds
-from lmkbc.export.knowledge import Knowledge
+from lmkbc.build.saved import Knowledge
 from lmkbc.types import CandidateSet, Query
 
 BORDERS = "CountryBordersCountry"

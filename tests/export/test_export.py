@@ -18,9 +18,10 @@ from opened import recipe_file
 from rdflib import Graph
 from wikidata_readers import comma_separated, items, version_1
 
+from lmkbc.build import saved
 from lmkbc.build.manifest import About, written
+from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
-from lmkbc.export.knowledge import FactRow, Knowledge
 from lmkbc.export.quickstatements import commands, comment, proposals, table
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
@@ -130,7 +131,7 @@ def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> Non
 
 
 def test_every_fact_is_told_of(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.export.knowledge.REPORTED", 1)
+    monkeypatch.setattr(saved, "REPORTED", 1)
     told: list[tuple[str, int, int | None]] = []
     facts = list(Knowledge(made, report=lambda *step: told.append(step)).facts())
     assert told == [("read (facts)", done, len(facts)) for done in range(len(facts))]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rdflib import XSD, Graph, Literal, URIRef
 
 from lmkbc.build.manifest import About
+from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import FactRow
 from lmkbc.export.ntriples import Triples, checked_base, iri, line, text
 
 IRI = r"<((?:[^\x00-\x20<>\"{}|^`\\])*)>"

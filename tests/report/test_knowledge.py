@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 import lmkbc
 from lmkbc.build.manifest import MANIFEST
+from lmkbc.build.saved import Knowledge
 from lmkbc.errors import InputError
-from lmkbc.export.knowledge import Knowledge
 from lmkbc.report import entities
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
 from lmkbc.report.knowledge import write
