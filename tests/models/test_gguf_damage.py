@@ -11,14 +11,14 @@ import struct
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_causal
 import tiny_gguf
+from small_disk import small_disk
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.causal.checkpoint import load
@@ -170,17 +170,6 @@ def test_no_mutated_header_does_more_than_be_refused(tiny: Path, tmp_path: Path)
     assert not any("\n" in one for one in refusals)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown << 10 < MEMORY
-
-
-@contextmanager
-def small_disk(most: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("most", [10, 3000, 60_000])
