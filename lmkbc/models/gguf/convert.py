@@ -134,6 +134,8 @@ def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]
     numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
     if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
         numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+    if placed.raised:
+        numbers = numbers - np.float32(1)
     return np.ascontiguousarray(numbers).reshape(tensor.shape)
 
 
