@@ -86,20 +86,30 @@ def config_of(header: Header) -> Config:
         "head_dim": head,
         "vocab_size": len(header.value("tokenizer.ggml.tokens", list)),
         "max_position_embeddings": size("context_length"),
+        "rope_parameters": {"rope_type": "default", "rope_theta": theta},
         "rms_norm_eps": epsilon,
+        "hidden_act": "silu",
         "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in header.tensors),
+        "use_sliding_window": False,
     }
-    rope = {"rope_type": "default", "rope_theta": theta}
     if name != GEMMA:
-        return {**sizes, "rope_parameters": rope, "hidden_act": "silu", "use_sliding_window": False}
+        return sizes
     if size("attention.sliding_window_pattern", PATTERN) != PATTERN:
         raise _unfit(header)
+    return _gemma(sizes, size("attention.sliding_window"))
+
+
+def _gemma(sizes: Config, window: int) -> Config:
+    """Return what differs in a Gemma from Llama and its kin."""
+    rope = sizes["rope_parameters"]
     return {
         **sizes,
         "model_type": f"{GEMMA}_text",
         "rope_parameters": {"full_attention": rope, "sliding_attention": {**rope, "rope_theta": LOCAL_THETA}},
-        "query_pre_attn_scalar": head,
-        "sliding_window": size("attention.sliding_window"),
+        "hidden_act": "gelu_pytorch_tanh",
+        "use_sliding_window": True,
+        "query_pre_attn_scalar": sizes["head_dim"],
+        "sliding_window": window,
     }
 
 
