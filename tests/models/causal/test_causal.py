@@ -104,6 +104,19 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
         assert ours == pytest.approx(theirs, abs=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["bloom", "gemma3"])
+def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.models.causal.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
+    model = CausalModel(made(kind), TOKENIZER)
+    model._able = Abilities(packs=False, shares=True, reaches=False)
+    shapes: list[torch.Size] = []
+    model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
+    model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
+    assert max(rows for rows, _, _ in shapes) > 1
+    assert all(rows * positions <= 120 for rows, positions, _ in shapes)
+    assert max(positions for _, positions, _ in shapes) == len(" Chile")
+
+
 def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> None:
     class TakesOne(Gemma3ForCausalLM):
         def forward(  # type: ignore[override]
