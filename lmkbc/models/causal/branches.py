@@ -3,7 +3,7 @@
 Two ways, with one interface. `Packed` holds prefixes and branches in one row of the cache; an attention mask lets a
 token see its own prefix, prompt and answer, so that nothing is copied or padded, whatever the lengths. `Batched` gives
 every prompt a row with a copy of the one prefix's cache; its prompts have equal lengths, so that models without
-attention masks or position ids (recurrent layers, ALiBi, sliding windows) are served too.
+attention masks or position ids (recurrent layers, ALiBi) are served too, or with a window that no mask of ours narrows.
 """
 
 from __future__ import annotations
