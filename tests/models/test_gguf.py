@@ -6,6 +6,7 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import gguf
 import numpy as np
@@ -16,7 +17,7 @@ import torch
 from gguf.constants import GGMLQuantizationType
 from gguf.quants import dequantize
 from safetensors.numpy import load_file
-from transformers import Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.models.causal.decode import Decoding
@@ -71,6 +72,28 @@ def test_what_is_unpacked_is_the_model_that_was_packed(kind: str, tmp_path: Path
     done = [dict(CausalModel(one, plain).complete(["Peru", "Chad"], how)) for one in (model, packed)]  # type: ignore[arg-type]
     assert done[0] == done[1]
     assert CausalModel(model, tokenizer).chat([{"role": "user", "content": "Hi"}]) == "[user] Hi\n[assistant] "
+
+
+def test_gemma_is_read_as_transformers_reads_it(tmp_path: Path) -> None:
+    packed = tiny_gguf.gemma()
+    path = tiny_gguf.write(tmp_path / "m.gguf", packed, architecture="gemma3")
+    model, tokenizer = load(str(path))
+    theirs: Any = AutoTokenizer.from_pretrained(str(tmp_path), gguf_file="m.gguf")
+    texts = [*TEXTS, "Peru Peru", "a  b   c    d", "babab\n\n12", "<bos>x<eos>y", "aé 🦙\t", " a"]
+    for text in texts:
+        tokens = tokenizer(text)["input_ids"]
+        assert tokens == theirs(text)["input_ids"]
+        assert tokens[0] == tokenizer.bos_token_id
+        assert tokenizer.decode(tokens, skip_special_tokens=True) == theirs.decode(tokens, skip_special_tokens=True)
+    own = model.config.to_dict()
+    for key in ("layer_types", "sliding_window", "rope_parameters", "query_pre_attn_scalar", "head_dim"):
+        assert own[key] == packed.config.to_dict()[key]
+    ids = torch.tensor([list(range(4, 40))])  # longer than the window
+    alone: Any = AutoModelForCausalLM.from_pretrained(str(tmp_path), gguf_file="m.gguf", dtype=torch.float32)
+    for name, value in alone.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(ids).logits, packed(ids).logits, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_1"])

@@ -11,14 +11,14 @@ import struct
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_causal
 import tiny_gguf
+from small_disk import small_disk
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.causal.checkpoint import load
@@ -109,7 +109,10 @@ def test_a_file_that_is_cut_short_is_refused(tiny: Path, share: float, tmp_path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"architecture": "mamba"}, "of the architecture 'mamba', and llama, qwen2, qwen3 are read: serve it with"),
+        (
+            {"architecture": "mamba"},
+            "of the architecture 'mamba', and llama, qwen2, qwen3, gemma3 are read: serve it with",
+        ),
         ({"fields": {"tokenizer.ggml.model": "llama"}}, "a tokenizer of the kind 'llama'"),
         ({"fields": {"tokenizer.ggml.pre": "default"}}, "'default'"),
         ({"fields": {"llama.rope.scaling.type": "yarn"}}, "stretches its positions"),
@@ -137,6 +140,36 @@ def test_what_is_not_read_is_refused_by_name(change: dict[str, Any], said: str, 
     assert said in refusal(tiny_gguf.write(tmp_path / "m.gguf", **change))
 
 
+PIECES = tiny_gguf.PIECES
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"fields": {"tokenizer.ggml.model": "gpt2"}}, "a tokenizer of the kind 'gpt2', 'default'"),
+        ({"fields": {"tokenizer.ggml.add_space_prefix": True}}, "a tokenizer of the kind 'llama'"),
+        ({"fields": {"tokenizer.ggml.tokens": [*PIECES[:-1], "a" * 129]}}, "a token of more than 128 characters"),
+        ({"fields": {"tokenizer.ggml.tokens": [*PIECES[:-1], PIECES[5]]}}, "names a token twice"),
+        ({"fields": {"gemma3.rope.scaling.type": "linear"}}, "stretches its positions"),
+        ({"fields": {"gemma3.attention.sliding_window_pattern": 4}}, "do not fit together"),
+        ({"fields": {"gemma3.attention.value_length": 4}}, "do not fit together"),
+        ({"without": ["gemma3.attention.sliding_window"]}, "gemma3.attention.sliding_window is missing"),
+        ({"without": ["blk.5.post_ffw_norm.weight"]}, "lacks the tensor blk.5.post_ffw_norm.weight"),
+    ],
+)
+def test_a_gemma_that_is_not_read_is_refused_by_name(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    assert said in refusal(tiny_gguf.write(tmp_path / "m.gguf", architecture="gemma3", **change))
+
+
+def test_a_vocabulary_that_would_make_merges_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.models.gguf.vocabulary.MOST_MERGES", 20)
+    tokens = [*PIECES[:-100], *("x" * length for length in range(2, 102))]
+    fields = {"tokenizer.ggml.tokens": tokens}
+    assert "more than 20 merges" in refusal(tiny_gguf.write(tmp_path / "m.gguf", architecture="gemma3", fields=fields))
+
+
 def test_a_quantisation_that_is_not_read_is_refused(tmp_path: Path) -> None:
     path = tiny_gguf.write(tmp_path / "m.gguf", kind="F16")
     content, name = path.read_bytes(), b"blk.0.attn_q.weight"
@@ -148,12 +181,14 @@ def test_a_quantisation_that_is_not_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_mutated_header_does_more_than_be_refused(tiny: Path, tmp_path: Path) -> None:
-    content, size = tiny.read_bytes(), tiny_gguf.header_size(tiny)
+    paths = tiny, tiny_gguf.write(tmp_path / "gemma.gguf", architecture="gemma3")
+    sound = [(path.read_bytes(), tiny_gguf.header_size(path)) for path in paths]
     draw = random.Random(0)
     extremes = [struct.pack("<Q", one) for one in (0, 1, 255, 2**16, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refusals = []
     for number in range(300):
+        content, size = sound[number % 2]
         changed = bytearray(content)
         for _ in range(draw.choice((1, 1, 2, 8))):
             place = draw.randrange(4, size)
@@ -170,17 +205,6 @@ def test_no_mutated_header_does_more_than_be_refused(tiny: Path, tmp_path: Path)
     assert not any("\n" in one for one in refusals)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown << 10 < MEMORY
-
-
-@contextmanager
-def small_disk(most: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("most", [10, 3000, 60_000])

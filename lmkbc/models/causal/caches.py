@@ -44,28 +44,53 @@ def read_row(
     model: torch.nn.Module,
     cache: DynamicCache,
     tokens: Sequence[int],
-    positions: Sequence[int],
+    at: Sequence[int] | torch.Tensor,
     seen: torch.Tensor,
     keep: Sequence[int],
     layer: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Add n tokens to the one row of a cache; return the logits of those to keep, and the states of all.
 
-    seen: which columns each token sees, (n, before + n).
+    at: positions of all columns, (before + n). seen: which of them each token sees, (n, before + n), its window aside.
     """
     weight = next(model.parameters())
-    mask = torch.zeros(seen.shape, dtype=weight.dtype, device=seen.device)
-    mask.masked_fill_(~seen, torch.finfo(weight.dtype).min)
+    places = torch.as_tensor(at, device=weight.device)
+    positions = places[-len(tokens) :]
     logits, states = forward(
         model,
         torch.tensor([tokens], device=weight.device),
         cache,
         layer=layer,
-        attention_mask=mask[None, None].to(weight.device),
-        position_ids=torch.tensor([positions], device=weight.device),
+        attention_mask=_masks(model, weight, seen.to(weight.device), positions[:, None] - places),
+        position_ids=positions[None],
         logits_to_keep=torch.tensor(keep, dtype=torch.long, device=weight.device),
     )
     return logits[0], None if states is None else states[0]
+
+
+def _masks(model: Any, weight: torch.Tensor, seen: torch.Tensor, distance: torch.Tensor) -> Any:
+    """Return the attention mask of tokens, by the kind of layer where a window narrows some of the layers.
+
+    distance: by how much a column's position is below a token's.
+    """
+
+    def mask(shown: torch.Tensor) -> torch.Tensor:
+        low = torch.finfo(weight.dtype).min
+        return torch.zeros(shown.shape, dtype=weight.dtype, device=shown.device).masked_fill_(~shown, low)[None, None]
+
+    window, kinds = sliding_window(model), set(getattr(model.config.get_text_config(), "layer_types", None) or ())
+    if window is None or int(distance.max()) < window:
+        return mask(seen)
+    near = mask(seen & (distance < window))
+    return {"full_attention": mask(seen), "sliding_attention": near} if len(kinds) > 1 else near
+
+
+def sliding_window(model: Any) -> int | None:
+    """Return how many tokens some layers of a model see, the token itself included; None where all see all."""
+    config = model.config.get_text_config()
+    kinds = getattr(config, "layer_types", None)
+    slides = kinds is None or "sliding_attention" in kinds
+    return getattr(config, "sliding_window", None) if slides else None
 
 
 class Beginnings:

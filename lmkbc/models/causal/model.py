@@ -21,7 +21,7 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.causal.abilities import Abilities, abilities
 from lmkbc.models.causal.branches import Batched, Packed
-from lmkbc.models.causal.caches import Beginnings
+from lmkbc.models.causal.caches import Beginnings, sliding_window
 from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.causal.endings import list_end
 from lmkbc.models.causal.options import Option, with_options
@@ -197,8 +197,8 @@ class CausalModel:
         return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
 
     def _packs_up_to(self, longest: int) -> bool:
-        """Return whether prompts and answers of so many tokens fit in one row, each seeing all that comes before it."""
-        return self._able.packs and longest <= (getattr(self._config, "sliding_window", None) or longest)
+        """Return whether prompts and answers of so many tokens may stand in one row, each reading as it would alone."""
+        return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
         """Return prompts by shared beginning; all in one where the model can share none."""

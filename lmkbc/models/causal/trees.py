@@ -29,6 +29,9 @@ COLUMNS = 768
 CPU_COLUMNS = 160
 """Tokens at a time on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
 
+MOST_VALUES = 1 << 26
+"""Logits at one time, where a row is read for each option: a quarter of a GiB."""
+
 
 class PromptScores(NamedTuple):
     """A prompt that was read with its options: their log-probabilities, and the state of its last token, (d,)."""
@@ -128,9 +131,9 @@ def _read(
     read = sorted({place for place, _ in steps})
     row_of = {place: row for row, place in enumerate(read)}
     with torch.inference_mode():
-        positions = [before + depth for depth in tree.depths]
+        at = [*range(before), *(before + depth for depth in tree.depths)]
         cache, seen = beginnings.cache(shared), tree.seen(before).to(model.device)
-        logits, states = read_row(model, cache, tree.tokens, positions, seen, read, layer)
+        logits, states = read_row(model, cache, tree.tokens, at, seen, read, layer)
         rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
         tokens = torch.tensor([token for _, token in steps], device=logits.device)
         logs = iter((logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist())
@@ -152,31 +155,36 @@ def read_batched(
 
     find_groups: what is to be read by beginning, with so many tokens left to each. most: tokens at one time.
     """
-    spare: dict[Tokens, int] = {}  # what is read -> how many of its last positions predict some option's tokens
-    for whole, first in (option for options in prompts for option in options):
-        spare[whole[:-1]] = max(len(whole) - first, spare.get(whole[:-1], 0))
-    rows = list(spare)
-    logs: dict[Tokens, torch.Tensor] = {}
-    states: dict[Tokens, torch.Tensor] = {}
-    for group in find_groups(rows, max(spare.values(), default=1)):
+    asked: dict[Tokens, dict[Option, None]] = {}  # what is read -> the options whose last tokens it predicts
+    for option in (option for options in prompts for option in options):
+        asked.setdefault(option.whole[:-1], {})[option] = None
+    rows, spare = list(asked), max((_length(option) for options in prompts for option in options), default=1)
+    most = min(most, max(MOST_VALUES // model.config.get_text_config().vocab_size, 1))
+    logs: dict[Option, float] = {}
+    states: dict[Tokens, torch.Tensor] = {}  # of the tokens that predict
+    for group in find_groups(rows, spare):
         members = [rows[member] for member in group.members]
         with torch.inference_mode():
             branches = Batched(model, members[0][: group.shared])
             for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, most):
                 own = [members[place] for place in places]
-                logits, hidden = branches.read_all(own, layer)
-                pairs = [(logs, logits.log_softmax(-1)), *([(states, hidden)] if hidden is not None else [])]
-                for found, values in pairs:
-                    found |= {
-                        tokens: row[len(row) - spare[tokens] :].clone() for tokens, row in zip(own, values, strict=True)
-                    }
+                logits, hidden = branches.read_all(own, layer, keep=spare)
+                for number, (tokens, row) in enumerate(zip(own, logits, strict=True)):
+                    logs |= {option: _continued(row, option) for option in asked[tokens]}
+                    if hidden is not None:
+                        states[tokens] = hidden[number, -spare:].clone()
     for number, options in enumerate(prompts):
         (read, first), *_ = [(whole[:-1], first) for whole, first in options]
         state = states[read][first - 1 - len(read)] if states else None
-        yield number, PromptScores([_continued(logs[whole[:-1]], whole, first) for whole, first in options], state)
+        yield number, PromptScores([logs[option] for option in options], state)
 
 
-def _continued(logs: torch.Tensor, whole: Tokens, first: int) -> float:
-    """Return the log-probability of the tokens from `first` on, given the logs at the last positions before each."""
-    wanted = torch.tensor(whole[first:], device=logs.device)
-    return float(logs[len(logs) - len(wanted) :].gather(-1, wanted[:, None]).sum())
+def _length(option: Option) -> int:
+    return len(option.whole) - option.first
+
+
+def _continued(logits: torch.Tensor, option: Option) -> float:
+    """Return an option's log-probability, given the logits of the positions up to its last token but one."""
+    last = logits[len(logits) - _length(option) :]
+    wanted = torch.tensor(option.whole[option.first :], device=logits.device)
+    return float((last.gather(-1, wanted[:, None])[:, 0] - last.logsumexp(-1)).sum())

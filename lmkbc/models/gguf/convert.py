@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from filelock import FileLock
 
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError
 from lmkbc.files.atomic import staged
 from lmkbc.files.checksum import damaged, file_sha256
+from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
@@ -47,7 +47,7 @@ def unpacked(path: Path) -> Path:
         raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
     target = cache_dir() / "models" / f"{_digest(path)}-{VERSION}"
     if not _sound(target):
-        with _alone(target):
+        with in_turn(target):
             if not _sound(target):
                 _unpack(path, target)
     return target
@@ -134,6 +134,8 @@ def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]
     numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
     if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
         numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
+    if placed.raised:
+        numbers = numbers - np.float32(1)
     return np.ascontiguousarray(numbers).reshape(tensor.shape)
 
 
@@ -157,22 +159,6 @@ def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
                 f"{path}: tensor {name} is quantised as {kind}, which cannot be unpacked: name the model in another "
                 "quantisation, such as Q4_1 or Q8_0"
             ) from None
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Hold what only one process at a time may make."""
-    lock = FileLock(target.with_name(f".{target.name}.lock"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        held = lock.acquire()
-    except OSError as error:
-        raise LmkbcError(
-            f"{target.parent} cannot be written: {error.strerror or error}; free it, or name another cache with "
-            "XDG_CACHE_HOME"
-        ) from None
-    with held:
-        yield
 
 
 def _sound(target: Path) -> bool:

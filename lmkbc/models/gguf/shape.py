@@ -1,8 +1,8 @@
 """The model of a GGUF file as transformers has it: its configuration, and its names of tensors.
 
-Llama and its kin only (Llama, Mistral, SmolLM2, Qwen2, Qwen3). Tensors are named by the package gguf, and their sizes
-are those of transformers' own model. A tensor that it has no place for is refused: it would be left out in silence, and
-the model would answer otherwise than it was trained to.
+Llama and its kin (Llama, Mistral, SmolLM2, Qwen2, Qwen3), and Gemma 3 without stretched positions (270M, 1B).
+Tensors are named by the package gguf, and their sizes are those of transformers' own model. A tensor that it has no
+place for is refused: it would be left out in silence, and the model would answer otherwise than it was trained to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from lmkbc.models.gguf.header import ELSEWHERE, Header, Tensor
 
 MOST = 1 << 24
 """Largest value of any size of a model."""
-ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}
+GEMMA = "gemma3"
+ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3", GEMMA: "Gemma3"}
+PATTERN, LOCAL_THETA = 6, 10000.0
+"""Every sixth layer of Gemma 3 sees all; the others see a window, with rotary positions of this base."""
 PAIRED = {"llama": {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}}
 """Architecture -> tensors whose rows llama.cpp keeps in the order of rotary pairs, and how many heads they have."""
 Config = Mapping[str, Any]
@@ -31,11 +34,15 @@ Place = tuple[str, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A tensor, its name in transformers, and of how many heads its rows are paired (0: of none)."""
+    """A tensor, its name in transformers, and of how many heads its rows are paired (0: of none).
+
+    raised: whether llama.cpp keeps it with 1 added.
+    """
 
     tensor: Tensor
     name: str
     heads: int = 0
+    raised: bool = False
 
 
 def config_of(header: Header) -> Config:
@@ -67,7 +74,7 @@ def config_of(header: Header) -> Config:
     sound = all(math.isfinite(number) and number > 0 for number in (theta, epsilon))
     if not sound or heads % groups or head % 2 or turned != (head, head):
         raise _unfit(header)
-    return {
+    sizes = {
         "architectures": [f"{ARCHITECTURES[name]}ForCausalLM"],
         "model_type": name,
         "dtype": "bfloat16",
@@ -84,6 +91,25 @@ def config_of(header: Header) -> Config:
         "hidden_act": "silu",
         "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in header.tensors),
         "use_sliding_window": False,
+    }
+    if name != GEMMA:
+        return sizes
+    if size("attention.sliding_window_pattern", PATTERN) != PATTERN:
+        raise _unfit(header)
+    return _gemma(sizes, size("attention.sliding_window"))
+
+
+def _gemma(sizes: Config, window: int) -> Config:
+    """Return what differs in a Gemma from Llama and its kin."""
+    rope = sizes["rope_parameters"]
+    return {
+        **sizes,
+        "model_type": f"{GEMMA}_text",
+        "rope_parameters": {"full_attention": rope, "sliding_attention": {**rope, "rope_theta": LOCAL_THETA}},
+        "hidden_act": "gelu_pytorch_tanh",
+        "use_sliding_window": True,
+        "query_pre_attn_scalar": sizes["head_dim"],
+        "sliding_window": window,
     }
 
 
@@ -102,7 +128,10 @@ def placed(header: Header, config: Config) -> list[Placed]:
                 f"{header.path}: its tensor {name} has the shape {here[name].shape}, its fields say {shape}; "
                 "fetch it again"
             )
-    return [Placed(here[name], new, heads) for name, (new, _, heads) in wanted.items()]
+    return [
+        Placed(here[name], new, heads, header.architecture == GEMMA and name.endswith("norm.weight"))
+        for name, (new, _, heads) in wanted.items()
+    ]
 
 
 def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:

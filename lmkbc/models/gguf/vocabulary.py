@@ -1,20 +1,29 @@
-"""The tokenizer that a GGUF file describes: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
+"""The tokenizer that a GGUF file describes: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), or Gemma's.
 
 How a text is split before its merges is named in the file, and the patterns are those that llama.cpp keeps for that
 name. A name that is not known here is refused: another split gives other tokens, and a model that seems to know less.
+
+Gemma's file lists tokens and no merges. A token is merged of any two others, earlier tokens first, as transformers
+derives it too; the scores do not keep that order. Blanks are as in SentencePiece (Kudo and Richardson 2018).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
 from lmkbc.models.gguf.header import ELSEWHERE, Header
+from lmkbc.models.gguf.shape import GEMMA
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+BLANK = "▁"
+LONGEST, MOST_MERGES = 128, 600_000
+"""Characters of a token, and merges, that Gemma's vocabulary may have; its own are 31 and 514,906."""
 _CONTROL, _OWN = 3, 4
 """Types of tokens that are never split: those that steer the model, and those that its makers added."""
 
@@ -45,12 +54,16 @@ def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
     from transformers import PreTrainedTokenizerFast
 
     kind, split = header.value("tokenizer.ggml.model", str), header.value("tokenizer.ggml.pre", str, "default")
-    if kind != "gpt2" or split not in SPLITS:
+    pieces = header.architecture == GEMMA
+    prefixed = header.value("tokenizer.ggml.add_space_prefix", bool, False)
+    if not (kind == "llama" and not prefixed if pieces else kind == "gpt2" and split in SPLITS):
         raise InputError(
             f"{header.path} has a tokenizer of the kind {kind!r}, {split!r}, and 'gpt2' is read with "
-            f"{', '.join(SPLITS)}: {ELSEWHERE}"
+            f"{', '.join(SPLITS)}, 'llama' of a Gemma: {ELSEWHERE}"
         )
     tokens = _strings(header, "tokenizer.ggml.tokens")
+    if pieces:  # its tokens of blanks alone are in the file as blanks
+        tokens = [BLANK * len(token) if token and not token.strip(" ") else token for token in tokens]
     template = header.value("tokenizer.chat_template", str, "")
     places = {f"{end}_token": token_id(header, key) for end, key in _ENDS.items()}
     ends: dict[str, Any] = {name: tokens[place] for name, place in places.items() if place is not None}
@@ -73,23 +86,14 @@ _ENDS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 
 
 def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Tokenizer:
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors
+    from tokenizers import AddedToken, processors
 
-    pairs = [merge.split(" ") for merge in _strings(header, "tokenizer.ggml.merges")]
-    if len(set(tokens)) < len(tokens) or any(len(pair) != 2 for pair in pairs):
-        raise InputError(f"{header.path}: its vocabulary names a token twice, or merges no pairs; fetch it again")
-    merges = [(left, right) for left, right in pairs]
+    if len(set(tokens)) < len(tokens):
+        raise InputError(f"{header.path}: its vocabulary names a token twice; fetch it again")
     words = {token: place for place, token in enumerate(tokens)}
-    raw = Tokenizer(models.BPE(vocab=words, merges=merges, ignore_merges=SPLITS[split] is _LLAMA3))
-    pattern = SPLITS[split]
-    steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern in (_DIGITS, _PLAIN))]
-    if pattern is _DIGITS:
-        steps.insert(0, pre_tokenizers.Digits(individual_digits=True))
-    elif pattern is not _PLAIN:
-        steps.insert(0, pre_tokenizers.Split(Regex(pattern), behavior="isolated"))
-    raw.pre_tokenizer = pre_tokenizers.Sequence(steps)
-    raw.decoder = decoders.ByteLevel()
-    if bos is not None and header.value("tokenizer.ggml.add_bos_token", bool, False):
+    pieces = header.architecture == GEMMA
+    raw = _sentence_pieces(header, words) if pieces else _byte_level(header, words, split)
+    if bos is not None and header.value("tokenizer.ggml.add_bos_token", bool, pieces):
         raw.post_processor = processors.TemplateProcessing(
             single=f"{bos} $A", pair=f"{bos} $A {bos} $B", special_tokens=[(bos, words[bos])]
         )
@@ -100,6 +104,49 @@ def _raw(header: Header, tokens: list[str], split: str, bos: str | None) -> Toke
     )
     raw.add_tokens([AddedToken(token, normalized=False, special=False) for token, kind in whole if kind == _OWN])
     return raw
+
+
+def _byte_level(header: Header, words: dict[str, int], split: str) -> Tokenizer:
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    pairs = [merge.split(" ") for merge in _strings(header, "tokenizer.ggml.merges")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InputError(f"{header.path}: its vocabulary merges no pairs; fetch it again")
+    merges = [(left, right) for left, right in pairs]
+    raw = Tokenizer(models.BPE(vocab=words, merges=merges, ignore_merges=SPLITS[split] is _LLAMA3))
+    pattern = SPLITS[split]
+    steps: list[Any] = [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern in (_DIGITS, _PLAIN))]
+    if pattern is _DIGITS:
+        steps.insert(0, pre_tokenizers.Digits(individual_digits=True))
+    elif pattern is not _PLAIN:
+        steps.insert(0, pre_tokenizers.Split(Regex(pattern), behavior="isolated"))
+    raw.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    raw.decoder = decoders.ByteLevel()
+    return raw
+
+
+def _sentence_pieces(header: Header, words: dict[str, int]) -> Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, normalizers
+
+    if max(map(len, words), default=0) > LONGEST:
+        raise InputError(f"{header.path}: its vocabulary has a token of more than {LONGEST} characters; fetch it again")
+    merges = list(islice(_merges(words), MOST_MERGES + 1))
+    if len(merges) > MOST_MERGES:
+        raise InputError(f"{header.path}: its vocabulary has more than {MOST_MERGES} merges; fetch it again")
+    unknown = token_id(header, "unknown")
+    unknown_token = None if unknown is None else list(words)[unknown]
+    raw = Tokenizer(models.BPE(vocab=words, merges=merges, unk_token=unknown_token, fuse_unk=True, byte_fallback=True))
+    raw.normalizer = normalizers.Replace(" ", BLANK)
+    raw.decoder = decoders.Sequence([decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()])
+    return raw
+
+
+def _merges(words: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield every two tokens that make a third, by the place of the third."""
+    for token in words:
+        for cut in range(len(token) - 1, 0, -1):
+            if (left := token[:cut]) in words and (right := token[cut:]) in words:
+                yield left, right
 
 
 def _strings(header: Header, key: str) -> list[str]:

@@ -13,13 +13,14 @@ import tiny_causal
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import BloomConfig, LlamaForCausalLM, MistralConfig, Qwen3NextConfig
+from transformers import BloomConfig, Gemma3ForCausalLM, LlamaForCausalLM, MistralConfig, Qwen3NextConfig
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
 from lmkbc.models.causal import branches as branches_module
 from lmkbc.models.causal import decode as decode_module
 from lmkbc.models.causal import model as model_module
+from lmkbc.models.causal.abilities import Abilities
 from lmkbc.models.causal.branches import Batched, Branches, Packed
 from lmkbc.models.causal.caches import Beginnings
 from lmkbc.models.causal.decode import Asked, Decoding
@@ -60,7 +61,7 @@ def made(kind: str) -> Any:
     return tiny_causal.model(kind)
 
 
-MODELS = {kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "qwen3-next")}
+MODELS = {kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "gemma3", "qwen3-next")}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -83,13 +84,57 @@ def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str
 
 
 def test_how_each_kind_of_model_is_served() -> None:
-    packs = {kind: CausalModel(model, TOKENIZER)._able.packs for kind, model in MODELS.items()}
-    assert packs == {"gpt2": True, "llama": True, "bloom": False, "mistral": True, "qwen3-next": False}
+    able = {kind: CausalModel(model, TOKENIZER)._able for kind, model in MODELS.items()}
+    assert {kind for kind in able if able[kind].packs} == {"gpt2", "llama", "mistral", "gemma3"}
+    assert {kind for kind in able if able[kind].reaches} == {"gpt2", "llama", "mistral", "gemma3"}
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
-    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True)
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True)
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gemma3"])
+def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
+    model = CausalModel(MODELS[kind], TOKENIZER)
+    packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
+    model._able = Abilities(packs=True, shares=True, reaches=False)
+    assert answers(model, PROMPTS, max_tokens=8) == packed[0]
+    for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["bloom", "gemma3"])
+def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmkbc.models.causal.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
+    model = CausalModel(made(kind), TOKENIZER)
+    model._able = Abilities(packs=False, shares=True, reaches=False)
+    shapes: list[torch.Size] = []
+    model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
+    model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
+    assert max(rows for rows, _, _ in shapes) > 1
+    assert all(rows * positions <= 120 for rows, positions, _ in shapes)
+    assert max(positions for _, positions, _ in shapes) == len(" Chile")
+
+
+def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> None:
+    class TakesOne(Gemma3ForCausalLM):
+        def forward(  # type: ignore[override]
+            self,
+            input_ids: Any,
+            attention_mask: Any = None,
+            position_ids: Any = None,
+            past_key_values: Any = None,
+            **more: Any,
+        ) -> Any:
+            assert not isinstance(attention_mask, dict)
+            ways = {"position_ids": position_ids, "past_key_values": past_key_values}
+            return super().forward(input_ids, attention_mask=attention_mask, **ways, **more)
+
+    tiny = made("gemma3")
+    tiny.__class__ = TakesOne
+    assert CausalModel(tiny, TOKENIZER)._able == (True, True, False)
+    assert tiny.config.sliding_window == 8
 
 
 class OfItsOwn(LlamaForCausalLM):
@@ -111,7 +156,7 @@ class OfItsOwn(LlamaForCausalLM):
 def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
     tiny = made("llama").to(dtype)
     tiny.__class__ = OfItsOwn
-    assert CausalModel(tiny, TOKENIZER)._able == (False, True)
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True, False)
 
 
 def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:

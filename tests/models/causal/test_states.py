@@ -14,7 +14,7 @@ pytestmark = pytest.mark.floats
 PROMPTS = ["Which river?", "What", "Which languages does she speak? ", "What", "x" * 60, "Which rivers are long?"]
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 @pytest.mark.parametrize("depth", [0.01, 0.5, 1.0])
 def test_states_are_those_of_each_prompt_alone(kind: str, depth: float, monkeypatch: pytest.MonkeyPatch) -> None:
     causal = CausalModel(model(kind), tokenizer())
@@ -40,7 +40,7 @@ def test_what_the_window_has_no_room_for_has_no_state() -> None:
     assert causal.states([long], 1.0).shape == states[1:2].shape
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
 def test_states_of_prompts_whose_options_were_scored_are_not_read_again(kind: str) -> None:
     plain = CausalModel(model(kind), tokenizer()).states(PROMPTS, 0.5)
     causal = CausalModel(model(kind), tokenizer())
