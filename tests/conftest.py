@@ -15,6 +15,7 @@ os.environ.pop("HF_HUB_OFFLINE", None)  # a library reads it once, when it is im
 
 import hypothesis
 import pytest
+from browsing import chromium
 from command import Command
 from postgres import Server
 
@@ -145,3 +146,10 @@ def postgres() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser for the tests of a module."""
+    with chromium() as opened:
+        yield opened

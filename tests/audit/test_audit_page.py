@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from audit_bases import base, mixed
+from browsing import View, needs_browser
 
 import lmkbc
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: install Debian's package chromium")
+pytestmark = needs_browser
 FACTS = 403
+PAGE = "sample/audit.html"
 
 
 @pytest.fixture(scope="module")
@@ -26,29 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        options = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to root
-        opened = driver.chromium.launch(executable_path=BROWSER, args=options)
-        yield opened
-        opened.close()
-
-
-class Opened:
-    """A page that is open, and what its console complained of."""
-
-    def __init__(self, browser: Any, made: Path, scheme: str = "light", width: int = 1400) -> None:
-        self.context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True)
-        self.complaints: list[str] = []
-        self.page = self.context.new_page()
-        self.page.on("console", lambda shown: self.complaints.append(shown.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto((made / "sample" / "audit.html").as_uri())
-        self.page.wait_for_selector("body[data-ready]")
-
+class AuditView(View):
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
@@ -63,8 +40,8 @@ class Opened:
 
 
 @pytest.fixture
-def opened(browser: Any, made: Path) -> Iterator[Opened]:
-    one = Opened(browser, made)
+def opened(browser: Any, made: Path) -> Iterator[AuditView]:
+    one = AuditView(browser, made / PAGE)
     yield one
     one.context.close()
     assert one.complaints == []
@@ -72,18 +49,13 @@ def opened(browser: Any, made: Path) -> Iterator[Opened]:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1400)])
 def test_it_is_accessible_in_every_view(browser: Any, made: Path, scheme: str, width: int) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    one = Opened(browser, made, scheme, width)
+    one = AuditView(browser, made / PAGE, scheme, width)
     one.press("y", "ArrowLeft")
-    found = Axe().run(one.page).response["violations"]
-    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found] == []
-    assert one.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert one.complaints == []
+    one.check_access()
     one.context.close()
 
 
-def test_labels_by_keys_are_kept_saved_and_read(opened: Opened, made: Path, tmp_path: Path) -> None:
+def test_labels_by_keys_are_kept_saved_and_read(opened: AuditView, made: Path, tmp_path: Path) -> None:
     opened.press("y", "n", "u", "y", "ArrowLeft", "x", "ArrowLeft", " ")
     assert opened.status == f"3 of {FACTS} labelled: 1 right, 1 wrong, 1 unknown"
     assert opened.place == f"Fact 4 of {FACTS}"
@@ -106,7 +78,7 @@ def test_labels_by_keys_are_kept_saved_and_read(opened: Opened, made: Path, tmp_
     assert (whole.right, whole.labelled, whole.unknown) == (1, 2, 1)
 
 
-def test_a_button_does_what_its_key_does(opened: Opened) -> None:
+def test_a_button_does_what_its_key_does(opened: AuditView) -> None:
     opened.page.click("[data-label=n]")
     opened.page.click("#before")
     assert opened.page.get_attribute("[data-label=n]", "aria-pressed") == "true"
@@ -115,7 +87,7 @@ def test_a_button_does_what_its_key_does(opened: Opened) -> None:
     assert opened.status.startswith(f"0 of {FACTS}")
 
 
-def test_no_text_of_a_model_runs(opened: Opened) -> None:
+def test_no_text_of_a_model_runs(opened: AuditView) -> None:
     for _ in range(FACTS):
         opened.press("ArrowRight")
         if "onerror" in opened.page.inner_text(".claim"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import hostile
 import pytest
+from browsing import View, needs_browser
 from typer.testing import CliRunner
 
 import lmkbc
 from lmkbc.cli import build
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: install Debian's package chromium")
+pytestmark = needs_browser
 VIEWS = [("light", 400), ("dark", 1400)]
 
 
@@ -41,30 +40,7 @@ def knowledge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lmkbc.report(hostile.base(tmp_path_factory.mktemp("base")).out).path
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        options = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to root
-        opened = driver.chromium.launch(executable_path=BROWSER, args=options)
-        yield opened
-        opened.close()
-
-
-class View:
-    """A page that is open, and what its console complained of."""
-
-    def __init__(self, browser: Any, path: Path, scheme: str = "light", width: int = 1400) -> None:
-        self.context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True)
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(path.as_uri())
-        if path.name in ("report.html", "index.html"):
-            self.page.wait_for_selector("body[data-ready]")
-
+class ReportView(View):
     @property
     def subjects(self) -> list[str]:
         return list(self.page.locator("#body .open").all_inner_texts())
@@ -74,8 +50,8 @@ class View:
 
 
 @pytest.fixture
-def view(browser: Any, files: dict[str, Path]) -> Iterator[View]:
-    opened = View(browser, files["report"])
+def view(browser: Any, files: dict[str, Path]) -> Iterator[ReportView]:
+    opened = ReportView(browser, files["report"])
     yield opened
     opened.context.close()
     assert opened.complaints == []
@@ -86,20 +62,15 @@ def view(browser: Any, files: dict[str, Path]) -> Iterator[View]:
 def test_it_is_accessible_in_every_view(
     browser: Any, files: dict[str, Path], name: str, scheme: str, width: int
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    opened = View(browser, files[name], scheme, width)
+    opened = ReportView(browser, files[name], scheme, width)
     if name == "report":
         opened.page.locator("#body .open").nth(3).click()
-    found = Axe().run(opened.page).response["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
-    assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert opened.complaints == []
+    opened.check_access()
     opened.context.close()
 
 
 def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]) -> None:
-    opened = View(browser, files["report"], width=390)
+    opened = ReportView(browser, files["report"], width=390)
     heads = opened.page.locator("h2#relations + .wide thead th")
     box = heads.filter(has_text="F1").first.bounding_box()
     assert box["x"] + box["width"] <= 390
@@ -109,13 +80,13 @@ def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]
 def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
     shades = []
     for scheme in ("light", "dark"):
-        opened = View(browser, files["report"], scheme)
+        opened = ReportView(browser, files["report"], scheme)
         shades.append(opened.page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
         opened.context.close()
     assert shades[0] != shades[1]
 
 
-def test_rows_are_filtered_by_relation_error_and_text(view: View) -> None:
+def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
     view.status("120 of 120")
     view.page.select_option("#relation", hostile.RELATIONS[0])
     view.status("60 of 120")
@@ -128,12 +99,12 @@ def test_rows_are_filtered_by_relation_error_and_text(view: View) -> None:
     view.status("120 of 120")
 
 
-def test_replies_are_searched_too(view: View) -> None:
+def test_replies_are_searched_too(view: ReportView) -> None:
     view.page.fill("#search", "7 * 7 }}</script>\u2028xxxxxxxxx")
     view.status("120 of 120")
 
 
-def test_rows_are_sorted_both_ways(view: View) -> None:
+def test_rows_are_sorted_both_ways(view: ReportView) -> None:
     button = view.page.locator("[data-sort=subject]")
     button.click()
     first = view.subjects
@@ -143,7 +114,7 @@ def test_rows_are_sorted_both_ways(view: View) -> None:
     assert button.locator("..").get_attribute("aria-sort") == "descending"
 
 
-def test_a_row_opens_and_closes_by_keyboard(view: View) -> None:
+def test_a_row_opens_and_closes_by_keyboard(view: ReportView) -> None:
     row = view.page.locator("#body .open", has_text="subject 001").first
     row.focus()
     view.page.keyboard.press("Enter")
@@ -156,7 +127,7 @@ def test_a_row_opens_and_closes_by_keyboard(view: View) -> None:
     assert view.page.locator("tr.detail").count() == 0
 
 
-def test_an_open_row_tells_why_each_name_has_its_link(view: View) -> None:
+def test_an_open_row_tells_why_each_name_has_its_link(view: ReportView) -> None:
     view.page.fill("#search", "subject 002")
     view.status("2 of 120")
     view.page.locator("#body .open").first.click()
@@ -171,14 +142,14 @@ def test_an_open_row_tells_why_each_name_has_its_link(view: View) -> None:
 
 
 def test_what_is_shown_stands_in_the_address_and_a_link_shows_it_again(
-    browser: Any, files: dict[str, Path], view: View
+    browser: Any, files: dict[str, Path], view: ReportView
 ) -> None:
     view.page.locator('a[href="#error=5"]').first.press("Enter")
     view.status("12 of 120")
     view.page.locator("#body .open").nth(3).click()
     subject = view.subjects[3]
     assert view.page.evaluate("history.length") == 2  # the link is a step back, an opened row is none
-    again = View(browser, files["report"])
+    again = ReportView(browser, files["report"])
     again.page.goto(view.page.url)
     again.page.reload()
     again.status("12 of 120")
@@ -187,7 +158,7 @@ def test_what_is_shown_stands_in_the_address_and_a_link_shows_it_again(
     again.context.close()
 
 
-def test_pages_are_turned(view: View) -> None:
+def test_pages_are_turned(view: ReportView) -> None:
     before = view.subjects
     view.page.click("#after")
     assert view.page.inner_text("#page") == "Page 2 of 3"
@@ -196,7 +167,7 @@ def test_pages_are_turned(view: View) -> None:
     assert view.subjects == before
 
 
-def test_no_text_of_a_model_runs(view: View) -> None:
+def test_no_text_of_a_model_runs(view: ReportView) -> None:
     view.page.fill("#search", "onerror")
     for row in range(view.page.locator("#body .open").count())[:4]:
         view.page.locator("#body .open").nth(row).click()
@@ -205,8 +176,8 @@ def test_no_text_of_a_model_runs(view: View) -> None:
 
 
 @pytest.fixture
-def base(browser: Any, knowledge: Path) -> Iterator[View]:
-    opened = View(browser, knowledge)
+def base(browser: Any, knowledge: Path) -> Iterator[ReportView]:
+    opened = ReportView(browser, knowledge)
     yield opened
     opened.context.close()
     assert opened.complaints == []
@@ -214,20 +185,15 @@ def base(browser: Any, knowledge: Path) -> Iterator[View]:
 
 @pytest.mark.parametrize(("scheme", "width", "views"), [("light", 390, ("", "#Q9")), ("dark", 1400, ("#Q1032",))])
 def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width: int, views: tuple[str, ...]) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    opened = View(browser, knowledge, scheme, width)
+    opened = ReportView(browser, knowledge, scheme, width)
     for fragment in views:
         opened.page.evaluate("fragment => { location.hash = fragment }", fragment)
         opened.page.wait_for_function("text => document.body.dataset.shown === text", arg=fragment[1:])
-        found = Axe().run(opened.page).response["violations"]
-        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found] == []
-        assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    assert opened.complaints == []
+        opened.check_access()
     opened.context.close()
 
 
-def test_a_name_is_found_and_its_entity_shown_and_the_way_back_leads_to_the_overview(base: View) -> None:
+def test_a_name_is_found_and_its_entity_shown_and_the_way_back_leads_to_the_overview(base: ReportView) -> None:
     base.page.fill("#search", "jamahir")
     base.page.locator("#results a", has_text="Libyan Jamahiriya").wait_for()
     base.page.keyboard.press("Enter")
@@ -248,7 +214,7 @@ def test_a_name_is_found_and_its_entity_shown_and_the_way_back_leads_to_the_over
 
 
 def test_an_entity_of_many_facts_is_shown_in_pages(browser: Any, knowledge: Path) -> None:
-    opened = View(browser, knowledge)
+    opened = ReportView(browser, knowledge)
     opened.page.goto(f"{knowledge.as_uri()}#Q9")
     rows = opened.page.locator("#in + * tbody tr")
     rows.first.wait_for()
@@ -258,7 +224,7 @@ def test_an_entity_of_many_facts_is_shown_in_pages(browser: Any, knowledge: Path
     opened.context.close()
 
 
-def test_no_name_of_a_base_runs_or_is_shown_whole_where_it_is_long(base: View) -> None:
+def test_no_name_of_a_base_runs_or_is_shown_whole_where_it_is_long(base: ReportView) -> None:
     base.page.fill("#search", hostile.ATTACK)
     base.page.locator("#results a").wait_for()
     base.page.keyboard.press("Enter")
@@ -274,7 +240,7 @@ def test_no_name_of_a_base_runs_or_is_shown_whole_where_it_is_long(base: View) -
 
 def test_what_is_not_there_is_named(browser: Any, knowledge: Path, tmp_path: Path) -> None:
     shutil.copytree(knowledge.parent, tmp_path / "copy")
-    opened = View(browser, tmp_path / "copy" / "index.html")
+    opened = ReportView(browser, tmp_path / "copy" / "index.html")
     opened.page.evaluate("location.hash = 'Q4711'")
     opened.page.locator("#entity", has_text="The base holds nothing of it").wait_for()
     (tmp_path / "copy" / "names" / "1.js").write_text('piece("names/1","damaged")')
