@@ -219,7 +219,7 @@ def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path:
     assert "+- (95 % interval)" in lines
     score = ["score", tmp_path / "test.jsonl", tmp_path / "out" / "test.jsonl", "--answered"]
     shown = run.done(*score, "--table", "chance,type-by-topic")[0]
-    assert [shown.find(told) >= 0 for told in ("is one of 4 ", "\ncommonsense ", "+-")] == [True, True, False]
+    assert [shown.find(told) >= 0 for told in ("is one of 4", "\ncommonsense ", "+-")] == [True, True, False]
     assert json.loads(run.done(*score, "--table", "chance", "--json")[0])["chance"]["name"]["completion"] == 1 / 4
 
 
