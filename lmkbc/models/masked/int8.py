@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
@@ -10,21 +12,36 @@ TINY = 1e-12
 """Keeps a row of zeros from being divided by zero."""
 
 
+@cache
+def multiplies_exactly() -> bool:
+    """Return whether products of bytes are summed whole here.
+
+    Without VNNI, oneDNN adds two products of bytes in 16 bits, which cuts off large sums.
+    """
+    largest = torch.full((64, 64), LARGEST, dtype=torch.int8)
+    return bool((torch._int_mm(largest, largest) == 64 * LARGEST**2).all())
+
+
 class Int8Linear(nn.Module):
-    """A linear layer in whole numbers: each weight row and each input row has its own scale (dynamic quantisation)."""
+    """A linear layer in whole numbers: each weight row and each input row has its own scale (dynamic quantisation).
+
+    Where a processor does not multiply bytes exactly, the same whole numbers are multiplied in fp32.
+    """
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = linear.weight.detach().float()
         self._scale = weight.abs().amax(dim=1).clamp(min=TINY) / LARGEST
-        self._weight = (weight / self._scale[:, None]).round().to(torch.int8).T
+        number = torch.int8 if multiplies_exactly() else torch.float32
+        self._weight = (weight / self._scale[:, None]).round().to(number).T
         self._bias = torch.zeros(len(weight)) if linear.bias is None else linear.bias.detach().float()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Multiply: (..., in) -> (..., out), fp32 on both sides."""
         rows = inputs.reshape(-1, inputs.shape[-1])
         scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / LARGEST
-        product = torch._int_mm((rows / scale).round_().to(torch.int8), self._weight)
+        whole = (rows / scale).round_().to(self._weight.dtype)
+        product = torch._int_mm(whole, self._weight) if whole.dtype == torch.int8 else whole @ self._weight
         outputs = torch.addcmul(self._bias, product.float().mul_(scale), self._scale)
         return outputs.view(*inputs.shape[:-1], -1)
 
