@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_faults import AN_ANSWER, NO_ANSWER, SLOW
@@ -90,6 +93,11 @@ def test_chat_oddities(
     assert server.served == before, "an answer was not kept"
 
 
-def predictions(run: dict[str, bytes]) -> dict[str, bytes]:
-    """A run's files, less the manifest, which names the recipe with its time-outs."""
-    return {name: content for name, content in run.items() if name != "manifest.json"}
+def predictions(run: dict[str, bytes]) -> dict[str, Any]:
+    """A run's files, less the manifest, which names the recipe with its time-outs, and less what only an odd reply has.
+
+    That is its log-probabilities, which replies keep.
+    """
+    kept: dict[str, Any] = {name: content for name, content in run.items() if name != "manifest.json"}
+    rows = map(json.loads, gzip.decompress(kept.pop("replies.jsonl.gz")).splitlines())
+    return kept | {"replies": [{key: value for key, value in row.items() if key != "logprobs"} for row in rows]}

@@ -37,7 +37,7 @@ TEMPLATES = {
     "loops": "{% for i in range(MANY) %}{% for j in range(MANY) %}{% endfor %}{% endfor %}",
     "doubling": "{% set n = namespace(x='x' * SOME) %}"
     "{% for i in range(SOME) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
-    "power": "{{ SOME ** SOME ** SOME }}",
+    "power": "{{ SOME ** SOME ** SOME ** SOME }}",
     "macro": "{% macro a(n) %}{{ a(n + SOME) }}{{ a(n) }}{% endmacro %}{{ a(0) }}",
     "brackets": "{{ BRACKETS }}",
 }
