@@ -32,15 +32,15 @@ class OptionError(InputError):
         return f"--{flag} {self.said}"
 
 
-LOCAL = frozenset(
-    {"gguf", "huggingface_hub", "safetensors", "sklearn", "threadpoolctl", "tokenizers", "torch", "transformers"}
-)
-"""Modules that the extra `local` brings."""
+LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn threadpoolctl tokenizers torch transformers".split())
+"""Modules that the extra `local` brings, beside those of `pictures`."""
 
 
 def lacking(error: ModuleNotFoundError) -> InputError | None:
     """Return the sentence that says which extra brings a module that is not installed; None for any other module."""
     name = (error.name or "").partition(".")[0]
+    if name == "matplotlib":
+        return InputError("figures are drawn by matplotlib, which is not installed: install lmkbc[pictures]")
     if name not in LOCAL:
         return None
     return InputError(

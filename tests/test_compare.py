@@ -6,15 +6,17 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from command import Command
+from scipy.special import stdtrit
 from space import MINI
 
 from lmkbc.api.comparing import Comparisons
-from lmkbc.compare import Comparison, compare
+from lmkbc.compare import Comparison, compare, student
 from lmkbc.errors import InputError
 from lmkbc.run.saved import SavedRun, read_gold
 
@@ -111,6 +113,22 @@ def test_the_command_takes_files_and_zips(command: Command, tmp_path: Path, gold
     (found,) = json.loads(shown)["comparisons"]
     assert found["overall"]["won"] == 40
     assert found["relations"].keys() == set(RELATIONS)
+
+
+def test_without_a_library_that_draws_the_page_says_which_extra_brings_it(
+    command: Command, tmp_path: Path, gold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    runs = [write(tmp_path / name, everything(10)) for name in "ab"]
+    command.done("compare", *runs, "--edition", "mini", "--gold", gold, "--html", "page.html")
+    page = Path("page.html").read_text()
+    assert "install lmkbc[pictures]" in page
+    assert "<figure" not in page
+
+
+@pytest.mark.parametrize("freedom", [1.0, 1.5, 2.0, 7.3, 40.0, 1e4])
+def test_the_quantile_of_student_s_law(freedom: float) -> None:
+    assert student(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=1e-9)
 
 
 @pytest.mark.parametrize("members", [(), ("a", "b")])

@@ -79,11 +79,12 @@ class Comparisons:
     def html(self) -> str:
         """Return a page that needs no network."""
         from lmkbc.compare import shown_p
-        from lmkbc.report.figures import forest
+        from lmkbc.report.figures import drawable, forest
         from lmkbc.report.page import render
         from lmkbc.report.rows import LONGEST_TEXT, cut
 
-        pairs = [(one, forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
+        draws = drawable()
+        pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
         title = f"LM-KBC {self.edition.name}: runs beside {self.comparisons[0].first}"
         return render(
             "compare.html",

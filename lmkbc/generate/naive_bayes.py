@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.prior import ClosedSet, class_prior, ranked
@@ -24,6 +24,9 @@ from lmkbc.run.base import Run
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.types import CandidateSet, Example, Generator, Query
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
 _WORD = re.compile(r"\w+")
 
 
@@ -31,7 +34,7 @@ def log_posterior(
     prior: Floats,
     seen: Floats,
     totals: Floats,
-    counted: sparse.csr_array,
+    counted: sparse.csr_array | None = None,
     *,
     pseudo: Floats | float = 1.0,
     size: float,
@@ -40,17 +43,17 @@ def log_posterior(
     """Return log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
 
     prior: P(o), (c,), above 0. seen: how often each of k words stands with each candidate, (k, c); totals: how often
-    any does, (c,). counted: how often each query has each word, (m, k). P(w|o) is (seen + pseudo) / (totals + size):
-    add one, or as many as the words' background, (k, 1), has among `size` words (m-estimate; Cestnik, ECAI 1990).
+    any does, (c,). counted: how often each query has each word, (m, k); None for one query, which has each once.
+    P(w|o) is (seen + pseudo) / (totals + size): add one, or as many as the words' background, (k, 1), has among `size`
+    words (m-estimate; Cestnik, ECAI 1990).
     """
-    evidence = counted @ np.log(seen + pseudo) - counted.sum(axis=1)[:, None] * np.log(totals + size)
-    scores: Floats = trust * evidence + np.log(prior)
+    logs = np.log(seen + pseudo)
+    if counted is None:  # word by word, as a sparse product adds: the order of candidates changes no bit
+        there, count = sum(logs, np.zeros((1, len(totals)))), np.full((1, 1), float(len(logs)))
+    else:
+        there, count = counted @ logs, counted.sum(axis=1)[:, None]
+    scores: Floats = trust * (there - count * np.log(totals + size)) + np.log(prior)
     return scores
-
-
-def alone(count: int) -> sparse.csr_array:
-    """Return what one query asks that has so many words, (1, count)."""
-    return sparse.csr_array(np.ones((1, count)))
 
 
 def words(name: str) -> list[str]:
@@ -85,7 +88,6 @@ class _Fitted:
             np.maximum(prior, 1e-300),
             counts[:, places].T @ hits,
             hits.T @ counts.sum(axis=1),
-            alone(len(places)),
             size=len(self._places),
         )
         shares = np.where(possible, np.exp(logs - logs[possible].max()), 0.0)

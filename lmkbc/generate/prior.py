@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import structs
-from scipy import sparse
 
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
@@ -20,6 +20,9 @@ from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import io
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lmkbc.compare import Comparison
+
+logger = logging.getLogger("lmkbc")
 
 INK, MUTED, GRID, PAGE = "#010203", "#010204", "#010205", "#010206"
 BLUE, ORANGE, GREEN = "#010207", "#010208", "#010209"
@@ -53,6 +57,17 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8,
 }
+
+
+UNDRAWN = "Figures are left out, since matplotlib is not installed: install lmkbc[pictures] to have them."
+
+
+def drawable() -> bool:
+    """Return whether the library that draws is installed; the log has it where not."""
+    there = find_spec("matplotlib") is not None
+    if not there:
+        logger.info(UNDRAWN)
+    return there
 
 
 @dataclass(frozen=True, slots=True)

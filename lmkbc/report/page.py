@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from lmkbc.report.figures import Plot
+from lmkbc.report.figures import UNDRAWN, Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 
@@ -38,6 +38,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     environment.filters["figure"] = _figure
+    environment.globals["undrawn"] = UNDRAWN
     own = SCRIPTS.get(template)
     script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

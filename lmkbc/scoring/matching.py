@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 Matches = Sequence[Sequence[int]]
 """For each answer, the gold objects that it finds, each once: the search needs that."""
@@ -17,10 +17,34 @@ def most_pairs(matches: Matches) -> int:
     within = {index for found in finding for index in found}
     if len(taken) == min(len(finding), len(within)):  # as nearly always: more there cannot be
         return len(taken)
-    import numpy as np
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
+    return len(_matched(sorted(finding, key=len)))
 
-    columns, ends = np.concatenate(finding), np.cumsum([0, *map(len, finding)])
-    graph = csr_array((np.ones(len(columns)), columns, ends), shape=(len(finding), max(within) + 1))
-    return int((maximum_bipartite_matching(graph) >= 0).sum())
+
+def _matched(matches: Matches) -> dict[int, int]:
+    """Return gold object -> its answer, by augmenting paths from all free answers at once (Hopcroft and Karp 1973)."""
+    owner: dict[int, int] = {}
+    mate: dict[int, int] = {}
+    grows = True
+    while grows:
+        queue = [answer for answer in range(len(matches)) if answer not in mate]
+        root, parent, grown = {answer: answer for answer in queue}, dict[int, int](), set[int]()
+        for answer in queue:  # which grows, breadth first
+            for gold in matches[answer] if root[answer] not in grown else ():
+                if gold in parent:
+                    continue
+                parent[gold] = answer
+                if gold not in owner:
+                    grown.add(root[answer])
+                    _augment(gold, parent, owner, mate)
+                    break
+                root[owner[gold]] = root[answer]
+                queue.append(owner[gold])
+        grows = bool(grown)
+    return owner
+
+
+def _augment(gold: int | None, parent: Mapping[int, int], owner: dict[int, int], mate: dict[int, int]) -> None:
+    """Give a free gold object to the answer that reached it, the one that this answer leaves to its own, and so on."""
+    while gold is not None:
+        answer = owner[gold] = parent[gold]
+        mate[answer], gold = gold, mate.get(answer)

@@ -14,7 +14,7 @@ import torch
 from scipy import sparse
 from transformers import PreTrainedModel
 
-from lmkbc.generate.naive_bayes import alone, log_posterior
+from lmkbc.generate.naive_bayes import log_posterior
 from lmkbc.generate.prior import class_prior
 from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
@@ -65,14 +65,7 @@ class NaiveBayesControl:
         """Return the object, the last by name on a tie; "" for a relation without train facts."""
         if (counts := self._counts.get(relation)) is None:
             return ""
-        subject_words = _words(subject)
-        (logs,) = log_posterior(
-            counts.prior,
-            counts.of(subject_words),
-            counts.totals,
-            alone(len(subject_words)),
-            size=len(counts.places) + 1,
-        )
+        (logs,) = log_posterior(counts.prior, counts.of(_words(subject)), counts.totals, size=len(counts.places) + 1)
         return counts.objects[len(logs) - 1 - int(np.argmax(logs[::-1]))]
 
 

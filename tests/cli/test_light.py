@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from lmkbc.cli import COMMANDS, MODULES
+from lmkbc.report.figures import UNDRAWN
 
-HEAVY = ("optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy")
+HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy".split()
 
 
 def loaded(code: str) -> set[str]:
@@ -58,7 +60,7 @@ PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--
 def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text("{}")
     found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
-    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "sklearn"}
+    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "scipy", "sklearn"}
 
 
 @pytest.mark.parametrize("wrong", [("--split", "nope"), ("--relation", "nope")])
@@ -108,28 +110,24 @@ def test_a_step_loads_only_its_own_libraries(module: str, not_loaded: set[str]) 
 WITHOUT_LOCAL = """
 import sys
 from lmkbc.errors import LOCAL
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in LOCAL:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
+sys.modules |= dict.fromkeys([*LOCAL, "matplotlib"])
 """
 
 
 @pytest.mark.parametrize(
-    ("words", "status"),
+    ("words", "lacking"),
     [
-        (("predict", "--edition", "mini", "--split", "val", "--from", "said.jsonl", "--failed-as-empty"), 0),
-        (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), 0),
-        (("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"), 0),
-        (("predict", "--edition", "mini", "--split", "val", "--limit", "2"), 2),
+        (("predict", "--edition", "mini", "--split", "val", "--from", "said.jsonl", "--failed-as-empty"), "pictures"),
+        (("predict", "--edition", "mini", "--split", "val", "--system", "naive-bayes", "--limit", "2"), "pictures"),
+        (("tune", "--edition", "mini", "--split", "val", "--system", "prior", "--trials", "0", "--no-write"), ""),
+        (("build", "--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "kb"), ""),
+        (("predict", "--edition", "mini", "--split", "val", "--limit", "2"), "local"),
     ],
 )
 def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
-    tmp_path: Path, words: tuple[str, ...], status: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], lacking: str
 ) -> None:
+    monkeypatch.setenv("LMKBC_REPORT", "1")
     row = {"SubjectEntity": "Bosnia and Herzegovina", "Relation": "CountryBordersCountry", "completions": ["Serbia"]}
     (tmp_path / "said.jsonl").write_text(json.dumps(row) + "\n")
     (tmp_path / "s.csv").write_text("id,name,class\nQ657,Chad,country\n")
@@ -141,5 +139,8 @@ def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
         text=True,
         check=False,
     )
-    assert made.returncode == status, made.stderr
-    assert ("install lmkbc[local]" in made.stderr) == bool(status), made.stderr
+    assert made.returncode == (2 if lacking == "local" else 0), made.stderr
+    assert re.findall(r"install lmkbc\[(\w+)\]", made.stderr) == [lacking] * bool(lacking), made.stderr
+    pages = [page.read_text() for page in tmp_path.rglob("report.html")]
+    assert ["<figure" in page for page in pages] == [False] * (lacking == "pictures")
+    assert all(UNDRAWN in page for page in pages)

@@ -115,6 +115,7 @@ def _show(
     means = Means(offline=offline, servers=servers or Servers(), note=note, progress=progress)
     if pictures is not None:
         check_directory(pictures)
+        import matplotlib  # noqa: F401 -- where it is not installed, that is known before anything is asked
     found = benchmark.run(means)
     for sheet in found.sheets:
         if pictures is not None and sheet.picture is not None:

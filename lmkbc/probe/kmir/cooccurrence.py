@@ -19,6 +19,7 @@ from lmkbc.probe.kmir.axioms import Closure, Triple
 from lmkbc.probe.kmir.files import Question, TypedTriple
 from lmkbc.probe.kmir.schema import Schema
 from lmkbc.probe.kmir.score import f1_half_width
+from lmkbc.select.ranking import Floats
 
 Pair = tuple[str, str]
 Words = tuple[str, ...]
@@ -135,6 +136,11 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
     """Return Spearman's correlation; None where all values of one are equal."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
-    from scipy.stats import spearmanr  # which loads much
+    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
-    return float(spearmanr(first, second).statistic)
+
+def _ranks(values: Sequence[float]) -> Floats:
+    """Return the rank of each value; equal values share the mean of theirs."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks

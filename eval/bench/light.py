@@ -1,0 +1,135 @@
+"""The light install, `pip install lmkbc` without extras: its megabytes and seconds, and each command's exit status.
+
+    python eval/bench/light.py [--edition 2023] [--limit 100]
+
+A wheel of this checkout goes into two new environments, and the second counts: pip's cache is then full. Megabytes are
+those of `du`, of all that pip installed, less pip and setuptools themselves, which belong to an environment. Then the
+commands run there on the validation split. Recorded answers are its gold, with each third made empty. The server is the
+one of the tests, and no socket leaves this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmkbc.files.jsonl import read_examples
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence")
+RECIPE = """
+description = "A server is asked."
+[[generate]]
+component = "chat"
+model = "stand-in"
+sampling = { temperature = 0.0 }
+[select]
+rule = "cutoff"
+threshold = 0.5
+"""
+
+
+def installed(folder: Path, wheel: Path) -> float:
+    """Install a wheel into a new environment; return the seconds."""
+    venv.create(folder, with_pip=True)
+    start = time.perf_counter()
+    pip("install", "--constraint", ROOT / "constraints.txt", wheel, python=folder / "bin" / "python")
+    return time.perf_counter() - start
+
+
+def pip(*words: object, python: object = sys.executable) -> None:
+    subprocess.run([str(python), "-m", "pip", "--quiet", *map(str, words)], check=True, stderr=subprocess.DEVNULL)
+
+
+def sizes(site: Path) -> dict[str, float]:
+    """Return the megabytes on disk of what lies in an environment, by name, the largest first."""
+    paths = [path for path in site.iterdir() if not path.name.startswith(SEEDS)]
+    listed = subprocess.run(["du", "-sk", *map(str, paths)], check=True, capture_output=True, text=True).stdout
+    found = [line.split("\t") for line in listed.splitlines()]
+    return dict(sorted(((Path(name).name, int(kb) / 1024) for kb, name in found), key=lambda one: -one[1]))
+
+
+def commands(edition: str, limit: int, url: str) -> Iterator[list[str]]:
+    """Yield the commands, by their words."""
+    table = ["--search-table", "search.json"]
+    of = ["--edition", edition, "--split", "val", "--limit", str(limit), *table]
+    yield ["predict", *of, "--from", "answers.jsonl", "--out", "recorded"]
+    yield ["predict", *of, "--system", "naive-bayes", "--out", "floor"]
+    yield ["tune", *of, "--from", "answers.jsonl", "--trials", "5", "--no-write"]
+    yield ["evaluate", "recorded", "--interval"]
+    yield ["compare", "floor", "recorded", "--html", "compare.html"]
+    yield ["report", "recorded", "--out", "report.html"]
+    yield ["link", "recorded/predictions.jsonl", "--edition", edition, *table, "--out", "linked.jsonl"]
+    server = ["--edition", edition, "--system", "chat.toml", "--base-url", url, *table]
+    yield ["predict", *server, "--split", "val", "--limit", "5", "--out", "asked"]
+    yield ["build", *server, "--subjects", "subjects.csv", "--out", "kb"]
+    yield ["export", "kb", "--format", "ntriples", "--out", "kb.nt"]
+    yield ["report", "kb"]
+    yield ["audit", "kb", "--sample", "10", "--out", "audit"]
+
+
+def write_input(space: Workspace, name: str) -> None:
+    """Write recorded answers, a recipe of a server, subjects and a table without searches into this directory."""
+    edition = space.edition(name)
+    rows = read_examples(space.split_path(edition, "val"), edition)
+    with Path("answers.jsonl").open("w") as file:
+        for place, row in enumerate(rows):
+            names = [one.names[0] for one in row.objects if one.names] if place % 3 else []
+            query = {"SubjectEntity": row.query.subject, "Relation": row.query.relation, "model": "gold"}
+            file.write(json.dumps(query | {"completions": [json.dumps(names)]}) + "\n")
+    Path("chat.toml").write_text(RECIPE)
+    Path("search.json").write_text("{}")
+    Path("subjects.csv").write_text(
+        "id,name,class\nQ657,Chad,country\nQ736,Ecuador,country\nQ30,United States,country\nQ142,France,country\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--edition", default="mini")
+    parser.add_argument("--limit", type=int, default=100)
+    given = parser.parse_args()
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        pip("wheel", "--no-deps", "--wheel-dir", folder, ROOT)
+        (wheel,) = Path(folder).glob("*.whl")
+        seconds = [installed(Path(folder, name), wheel) for name in ("first", "second")][-1]
+        (site,) = Path(folder, "second", "lib").glob("*/site-packages")
+        found = sizes(site)
+        for name, megabytes in [*found.items()][:20]:
+            print(f"{megabytes:7.1f} MB  {name}")
+        print(f"{sum(found.values()):7.0f} MB  in all; installed in {seconds:.0f} s")
+        write_input(Workspace(), given.edition)
+        server = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests" / "loopback.py")], stdout=subprocess.PIPE, text=True
+        )
+        assert server.stdout is not None
+        try:
+            for words in commands(given.edition, given.limit, server.stdout.readline().strip()):
+                start = time.perf_counter()
+                done = subprocess.run(
+                    ["second/bin/lmkbc", *words], check=False, capture_output=True, text=True, env=plain
+                )
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                print(
+                    f"{time.perf_counter() - start:5.1f} s  status {done.returncode}  {' '.join(words)}",
+                    *last,
+                    sep="\n         ",
+                )
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()
