@@ -1,10 +1,11 @@
-"""One recipe with one model in three ways: opened here, asked over a server, and from the recorded replies.
+"""One recipe with one model in three ways or four: opened here, over a server, by vLLM, and from recorded replies.
 
     python eval/bench/one_recipe.py [--system lix23] [--edition 2023] [--limit 20]
 
 The server is llama.cpp on loopback, on the same GGUF file (lmkbc[llamacpp]); it halves keys and values, so a few of its
-answers differ, and all of a recipe that samples do. The recipe is the same file in all three. Printed: seconds of the
-whole command, F1 by the official scorer on the queries that were asked, and how many rows differ from the first run's.
+answers differ, and all of a recipe that samples do. vLLM is asked where it is installed. The recipe is the same file
+each time. Printed: seconds of the whole command, F1 by the official scorer on the queries that were asked, and how many
+rows differ from the first run's.
 A reply that cannot be read counts as an empty answer.
 """
 
@@ -15,6 +16,7 @@ import json
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,12 +37,18 @@ def main() -> None:
     path = gguf_file(given.model)
     if path is None:
         sys.exit(f"{given.model} is no GGUF file, and llama.cpp reads nothing else")
+    vllm = find_spec("vllm") is not None
     common = ["--split", "val", "--untuned", "--no-report", "--failed-as-empty"]
     common += ["--edition", given.edition, "--system", given.system, "--limit", str(given.limit)]
     with TemporaryDirectory() as folder, serving(Path(folder) / "server.log", path) as url:
         ways = {
             "this machine": ["--model", given.model, "--store", f"{folder}/local.sqlite"],
             "server": ["--base-url", url, "--any-model", "--store", f"{folder}/server.sqlite"],
+            **(
+                {"vLLM": ["--model", given.model, "--backend", "vllm", "--store", f"{folder}/vllm.sqlite"]}
+                if vllm
+                else {}
+            ),
             "recorded": ["--from", f"{folder}/this machine/replies.jsonl.gz"],
         }
         first: list[dict[str, Any]] = []

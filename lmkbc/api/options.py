@@ -142,6 +142,7 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
         workspace=space,
         edition=edition,
         model=model,
+        backend=options.get("backend"),
         files=files,
         search_table=placed(options.get("search_table")),
         index=placed(options.get("index")),

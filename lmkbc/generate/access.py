@@ -13,7 +13,7 @@ from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available, is_local_name
-from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
+from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store_place import Database
@@ -51,10 +51,16 @@ def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
     return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
 
 
+def backend_of(model: ModelReference, run: ModelRun) -> Backend:
+    """Return where a model runs; --backend comes before the table's."""
+    return run.backend or model.backend
+
+
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model is asked on this machine: where no server is named, or the recipe says so."""
-    if model.backend != "auto" or run.servers.get("base_url") or model.base_url:
-        return model.backend == "local"
+    backend = backend_of(model, run)
+    if backend != "auto" or run.servers.get("base_url") or model.base_url:
+        return backend in ("local", "vllm")
     return model.component == "causal" or (
         not os.environ.get(BASE_URL) and is_local_name(run.model or model.model or "")
     )
@@ -113,7 +119,8 @@ def open_model(
     batch: see `ServerModel`. of_servers: other settings of the table that only a server can follow.
     """
     if runs_here(model, run):
-        opened: LanguageModel = local_model(model, run, notes, completion=completion)
+        vllm = backend_of(model, run) == "vllm"
+        opened: LanguageModel = local_model(model, run, notes, completion=completion, vllm=vllm)
         plain = ModelReference()
         given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
         if given:
@@ -142,13 +149,14 @@ def open_model(
     return opened
 
 
-def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None) -> LocalModel:
-    """Return a model of this machine. All steps of a run that ask one model share it."""
+def local_model(
+    model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, vllm: bool = False
+) -> LocalModel:
+    """Return a model of this machine. All steps of a run that ask one model share it. vllm: whether vLLM runs it."""
     from lmkbc.models.causal.checkpoint import identity, load  # which load torch
     from lmkbc.models.causal.language_model import LocalModel
     from lmkbc.models.causal.model import CausalModel
     from lmkbc.models.causal.token_counter import TokenCounter
-    from lmkbc.models.precision import computes
 
     place = source(model, run)
 
@@ -161,14 +169,20 @@ def local_model(model: ModelReference, run: ModelRun, notes: Notes, *, completio
             offline=run.offline,
             trust_remote_code=model.trust_remote_code,
             quantise=model.quantise,
-            weights=run.dry is None,
+            weights=run.dry is None and not vllm,
         )
-        read = CausalModel(*loaded) if run.dry is None else TokenCounter(*loaded, run.dry)
-        return read, identity(place, loaded[0]) + ("+quantised" if run.dry and model.quantise != "none" else "")
+        digest = identity(place, loaded[0]) + ("+vllm" if vllm else "")
+        if run.dry is not None:
+            return TokenCounter(*loaded, run.dry), digest + ("+quantised" if model.quantise != "none" else "")
+        if not vllm:
+            return CausalModel(*loaded), digest
+        from lmkbc.models.causal.vllm_model import VllmModel, engine
 
-    own = place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+        return VllmModel(engine(model, place, loaded[0], offline=run.offline), *loaded), digest
+
+    own = vllm, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
     opened, digest = run.loaded(own, read)
-    run.computed[model_name(place)] = computes(opened.model)
+    run.computed[model_name(place)] = opened.computes()
     return LocalModel(
         opened,
         model_name(place),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.server.limits import Limits
 
-Backend = Literal["auto", "server", "local"]
+Backend = Literal["auto", "server", "local", "vllm"]
 Quantise = Literal["none", "4bit"]
 
 
@@ -18,10 +18,11 @@ class ModelReference:
     """A reference to a language model, the same in every table of a recipe that asks one.
 
     component: "causal" prefers this machine, and fetches the model where it is not there; any other name asks a model
-    of this machine only where it is there already. backend: "server" or "local" where that is not left to what is
-    named. base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`. key_env: the variable
-    that holds the key for base_url, which is sent once the user has named it for that host. dtype, device,
-    trust_remote_code, quantise: of this machine, see `lmkbc.models.causal.checkpoint.load`.
+    of this machine only where it is there already. backend: "server", "local" or "vllm" (this process, by vLLM) where
+    that is not left to what is named. base_url, key_env, any_model, limits, prices: of a server, see
+    `lmkbc.models.server`. key_env: the variable that holds the key for base_url, which is sent once the user has named
+    it for that host. dtype, device, trust_remote_code, quantise: of this machine, see
+    `lmkbc.models.causal.checkpoint.load`.
     """
 
     component: Literal["chat", "causal"] = "chat"

@@ -12,6 +12,7 @@ from lmkbc.edition import Edition
 from lmkbc.models.answers import FreshStore, Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.dry import CallCounter, DryStore
+from lmkbc.models.reference import Backend
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -34,6 +35,7 @@ class ModelRun:
     """State shared by all steps that ask language models: options of the command line, and models opened so far."""
 
     model: str | None = None
+    backend: Backend | None = None
     offline: bool = False
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)

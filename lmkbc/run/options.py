@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from lmkbc.errors import OptionError
 from lmkbc.models.budget import checked_prices
+from lmkbc.models.reference import Backend
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 
@@ -94,6 +95,13 @@ class Inputs(TypedDict, total=False):
     model: Annotated[
         str | None,
         Meta(description="Model in place of the recipe's: hub id, directory, GGUF file, or a server's name for it."),
+    ]
+    backend: Annotated[
+        Backend | None,
+        Meta(
+            description="Where models run: server, local (transformers), vllm (this process, by vLLM), or auto. "
+            "Default: the recipe's, else auto: a server if one is named."
+        ),
     ]
     files: Annotated[
         Sequence[Path | str] | None,

@@ -162,7 +162,11 @@ def decode(
                 logits = branches.step(kept, [row.tokens[-1] for row in rows])
             _grow(growing, logits, how, ends, read)
         for place in dict.fromkeys(row.asked.place for row in growing if row.completion):
-            done = [replace(row.completion, logprobs=_spelt(row, read)) for row in draws[place] if row.completion]
+            done = [
+                replace(row.completion, logprobs=spelt(row.tokens, row.logprobs, read))
+                for row in draws[place]
+                if row.completion
+            ]
             if len(done) == how.draws:
                 yield draws.pop(place)[0].asked, done
 
@@ -196,12 +200,12 @@ def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Colle
         row.take(token, ends, read)
 
 
-def _spelt(row: _Row, read: Read) -> tuple[tuple[str, float], ...]:
-    """Return the text that each token of a row added, with its log-probability, up to the stop string."""
+def spelt(tokens: list[int], logprobs: Sequence[float], read: Read) -> tuple[tuple[str, float], ...]:
+    """Return the text that each token of an answer added, with its log-probability, up to the stop string."""
     told, pieces = 0, []
-    for end, logprob in zip(range(1, len(row.tokens) + 1), row.logprobs, strict=False):
-        text = read(row.tokens[:end]).text or ""
-        whole = text if end == len(row.tokens) else text.rstrip("\ufffd")  # a character may take several tokens
+    for end, logprob in zip(range(1, len(tokens) + 1), logprobs, strict=False):
+        text = read(tokens[:end]).text or ""
+        whole = text if end == len(tokens) else text.rstrip("\ufffd")  # a character may take several tokens
         pieces.append((whole[told:], logprob))
         told = max(told, len(whole))
     return tuple(pieces)

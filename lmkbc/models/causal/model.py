@@ -28,6 +28,7 @@ from lmkbc.models.causal.options import Option, with_options
 from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.causal.template import rendered
 from lmkbc.models.causal.trees import PromptScores, alone, layer_at, read_batched, read_packed
+from lmkbc.models.precision import computes
 
 Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
@@ -101,6 +102,10 @@ class CausalModel:
             shared = [self._beginnings.reused(starts, group) for group in shared]
         self.usage.saved_by_prefixes += sum(group.saved for group in shared)
         return read_packed(self.model, self._beginnings, shared, prompts, layer)
+
+    def computes(self) -> dict[str, str | int]:
+        """Return in what it computes on this machine."""
+        return computes(self.model)
 
     def watch(self, depth: float) -> None:
         """Note the states at this depth of prompts whose options are scored, so that `states` need not read them.

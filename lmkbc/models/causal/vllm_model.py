@@ -1,0 +1,156 @@
+"""A causal model that vLLM runs in this process. What is asked of it, and how its answers end, is as in `model`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from lmkbc.errors import InputError
+from lmkbc.models.causal.decode import Completion, Decoding, spelt
+from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.causal.options import with_options
+from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.loading import ADAPTER, explained
+from lmkbc.models.located import located
+from lmkbc.models.reference import ModelReference
+
+PORTION = 512
+"""Prompts that the engine is given at a time: a killed run loses no more."""
+SILENT = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+"""Settings of the library, unless the environment has others: no log, and no report of its use to its makers."""
+
+
+class VllmModel(CausalModel):
+    """Completes prompts and scores continuations by vLLM's engine.
+
+    settings: the model without weights, as `checkpoint.load` returns it. An answer that is a list is decoded to its
+    stop string or `max_tokens` and then cut; hidden states cannot be read.
+    """
+
+    def __init__(self, engine: Any, settings: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(settings, tokenizer)
+        self._engine = engine
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """Yield the draws of each prompt, by its place."""
+        encoded = self.encode(prompts)
+        room = [self._window - len(tokens) if tokens else 0 for tokens in encoded]
+        yield from ((at, [Completion(None, finished=False)] * how.draws) for at, left in enumerate(room) if left < 1)
+        asked = [at for at, left in enumerate(room) if left >= 1]
+        settings = [_sampling(how, min(how.max_tokens, room[at])) for at in asked]
+        for place, answer in self._timed(
+            zip(asked, self._answers([encoded[at] for at in asked], settings), strict=True)
+        ):
+            first, *rest = [self._read_draw(draw, how) for draw in answer.outputs]
+            self._count([len(encoded[place])])
+            self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
+            yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Return, for each prompt, the natural logarithm of the probability that it goes on with each of its options.
+
+        -inf for what the model's window has no room for, and after an empty prompt.
+        """
+        tokens = with_options(self.encode, prompts, options)
+        logs = [[0.0 if 1 <= first == len(whole) else -np.inf for whole, first in choices] for choices in tokens]
+        asked = [
+            (row, column)
+            for row, choices in enumerate(tokens)
+            for column, (whole, first) in enumerate(choices)
+            if 1 <= first < len(whole) < self._window  # one token is decoded behind it, and left out
+        ]
+        self._count([min(option.first for option in choices) for choices in tokens if choices])
+        wholes = [tokens[row][column] for row, column in asked]
+        settings = [_sampling(Decoding(max_tokens=1), 1, prompt_logprobs=0)] * len(asked)
+        answers = self._timed(self._answers([whole for whole, _ in wholes], settings))
+        for (row, column), (whole, first), answer in zip(asked, wholes, answers, strict=True):
+            told = answer.prompt_logprobs
+            logs[row][column] = sum(told[at][whole[at]].logprob for at in range(first, len(whole)))
+        return logs
+
+    def states(self, prompts: Sequence[str], depth: float) -> NoReturn:  # noqa: ARG002
+        """Raise InputError: the engine does not return them."""
+        raise InputError("hidden states are not read by vLLM: say backend = 'local' in the table of hidden_states")
+
+    def computes(self) -> dict[str, str | int]:
+        """Return in what the engine computes."""
+        from vllm import __version__
+
+        settings = self._engine.llm_engine.vllm_config
+        dtype = str(settings.model_config.dtype).removeprefix("torch.")
+        return {"engine": f"vllm {__version__}", "device": settings.device_config.device_type, "dtype": dtype}
+
+    @property
+    def _window(self) -> int:
+        return min(super()._window, int(self._engine.llm_engine.vllm_config.model_config.max_model_len))
+
+    def _answers(self, prompts: Sequence[Tokens], settings: Sequence[Any]) -> Iterator[Any]:
+        for start in range(0, len(prompts), PORTION):
+            some = [{"prompt_token_ids": list(tokens)} for tokens in prompts[start : start + PORTION]]
+            yield from self._engine.generate(some, settings[start : start + PORTION], use_tqdm=False)
+
+    def _read_draw(self, draw: Any, how: Decoding) -> Completion:
+        read, tokens = self._reader(how), list(draw.token_ids)
+        done = read(tokens)
+        chosen = [step[token].logprob for step, token in zip(draw.logprobs or (), tokens, strict=False)]
+        return replace(
+            done,
+            finished=done.finished or draw.finish_reason == "stop",
+            logprobs=spelt(tokens, chosen, read),
+            tokens=len(tokens),
+        )
+
+
+def engine(model: ModelReference, source: str, settings: PreTrainedModel, *, offline: bool) -> Any:
+    """Return vLLM's engine with a model's weights.
+
+    source: what names the model. settings: the model without weights. InputError where vLLM is not installed, cannot
+    load the model, or is given what only the other back end does.
+    """
+    for name, value in SILENT.items():
+        os.environ.setdefault(name, value)
+    if offline:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        from vllm import LLM
+    except ImportError as error:
+        raise InputError(
+            f"backend = 'vllm' needs vLLM, which cannot be loaded ({error}): install lmkbc[vllm]"
+        ) from None
+    place = located(source, model.revision or None)
+    if model.quantise != "none" or model.device or os.path.isfile(os.path.join(place, ADAPTER)):
+        raise InputError(
+            "vLLM chooses the device itself, and is given no adapter and no quantise here: leave device and quantise "
+            "out and name a whole model, or say backend = 'local'"
+        )
+    with explained(source):
+        return LLM(
+            place,
+            revision=model.revision or None,
+            dtype=str(settings.dtype).removeprefix("torch."),
+            load_format="safetensors",
+            trust_remote_code=model.trust_remote_code,
+        )
+
+
+def _sampling(how: Decoding, most: int, **further: Any) -> Any:
+    """Return the engine's settings of a prompt. most: tokens that its answer may have."""
+    from vllm import SamplingParams
+
+    return SamplingParams(
+        n=how.draws,
+        seed=how.seed + how.first if how.temperature else None,
+        temperature=how.temperature,
+        top_p=how.top_p,
+        top_k=how.top_k,
+        repetition_penalty=how.repetition_penalty,
+        max_tokens=most,
+        stop=list(how.stops),
+        logprobs=0 if how.logprobs else None,
+        **further,
+    )
