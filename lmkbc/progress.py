@@ -71,6 +71,12 @@ class ExpectedStep(str):
         return step
 
 
+class WholeStep(str):
+    """The name of the step that counts all that a run does, while its other steps begin again with each block."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class _Part:
     """An announced step: how much of it there is, and how long what was done of it took.
@@ -102,16 +108,20 @@ class Overall:
     """Progress of a whole run and its time left, where its steps were announced.
 
     Announcing a step a second time says that the run goes on block by block; how many is not known, and no whole is.
+    Where a `WholeStep` counts, no step's announcement does, since it is of a block.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._parts = clock, dict[str, _Part]()
         self._began: float | None = None
         self._latest = 0.0
+        self._counted: tuple[float, int, int] | None = None  # when it began, done, total
 
     @property
     def known(self) -> bool:
         """Return whether the steps that take the time were announced, and not only what ends a run."""
+        if self._counted:
+            return self._counted[1] > 0
         return any(not part.last for part in self._parts.values())
 
     def report(self, step: str, done: int, total: int | None) -> None:
@@ -120,7 +130,12 @@ class Overall:
         if self._began is None:
             self._began = self._latest = now
         part = self._parts.get(key)
-        if isinstance(step, ExpectedStep):
+        if isinstance(step, WholeStep):
+            began = self._counted[0] if self._counted and done else now
+            self._counted, self._parts = None if done == total else (began, done, total or 0), {}
+        elif isinstance(step, ExpectedStep) and self._counted:
+            pass
+        elif isinstance(step, ExpectedStep):
             if part and part.begun:
                 self._parts = {}
             else:
@@ -140,6 +155,9 @@ class Overall:
         loads a model. The next steps are expected to be slower than usual by the square root of what the steps before
         were: another kind of step uses the processor in another way.
         """
+        if self._counted:
+            began, done, total = self._counted
+            return (self._clock() - began) * (total - done) / max(done, 1)
         usual = sum(part.done * part.seconds for part in self._parts.values())
         spent = sum(part.spent for part in self._parts.values() if part.done)
         slower = math.sqrt((spent + USUAL) / (usual + USUAL))
@@ -152,6 +170,8 @@ class Overall:
 
     def share(self) -> float:
         """Return how much of the run's time is over, from 0 to 1."""
+        if self._counted:
+            return self._counted[1] / self._counted[2]
         past = self._clock() - (self._clock() if self._began is None else self._began)
         return past / (past + left) if past + (left := self.left()) else 0.0
 

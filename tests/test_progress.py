@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, lasting, silent
+from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, WholeStep, lasting, silent
 
 
 class Clock:
@@ -208,6 +208,18 @@ def test_a_run_of_many_blocks_is_not_taken_for_its_first(clock: Clock, lines: Li
             assert lines.line() == "100%, 0 s left (ask: 20/20 queries)"
         lines.report("steps (queries)", 20 * block + 20, 40)
     assert lines.line() == "steps: 40/40 queries, 40 s so far"
+
+
+def test_a_build_shows_the_share_of_all_its_blocks(clock: Clock, lines: Lines) -> None:
+    for block in range(4):
+        lines.report(WholeStep("build (queries)"), 20 * block, 80)
+        lines.report(ExpectedStep("ask (queries)", 1.0), 0, 20)
+        clock.now += 20
+        lines.report("ask (queries)", 20, 20)
+        assert ("%" in lines.line()) == bool(block)  # nothing is known of the whole within the first
+    assert lines.line() == "75%, 27 s left (ask: 20/20 queries)"
+    lines.report(WholeStep("build (queries)"), 80, 80)
+    assert not lines._whole.known  # what comes then is counted by itself
 
 
 def test_a_run_without_announced_steps_tells_of_its_step() -> None:

@@ -1,7 +1,8 @@
 """Measures a build by Ray against one in this process. Run: python eval/bench/scale.py [overhead|workers|kills ...].
 
-overhead: what Ray adds to 1,000 pairs of look-ups in a table, and to a build at all; the same bytes. workers: two
-against one, whose model server answers in 200 ms. kills: ten, of workers and drivers, at random moments.
+overhead: what Ray adds to 1,000 pairs of look-ups in a table, and to a build at all; the same bytes. workers: eight
+against one, whose model server answers in 200 ms. kills: ten, of workers and drivers, at random moments. Each worker
+has a node of its own.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import argparse
 import itertools
 import os
 import random
-import signal
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+
+from figures import Values, option, record
+from quick_server import QuickServer, quick_server
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -27,6 +31,7 @@ from ray_nodes import Nodes, nodes  # noqa: E402
 RELATION = "country-borders"
 DELAY = 0.2
 CONCURRENCY = 8
+WORKERS = 8
 RECIPE = """
 description = "A server is asked."
 [[generate]]
@@ -50,7 +55,7 @@ class Builds:
         (folder / "subjects.csv").write_text("name\n" + "".join(f"Land {n}\n" for n in range(subjects)))
         (folder / "chat.toml").write_text(RECIPE.format(concurrency=CONCURRENCY))
 
-    def start(self, out: str, workers: int, server: Loopback | None = None) -> subprocess.Popen[bytes]:
+    def start(self, out: str, workers: int, server: Loopback | QuickServer | None = None) -> subprocess.Popen[bytes]:
         """Start a build; without workers, the build runs in a single process."""
         of: list[object] = ["--subjects", self._folder / "subjects.csv", "--edition", "mini", "--relation", RELATION]
         how: list[object] = ["--system", "prior"]
@@ -63,7 +68,7 @@ class Builds:
         env = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.Popen([*map(str, command)], env=env, stderr=subprocess.DEVNULL)
 
-    def seconds(self, out: str, workers: int, server: Loopback | None = None) -> float:
+    def seconds(self, out: str, workers: int, server: Loopback | QuickServer | None = None) -> float:
         """Return the seconds of a whole build."""
         began = time.perf_counter()
         assert self.start(out, workers, server).wait() == 0
@@ -76,8 +81,8 @@ class Builds:
         return {str(path.relative_to(self._folder / out)): path.read_bytes() for path in kept}
 
 
-def overhead(folder: Path, cluster: Nodes) -> None:
-    few, many = 2_000, 20_000
+def overhead(folder: Path, cluster: Nodes, queries: int) -> Values:
+    few, many = queries // 100, queries // 10
     builds = {size: Builds(folder / str(size), size, cluster) for size in (few, many)}
     kinds = {0: "in this process", 1: "Ray, 1 worker", 2: "Ray, 2 workers"}
     taken: dict[tuple[int, int], list[float]] = defaultdict(list)
@@ -85,69 +90,76 @@ def overhead(folder: Path, cluster: Nodes) -> None:
         for size, workers in itertools.product(builds, kinds):
             taken[size, workers].append(builds[size].seconds(f"{workers}-{take}", workers))
             assert builds[size].files(f"{workers}-{take}") == builds[size].files("0-0")
+    rows = {}
     for workers, name in kinds.items():
         each = (min(taken[many, workers]) - min(taken[few, workers])) / (many - few) * 1000
         start = min(taken[few, workers]) - each * few / 1000
-        print(f"| {name} | {each:.3f} s per 1,000 pairs | {start:.1f} s to start and end |", flush=True)
+        rows[name] = {"seconds per 1,000 pairs": f"{each:.3f}", "seconds to start and end": f"{start:.1f}"}
+    return rows
 
 
-def workers(folder: Path, cluster: Nodes) -> None:
-    rates = []
-    for count in (1, 2):
-        with Loopback(delay=DELAY) as server:
-            builds = Builds(folder / str(count), 1_600, cluster)
-            whole = builds.seconds("kb", count, server)
-            asking = server.starts[-1] - server.starts[0]
-            rates.append(server.served / asking)
-        print(f"| {count} workers | {rates[-1]:.1f} answers per second | whole command {whole:.1f} s |", flush=True)
-    print(f"| two against one | {rates[1] / rates[0]:.2f} x | |", flush=True)
+def workers(folder: Path, cluster: Nodes, queries: int) -> Values:
+    rows, rates = {}, []
+    for count, total in ((1, queries // 100), (WORKERS, queries)):
+        with quick_server(DELAY) as server:
+            whole = Builds(folder / str(count), total, cluster).seconds("kb", count, server)
+        assert server.requests == total
+        rates.append(total / server.seconds)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 // 10**6
+        rows[f"{count} worker{'s' * (count > 1)}, {total:,} queries"] = {
+            "answers per second": f"{rates[-1]:.1f}",
+            "times one": f"{rates[-1] / rates[0]:.2f}",
+            "whole command, s": f"{whole:.0f}",
+            "driver, MB": str(peak),
+        }
+    return rows
 
 
-def kills(folder: Path, cluster: Nodes, seed: int = 0) -> None:
-    draw, total = random.Random(seed), 1_200
-    with Loopback(delay=DELAY) as server:
-        builds = Builds(folder / "kills", total, cluster)
+def kills(folder: Path, cluster: Nodes, queries: int) -> Values:
+    draw, total = random.Random(0), queries // 100
+    with Loopback(delay=DELAY, keep=False) as server:
+        builds = Builds(folder / "kb", total, cluster)
         builds.seconds("alone", 0, server)
         before = server.served
         assert before == total
-        moments = sorted(draw.sample(range(total), 10))
-        driver = builds.start("killed", 2, server)
+        driver = builds.start("killed", WORKERS, server)
         done = {"worker": 0, "driver": 0}
-        for moment in moments:
-            while server.served - before < moment + sum(done.values()) * CONCURRENCY and driver.poll() is None:
+        for moment in sorted(draw.sample(range(total), 10)):
+            while server.served - before < moment and driver.poll() is None:
                 time.sleep(0.005)
             time.sleep(draw.uniform(0, DELAY))
+            victim = draw.choice([*done])
+            while victim == "worker" and not cluster.kill_one(draw):
+                time.sleep(0.05)
             assert driver.poll() is None, "it ended before it was killed"
-            victim = draw.choice(("worker", "driver"))
             if victim == "driver":
-                driver.send_signal(signal.SIGKILL)
+                driver.kill()
                 driver.wait()
-                driver = builds.start("killed", 2, server)
-            else:
-                while not cluster.kill_one(draw):
-                    time.sleep(0.05)
+                driver = builds.start("killed", WORKERS, server)
             done[victim] += 1
         assert driver.wait() == 0
         again = server.served - before - total
-        same = builds.files("killed") == builds.files("alone")
-        most = (done["worker"] + 2 * done["driver"]) * CONCURRENCY
-    print(
-        f"| {done['worker']} workers and {done['driver']} drivers killed of {total} pairs | asked again: {again}, "
-        f"in flight at most {most} | {'the same bytes' if same else 'OTHER BYTES'} |"
-    )
-    assert same
+    most = (done["worker"] + WORKERS * done["driver"]) * CONCURRENCY
+    assert builds.files("killed") == builds.files("alone")
     assert 0 <= again <= most
+    found = {"pairs": f"{total:,}", "asked again": str(again), "in flight at most": str(most), "bytes": "the same"}
+    return {f"{done['worker']} workers and {done['driver']} drivers": found}
 
 
 def main() -> None:
-    parts: dict[str, Callable[[Path, Nodes], None]] = {"overhead": overhead, "workers": workers, "kills": kills}
+    parts: dict[str, Callable[[Path, Nodes, int], Values]]
+    parts = {"overhead": overhead, "workers": workers, "kills": kills}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"Of {', '.join(parts)}; default: all.")
-    chosen: Sequence[str] = parser.parse_args().parts or [*parts]
-    with tempfile.TemporaryDirectory() as folder, nodes(Path(folder) / "cache") as cluster:
-        for name in chosen:
+    parser.add_argument("--queries", type=int, default=200_000, help="of the eight workers; other parts have fewer")
+    option(parser)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, nodes(Path(folder) / "cache", WORKERS) as cluster:
+        for name in given.parts or parts:
             (Path(folder) / name).mkdir()
-            parts[name](Path(folder) / name, cluster)
+            rows = parts[name](Path(folder) / name, cluster, given.queries)
+            print(*rows.items(), sep="\n", flush=True)
+            record(given.figures, f"scale-{name}", rows)
 
 
 if __name__ == "__main__":

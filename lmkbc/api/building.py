@@ -17,7 +17,7 @@ from lmkbc.api.options import keywords, opened
 from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Engine
+from lmkbc.build.engine import REACHED, Engine
 from lmkbc.build.entities import ENTITIES
 from lmkbc.build.facts import FACTS, SCHEMAS
 from lmkbc.build.frontier import Frontier
@@ -86,6 +86,12 @@ class KnowledgeBase:
     def failed(self) -> int:
         """Return how many queries are missing."""
         return self.counts["failed"]
+
+    @property
+    def limit(self) -> str:
+        """Return the limit of cost or tokens for which alone queries are missing; "" where they failed, or none is."""
+        reasons = self.missing.select(pl.col("reason").unique()).collect()["reason"].sort()
+        return reasons[0] if len(reasons) and not {*reasons} - {*REACHED.values()} else ""
 
     def _scanned(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
         parts = [self.directory / name for name in self.manifest["outputs"] if name.startswith(f"{table}/")]

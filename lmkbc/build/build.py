@@ -23,7 +23,7 @@ from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report, silent, tracked
+from lmkbc.progress import Report, WholeStep, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -184,11 +184,11 @@ class Build:
                     yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
-        progress = report if self.engine else silent  # this process tells of each step
-        progress("build (queries)", done, total)
+        progress = report if self.engine or total > size else silent  # the steps of a single block say enough
+        progress(WholeStep("build (queries)"), done, total)
         for part, tables in engine.tables(work, parts()):
             done += min(size, todo[part.shard] - part.start)
-            progress("build (queries)", done, total)
+            progress(WholeStep("build (queries)"), done, total)
             blocks = came[part.shard]
             blocks[part.start] = tables
             if len(blocks) == -(-todo[part.shard] // size):
@@ -224,8 +224,11 @@ def settlement_of(
     """
     numbers = [shard.number for shard in shards]
 
-    def facts(number: int) -> pl.DataFrame:  # by relation, as a shard that is opened again has them
-        return directory.tables(number).facts.sort("relation", maintain_order=True)
+    def blocks(
+        step: str,
+    ) -> Iterator[tuple[int, pl.DataFrame]]:  # by relation, as a shard that is opened again has them
+        for number in tracked(numbers, step, report):
+            yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
 
-    entities = NamedEntities(map(facts, tracked(numbers, "find entities (shards)", report)), relations, classes, index)
-    return Settlement(facts, tracked(numbers, "settle (shards)", report), relations, entities)
+    entities = NamedEntities((facts for _, facts in blocks("find entities (shards)")), relations, classes, index)
+    return Settlement(blocks, relations, entities)

@@ -183,8 +183,8 @@ class Directory:
                     outputs[name] = sha256
                     if not joined:
                         own[number][name] = sha256
-                entities = parts.write_table(stage, "entities", settlement.entities.table(), whole["run"])
-                outputs |= {name: sha256 for _, name, sha256 in entities}
+                entities = settlement.entities.tables(parts.ROWS)
+                outputs |= {name: sha for _, name, sha in parts.write_table(stage, "entities", entities, whole["run"])}
                 shards = [{**shard, "outputs": own[shard["number"]]} for shard in whole["shards"]]
                 listed = dict(sorted(outputs.items())) if joined else outputs
                 about = manifest.written({**whole, "shards": shards, "outputs": listed})

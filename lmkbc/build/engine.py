@@ -15,6 +15,7 @@ import polars as pl
 
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.models.store_place import Database, default_place
 from lmkbc.pipeline import Steps
 from lmkbc.progress import Report
@@ -24,6 +25,8 @@ from lmkbc.types import CandidateSet, Query, State
 
 log = logging.getLogger(__name__)
 
+REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
+"""Why queries are missing that were not asked, by the option that limits what is spent."""
 HOPELESS = 8
 """Queries of a block that break alike: then it is not they that are bad."""
 
@@ -76,6 +79,11 @@ class Work:
     recipe: Recipe
     maker: Maker
 
+    @property
+    def limit(self) -> str | None:
+        """Return that a limit of what may be spent is reached; None while none is."""
+        return next((REACHED[one.reached] for one in self.run.budgets if one.reached), None)
+
     def shared(self, workers: int) -> Work:
         """Return the same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
 
@@ -108,16 +116,21 @@ class Work:
 
 
 class Answers(NamedTuple):
-    """A block of answered queries, of which nothing is selected yet. reasons: of those that failed, where known."""
+    """A block of answered queries, of which nothing is selected yet. reasons: of those that failed, where known.
+
+    limit: why others were not asked, if a limit is reached.
+    """
 
     asks: Sequence[Ask]
     sets: Sequence[CandidateSet]
     reasons: Mapping[Query, str]
 
+    limit: str | None = None
+
     def tables(self, maker: Maker) -> Tables:
         """Return the tables of what is selected of them."""
         made = maker.tables([ask.row for ask in self.asks], self.sets)
-        known = [self.reasons.get(one.query) for one in self.sets if one.failed]
+        known = [self.reasons.get(one.query, self.limit) for one in self.sets if one.failed]
         own = pl.Series("reason", known, dtype=pl.String)
         return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
 
@@ -145,7 +158,7 @@ class ThisProcess:
             sets.append(found)
             if len(sets) == len(waiting[0].asks):
                 part = waiting.popleft()
-                yield part, Answers(part.asks, sets, {}).tables(work.maker)
+                yield part, Answers(part.asks, sets, {}, work.limit).tables(work.maker)
                 sets = []
         steps.ended()
         self.usage.append(steps.usage)
@@ -182,7 +195,7 @@ class Worker:
                 if ask.query not in sets:
                     sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
                     log.warning("%r, %s: workers died of it", ask.query.subject, ask.query.relation)
-            return Answers(asks, [sets[ask.query] for ask in asks], reasons)
+            return Answers(asks, [sets[ask.query] for ask in asks], reasons, self._work.limit)
 
     def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
         """Return the pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""

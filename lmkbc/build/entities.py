@@ -1,16 +1,18 @@
 """Entities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
 
 A name without a QID is the entity of this name that has a QID, if there is exactly one. An alias index adds names of
-the entities that facts link; it never adds an entity. Memory grows with the number of names, not of facts.
+the entities that facts link; it never adds an entity. Memory grows with the number of names, not of facts. A name with
+its QID is known by a hash of 64 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors as cs
 
 from lmkbc.build.classes import Classes
 from lmkbc.link.index import AliasIndex
@@ -28,7 +30,16 @@ ENTITIES: dict[str, Any] = {
     "as_subject": pl.Int64,
     "as_object": pl.Int64,
 }
-COUNTS = ("weight", "as_subject", "as_object")
+NAMES: dict[str, Any] = {
+    "hash": pl.UInt64,
+    "name": pl.String,
+    "id": pl.String,
+    "as_subject": pl.Int64,
+    "as_object": pl.Int64,
+}
+SIDES = ("subject", "object")
+LEAST, SHARE = 1 << 16, 4
+"""Rows that are held before they are summed; more, where the sums so far have so many times as many."""
 UNITS = 1_000_000
 """Units of a vote of weight 1: whole numbers have the same sum in any order."""
 WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
@@ -52,25 +63,28 @@ class NamedEntities:
         self._objects = [name for name, relation in relations.items() if relation.kind == "entity"]
         self._types = {
             side: {name: getattr(relation, f"{side}_type").qid for name, relation in relations.items()}
-            for side in ("subject", "object")
+            for side in SIDES
         }
-        held = [
-            pl.DataFrame(schema={"name": pl.String, "id": pl.String, "type": pl.String} | dict.fromkeys(COUNTS, int))
-        ]
+        kinds = pl.Enum(sorted({qid for types in self._types.values() for qid in types.values()}))
+        names = _Sums(NAMES, "hash")
+        votes = _Sums({"hash": pl.UInt64, "type": kinds, "weight": pl.Int64}, "hash", "type")
         for block in facts:
-            held += [self._mentions(block, "subject"), self._mentions(block, "object")]
-            if sum(map(len, held[1:])) > len(held[0]):
-                held = [_summed(pl.concat(held))]
-        self._mentioned = _numbered(_summed(pl.concat(held)), index)
-        forms = self._mentioned.select(_hash("name", "id"), "entity").sort("hash")
+            for side in SIDES:
+                mentions = self._mentions(block, side, kinds)
+                names.add(mentions)
+                votes.add(mentions)
+        self._names = _numbered(names.all(), index)
+        forms = self._names.select("hash", "entity").sort("hash")
         self._hashes, self._numbers = forms["hash"].to_numpy(), forms["entity"].to_numpy()
+        summed = votes.all()
+        self._votes = summed.select("type", "weight", entity=pl.Series(self._at(summed["hash"]), dtype=pl.Int64))
 
-    def _mentions(self, facts: pl.DataFrame, side: str) -> pl.DataFrame:
-        """Return how often the facts of a block name what in their subjects or objects, and the classes they imply."""
+    def _mentions(self, facts: pl.DataFrame, side: str, kinds: pl.Enum) -> pl.DataFrame:
+        """Return what the facts of a block name in their subjects or objects, and the classes they imply."""
         own = facts if side == "subject" else facts.filter(pl.col("relation").is_in(self._objects))
-        type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String)
-        counts = {f"as_{one}": pl.lit(int(one == side), pl.Int64) for one in ("subject", "object")}
-        return _summed(own.select(name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts))
+        type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String).cast(kinds)
+        counts = {f"as_{one}": pl.lit(int(one == side), pl.Int64) for one in SIDES}
+        return own.select(_hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts)
 
     def tagged(self, facts: pl.DataFrame) -> pl.DataFrame:
         """Return facts with the numbers of their entities; null for an object that is none."""
@@ -82,22 +96,32 @@ class NamedEntities:
 
     def _of(self, facts: pl.DataFrame, side: str) -> Any:
         """Return the number of the entity on one side of each fact; any number where that is none."""
-        places = np.searchsorted(self._hashes, facts.select(_hash(side, f"{side}_id"))["hash"].to_numpy())
+        return self._at(facts.select(_hash(side, f"{side}_id"))["hash"])
+
+    def _at(self, hashes: pl.Series) -> Any:
+        places = np.searchsorted(self._hashes, hashes.to_numpy())
         return self._numbers[np.minimum(places, len(self._numbers) - 1)]
 
     def several(self) -> pl.Series:
         """Return the entities that are subjects under several names."""
-        subjects = self._mentioned.filter(pl.col("as_subject") > 0).unique(["entity", "name", "id"])
-        return subjects.filter(pl.col("entity").is_duplicated())["entity"].unique()
+        subjects = self._names.filter(pl.col("as_subject") > 0)["entity"].to_numpy()
+        return pl.Series(np.flatnonzero(np.bincount(subjects) > 1), dtype=pl.Int64)
 
-    def table(self) -> pl.DataFrame:
-        """Return a row per entity: its QID, its names, the most frequent first, and the class with the most votes."""
-        often = pl.col("as_subject") + pl.col("as_object")
-        named = self._mentioned.group_by("entity", "name", maintain_order=True).agg(often.sum())
-        names = named.sort("as_subject", descending=True, maintain_order=True).group_by("entity").agg("name")
-        votes = _by_entity(self._mentioned, "type").with_columns(weight=pl.col("weight") / UNITS)
-        counts = self._mentioned.group_by("entity").agg(pl.col("own").first(), pl.col(*COUNTS[1:]).sum())
-        listed = votes.group_by("entity", maintain_order=True).agg(
+    def tables(self, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield so many entities at a time: QID, names, the most frequent first, and the class with the most votes."""
+        for first in range(0, self._names.select(pl.col("entity").max() + 1).item() or 0, rows):
+            some = pl.col("entity").is_between(first, first + rows - 1)
+            yield self._table(self._names.filter(some), self._votes.filter(some))
+
+    def _table(self, named: pl.DataFrame, votes: pl.DataFrame) -> pl.DataFrame:
+        often = named.with_columns(often=pl.col("as_subject") + pl.col("as_object"))
+        names = _by_entity(often, "name", "often").group_by("entity").agg(names="name", name=pl.col("name").first())
+        mentions = pl.col("as_subject", "as_object").sum()
+        counts = named.group_by("entity").agg(mentions, id=pl.col("own").first())
+        weighed = _by_entity(votes, "type", "weight").with_columns(
+            pl.col("type").cast(pl.String), pl.col("weight") / UNITS
+        )
+        listed = weighed.group_by("entity", maintain_order=True).agg(
             votes=pl.struct(pl.col("type").alias("class"), "weight"), types="type", weights="weight"
         )
         classes = [
@@ -105,8 +129,44 @@ class NamedEntities:
             for types, weights in listed.select("types", "weights").iter_rows()
         ]
         made = listed.with_columns(pl.Series("class", classes, pl.String)).join(names, on="entity")
-        made = made.join(counts, on="entity").with_columns(names="name", name=pl.col("name").list.first(), id="own")
-        return made.sort("entity").select(pl.col(name).cast(kind) for name, kind in ENTITIES.items())
+        made = made.join(counts, on="entity").sort("entity")
+        return made.select(pl.col(name).cast(kind) for name, kind in ENTITIES.items())
+
+
+class _Sums:
+    """Rows by key, whose whole numbers are summed while they come, so that few are held. schema: of the rows."""
+
+    def __init__(self, schema: Mapping[str, Any], *keys: str) -> None:
+        self._keys, self._columns, self._held = keys, [*schema], [pl.DataFrame(schema=schema)]
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rows, which may have more columns."""
+        self._held.append(_summed(rows.select(self._columns), *self._keys))
+        if sum(map(len, self._held[1:])) > max(len(self._held[0]) // SHARE, LEAST):
+            self._held = [self.all()]
+
+    def all(self) -> pl.DataFrame:
+        """Return each key once, and hold nothing more."""
+        held, self._held = self._held, []
+        return _summed(pl.concat(held), *self._keys)
+
+
+def _summed(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Return the first row of each key, with the sums of its whole numbers; sorted, since hash tables are larger."""
+    order, new = np.lexsort([_values(rows[key]) for key in keys]), np.zeros(len(rows), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        values = _values(rows[key])[order]
+        new[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(new)
+    at = np.argsort(order[starts])
+    places, counted = order[starts[at]], cs.signed_integer()
+    sums = (pl.Series(one.name, np.add.reduceat(_values(one)[order], starts)[at]) for one in rows.select(counted))
+    return rows.select(~counted)[places].with_columns(sums).select(rows.columns)
+
+
+def _values(column: pl.Series) -> Any:
+    return column.to_physical().to_numpy()
 
 
 def _hash(name: str, qid: str) -> pl.Expr:
@@ -114,33 +174,32 @@ def _hash(name: str, qid: str) -> pl.Expr:
     return pl.struct(pl.col(name).alias("name"), pl.col(qid).alias("id")).hash(0).alias("hash")
 
 
-def _summed(mentions: pl.DataFrame) -> pl.DataFrame:
-    return mentions.group_by("name", "id", "type", maintain_order=True).agg(pl.col(*COUNTS).sum())
-
-
-def _by_entity(mentions: pl.DataFrame, column: str) -> pl.DataFrame:
+def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
     """Return the weight of each value of a column, for each entity, the highest first."""
-    summed = mentions.group_by("entity", column, maintain_order=True).agg(pl.col("weight").sum())
-    return summed.sort("weight", descending=True, maintain_order=True)
+    summed = rows.group_by("entity", column, maintain_order=True).agg(pl.col(weight).sum())
+    return summed.sort(weight, descending=True, maintain_order=True)
 
 
-def _numbered(mentions: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
-    """Return mentions with the number and the QID, if any, of the entity of each."""
-    names = mentions["name"].unique(maintain_order=True)
-    keys = pl.DataFrame({"name": names, "key": [folded_key(name) or name for name in names]})
-    keyed = mentions.join(keys, on="name", maintain_order="left")
-    linked = keyed.filter(pl.col("id").is_not_null())
-    of_key = linked.group_by("key").agg(pl.col("id").unique()).filter(pl.col("id").list.len() == 1)
-    known = dict(of_key.with_columns(pl.col("id").list.first()).iter_rows())
+def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
+    """Return names with the number and the QID, if any, of the entity of each."""
+    keys = [_folded(some["name"]).hash(0) for some in names.iter_slices(LEAST)]
+    keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
+    linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), own="id")
+    linked = _summed(linked, "key", "other").select("key", "own", count=pl.lit(1, pl.Int64))
+    known = _summed(linked, "key").filter(pl.col("count") == 1).drop("count")
     if index is not None:
         bare = keyed.join(linked, on="key", how="anti")["name"].unique(maintain_order=True)
-        known |= _aliases(bare, {*linked["id"]}, index)
-    own = pl.coalesce("id", pl.col("key").replace_strict(known, default=None, return_dtype=pl.String))
-    made = keyed.with_columns(own=own).with_columns(group=pl.coalesce("own", pl.lit("name ") + pl.col("key")))
-    numbers = made.select("group").unique(maintain_order=True).with_row_index("entity")
-    return made.join(numbers, on="group", maintain_order="left").select(
-        *mentions.columns, "own", pl.col("entity").cast(pl.Int64)
-    )
+        found = _aliases(bare, {*linked["own"]}, index)
+        aliases = pl.DataFrame([*found.items()], schema={"key": pl.String, "own": pl.String}, orient="row")
+        known = pl.concat([known, aliases.with_columns(pl.col("key").hash(0))])
+    made = keyed.join(known, on="key", how="left", maintain_order="left").with_columns(own=pl.coalesce("id", "own"))
+    group = pl.when(pl.col("own").is_null()).then("key").otherwise(pl.col("own").hash(1))
+    _, firsts, groups = np.unique(made.select(group).to_series().to_numpy(), return_index=True, return_inverse=True)
+    return made.drop("key").with_columns(entity=pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64))
+
+
+def _folded(names: pl.Series) -> pl.Series:
+    return pl.Series([folded_key(name) or name for name in names], dtype=pl.String)
 
 
 def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:

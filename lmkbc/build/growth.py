@@ -19,7 +19,7 @@ import polars as pl
 
 from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Ask
+from lmkbc.build.engine import REACHED, Ask
 from lmkbc.build.entities import WEIGHT
 from lmkbc.build.facts import Tables
 from lmkbc.build.frontier import Frontier, Waiting
@@ -97,7 +97,7 @@ class Growth:
         left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
         by_value = self._frontier
         some, why = self._of_level(asked, left) if by_value is None else self._of_round(by_value, asked, left)
-        self.stopped = self._end(why, any(shard.failed for shard in shards))
+        self.stopped = self._end(why, _failure(shards, directory))
         return None if self.stopped else some
 
     def _count(self, subjects: Iterable[Subject]) -> None:
@@ -125,11 +125,11 @@ class Growth:
         asks = frontier.round(left)
         return asks, "" if asks else "budget" if left == 0 else frontier.ended
 
-    def _end(self, why: str, failed: bool) -> str:
+    def _end(self, why: str, failure: str) -> str:
         """Return why the base grows no more; "" where it does."""
         level = self._levels[-1]
         is_stale = level["new"] < self._bounds.novelty * level["mentions"]
-        return "failed queries" if failed else why or ("novelty" if is_stale else "")
+        return failure or why or ("novelty" if is_stale else "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Waiting]:
         """Yield the entities that facts name, linked ones first, by the surest fact, of the class with most votes."""
@@ -186,6 +186,12 @@ class Growth:
         if self._frontier is not None:
             graph |= self._frontier.summary()
         return {"graph": graph}
+
+
+def _failure(shards: Sequence[Shard], directory: Directory) -> str:
+    """Return why queries of some shards are missing; "" where none is."""
+    reasons = {why for one in shards if one.failed for why in directory.tables(one.number).missing["reason"]}
+    return "failed queries" if reasons - {*REACHED.values()} else min(reasons, default="")
 
 
 def _merged(mentions: pl.DataFrame) -> pl.DataFrame:

@@ -57,9 +57,9 @@ def write(root: Path, shards: Iterable[tuple[int, Settled]], run: str, *, joined
         yield -1, *_write(root, part(folder, done[folder]), frames, run)
 
 
-def write_table(root: Path, folder: str, table: pl.DataFrame, run: str) -> Iterator[Written]:
-    """Write a table that is of no shard, and yield its parts."""
-    for number, frame in enumerate(table.iter_slices(ROWS)):
+def write_table(root: Path, folder: str, frames: Iterable[pl.DataFrame], run: str) -> Iterator[Written]:
+    """Write a table that is of no shard, each frame as a part, and yield the parts."""
+    for number, frame in enumerate(frames):
         yield -1, *_write(root, part(folder, number), [frame], run)
 
 

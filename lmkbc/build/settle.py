@@ -72,19 +72,19 @@ class Settled(NamedTuple):
 
 
 class Settlement:
-    """What gives way in a base. read: the facts of a shard; shards: their numbers. relations: by the names of facts."""
+    """What gives way in a base. blocks: the shards and their facts, for a step. relations: by the names of facts."""
 
     def __init__(
         self,
-        read: Callable[[int], pl.DataFrame],
-        shards: Iterable[int],
+        blocks: Callable[[str], Iterable[tuple[int, pl.DataFrame]]],
         relations: Mapping[str, Relation],
         entities: NamedEntities,
     ) -> None:
         self.entities = entities
         self._distinct = [name for name, relation in relations.items() if relation.distinct_values]
-        several = entities.several()
-        found = pl.concat(self._claims(read(number), number, several) for number in shards)
+        self._several = entities.several().implode()
+        self._contested = self._shared(facts for _, facts in blocks("compare (shards)")).implode()
+        found = pl.concat(self._claims(facts, number) for number, facts in blocks("settle (shards)"))
         single = [name for name, relation in relations.items() if relation.has_one_object()]
         meets = pl.struct("relation", "key").is_duplicated() | pl.col("relation").is_in(single)
         gone = [*settled((Claim(*row) for row in found.filter(meets).iter_rows()), relations)]
@@ -96,14 +96,25 @@ class Settlement:
         merged = pl.DataFrame(more, schema=schema, orient="row").explode("more_sources")
         self._more = merged.group_by("shard", "relation", "place").agg(pl.col("more_sources").unique().sort())
 
-    def _claims(self, facts: pl.DataFrame, shard: int, several: pl.Series) -> pl.DataFrame:
+    def _shared(self, blocks: Iterable[pl.DataFrame]) -> pl.Series:
+        """Return a hash of each object that several facts name of a relation whose subjects share none."""
+        one = pl.col("relation").is_in(self._distinct) & pl.col("object_id").is_not_null()
+        named = pl.concat(self._keyed(facts.filter(one))["claimed"] for facts in blocks)
+        return named.filter(named.is_duplicated()).unique()
+
+    def _keyed(self, facts: pl.DataFrame) -> pl.DataFrame:
+        """Return facts with their entities, what stands for each object, and a hash of it and the relation."""
+        keyed = self.entities.tagged(facts).with_columns(key=OBJECT)
+        return keyed.with_columns(claimed=pl.struct("relation", "key").hash(0))
+
+    def _claims(self, facts: pl.DataFrame, shard: int) -> pl.DataFrame:
         """Return the facts of a shard that may meet another one in a place, with the columns of `Claim`."""
-        tagged = self.entities.tagged(facts).with_columns(PLACE, key=OBJECT, linked=pl.col("object_id").is_not_null())
+        tagged = self._keyed(facts).with_columns(PLACE, linked=pl.col("object_id").is_not_null())
         meets = (
-            pl.col("subject_entity").is_in(several.implode())
+            pl.col("subject_entity").is_in(self._several)
             | pl.struct("subject_entity", "relation", "key").is_duplicated()
         )
-        meets |= pl.col("relation").is_in(self._distinct) & pl.col("linked")
+        meets |= pl.col("relation").is_in(self._distinct) & pl.col("linked") & pl.col("claimed").is_in(self._contested)
         shown = {"shard": pl.lit(shard, pl.Int64), "row": pl.col("subject_row"), "name": pl.col("object")}
         return tagged.filter(meets).with_columns(**shown, subject="subject_entity").select(Claim._fields)
 

@@ -133,7 +133,12 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         counts_by_depth = graph.get("by_depth") or [level["subjects"] for level in graph["levels"]]
         levels = ", ".join(map(str, counts_by_depth))
         note(f"{where}: {graph['entities']} entities; subjects by depth {levels}; it ended by: {graph['stopped']}")
-    if base.failed:
+    if limit := base.limit:
+        note(
+            f"{where}: {limit}: {base.failed} of {counts['queries']} queries were not asked; the same command with "
+            "a higher limit asks them"
+        )
+    elif base.failed:
         raise LmkbcError(
             f"{base.failed} of {counts['queries']} queries failed, which is no empty answer: {where / 'missing'} "
             "lists them; run the command again to ask them again"

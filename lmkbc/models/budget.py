@@ -10,6 +10,9 @@ from typing import Any
 
 from lmkbc.errors import InputError
 
+MAX_TOKENS, MAX_COST = "--max-tokens", "--max-cost"
+"""Options that limit what a run spends, as they are typed."""
+
 
 @dataclass(slots=True)
 class Usage:
@@ -62,7 +65,8 @@ class Budget:
     max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
     tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
     the limits hold. What is in flight counts as its estimate times the most by which a report has exceeded an estimate
-    so far, and no more is in flight than `most_at_once`: the first report throttles the rest.
+    so far, and no more is in flight than `most_at_once`: the first report throttles the rest. reached: the option that
+    kept a request from being sent.
     """
 
     max_cost: float | None = None
@@ -72,6 +76,7 @@ class Budget:
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reached: str = ""
     _open: tuple[int, int] = (0, 0)
     """Estimated prompt and answer tokens of what is in flight."""
     _reports: int = 0
@@ -115,11 +120,13 @@ class Budget:
                 budget.prompt_tokens + budget.completion_tokens + sum(budget._reserved) for budget in self.together
             )
             if tokens + sum(own) > self.max_tokens:
-                return f"--max-tokens {self.max_tokens}"
+                self.reached = MAX_TOKENS
+                return f"{MAX_TOKENS} {self.max_tokens}"
         if self.max_cost is not None:
             spent = math.fsum((budget.cost or 0.0) + budget._price(*budget._reserved) for budget in self.together)
             if spent + self._price(*own) > self.max_cost:
-                return f"--max-cost {self.max_cost:g}"
+                self.reached = MAX_COST
+                return f"{MAX_COST} {self.max_cost:g}"
         self._open = self._open[0] + prompt, self._open[1] + completion
         return None
 

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 from command import Command
+from loopback import Loopback
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "build.md").read_text(encoding="utf-8")
@@ -63,6 +64,24 @@ def test_a_dry_build_counts_and_writes_nothing(run: Command, tmp_path: Path) -> 
 
 def queries(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_a_limit_ends_a_build_cleanly_and_a_higher_one_goes_on(command: Command) -> None:
+    Path("lands.csv").write_text("name\n" + "".join(f"Land {number}\n" for number in range(9)))
+    Path("chat.toml").write_text(
+        'description = "A server is asked."\n[[generate]]\ncomponent = "chat"\nmodel = "stand-in"\n'
+        'sampling = { temperature = 0.0, max_tokens = 10 }\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+    )
+    with Loopback() as server:
+        asked = "build", "--subjects", "lands.csv", "--edition", "mini", "--relation", "country-borders"
+        run = command.under(*asked, "--system", "chat.toml", "--base-url", server.url, "--grow", 1, "--out", "kb")
+        _, ended = run.done("--max-tokens", 600)
+        assert f"--max-tokens is reached: {9 - server.served} of 9 queries were not asked" in ended
+        assert "it ended by: --max-tokens is reached" in ended
+        missing = pl.read_parquet("kb/missing/*.parquet")
+        assert [*missing["reason"].unique()] == ["--max-tokens is reached"]
+        assert "not asked" not in run.done()[1]
+        assert not [*Path("kb/missing").glob("*")]
 
 
 def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> None:
