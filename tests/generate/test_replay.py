@@ -14,6 +14,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
 
+from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -208,8 +209,10 @@ def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_
 
     def written(spec: GeneratorSpec) -> tuple[str, str]:
         """Return an answer and an empty one, as the generator reads them."""
-        line = isinstance(spec, LanguageModelSpec) and spec.prompt.parse_as == "line"
-        return ("ANSWER: Peru", "ANSWER: none") if line else ('["Peru"]', "[]")
+        style = spec.prompt if isinstance(spec, LanguageModelSpec) else PromptStyle()
+        if style.parse_as == "split" and not style.brackets:
+            return "Peru", style.null
+        return ("ANSWER: Peru", "ANSWER: none") if style.parse_as == "line" else ('["Peru"]', "[]")
 
     files = [
         answers(tmp_path / f"{place}.jsonl", *map(said, (0, 1), written(spec)), model=spec.called[0])
