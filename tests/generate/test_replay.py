@@ -18,6 +18,7 @@ from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, Steps, propose
@@ -277,3 +278,19 @@ def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
     recipe = replace(recipe, link=Linking(default=("model",), ask=CHAT))
     found = proposed(recipe, path, tmp_path=tmp_path).sets[0]
     assert [(one.text, one.id) for one in found.candidates] == [("Peru", "Q419")]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("ministral", 2), ("ministral:cot40", 2), ("QWEN__self_consistency", 0), ("Qwen3.5-9B", 0), ("llama", None)],
+)
+def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, place: int | None, tmp_path: Path) -> None:
+    edition = SPACE.edition("2026")
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"SubjectEntity": "s", "Relation": "hasArea", "model": name, "completions": ["3"]}))
+    if place is None:
+        with pytest.raises(InputError, match="it is not clear whose answers these are"):
+            shares(RECIPES["chironk26"].generate, [path], edition)
+    else:
+        found = shares(RECIPES["chironk26"].generate, [path], edition)
+        assert [number for number, files in enumerate(found) if files] == [place]
