@@ -32,8 +32,10 @@ PROMPTS = {
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
     "bl24-mlm": ("2024", "d1b87e0c3563058222f2742e42dfb596755d0cb08054995ea07e93942c45013d"),
     "llmke23": ("2023", "2c2f75e5c2adc693f866c4bd354717417200521a86e218c9f996840580c12ab1"),
+    "llmke23-best": ("2023", "ed5ebe007d9c12a383bbf66b3884cecf1245f983d00892c9ec30b5f40687c894"),
     "llmke23-context": ("2023", "c144fc0c1bf3d1851f913809da11f077f14ef332237150bc2a11a46fd854796a"),
     "llmke23-triple": ("2023", "0f1592bba8fa1d8def8e1dd380241ad3fa609d86728f9db9e86efee0f9a8a360"),
+    "mave26": ("2026", "d8d9df9f10462194b7df97de1dc1c6b87be4debe0b9f259c3220953c3e661f87"),
     "minimal23": ("2023", "89673d1930c3797107fd7e42241b3cae101baa5385764806aa7aa0ddbaabde4a"),
     "ning22": ("2022", "72b7e032753b4475200ee66ebce68d4abcfad0c0aaf5b059253adf548b3beace"),
     "prop22": ("2022", "61618c81c6a02512d0e5a459554658c988bcfc74e59139896e1e34cea43fb418"),
@@ -50,6 +52,15 @@ FILES = {
     "/slots.json": b'{"hasArea": "How big is {subject_entity} in {town}?"}',
     "/strange.json": b'{"hasSize": "How big is {subject_entity}?"}',
     "/empty.json": b"{}",
+    "/ask.yaml": b"""
+system: You know {places}.
+user: How large is {subject}? It is said, {context}
+recall_system: |-
+  Tell it
+  at length.
+recall_user: What is {subject}?
+number: 3
+""",
     "/ask.py": b"""
 def ask(who, relation, gap):
     if relation == "hasArea":
@@ -111,8 +122,14 @@ def texts(spec: GeneratorSpec, query: Query, run: Run) -> list[str]:
         clozes = spec.templates(run.relations[query.relation])
         return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in clozes]
     assert isinstance(spec, LanguageModelSpec)
+    if not spec.frames or (spec.only and run.relations[query.relation].name not in spec.only):
+        return []
     asking = spec.asking(run, [])
-    return [text for text in (asking.prompt(query).text, asking.follow_up(query, "It is told.")) if text]
+    steps = asking.plan(query).style.steps
+    slots = {step.name: "so" for step in steps} if steps else None
+    before = [asking.step(query, step, {}).text for step in steps if step.task]
+    whole = asking.prompt(query, slots=slots).text
+    return [text for text in (*before, whole, asking.follow_up(query, "It is told.")) if text]
 
 
 @pytest.mark.parametrize(
@@ -285,3 +302,60 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source
         assert not source or all(file.path or file.sha256 for file in source.files), name
+
+
+STEPS = """frames = ""
+[[generate.each]]
+name = "told"
+prompt = { steps = [{ name = "account", ask = "Who is {subject}?" }], ask = "{account}, and?" }
+[[generate.each]]
+name = "asked"
+"""
+KEYS = """words = [
+  { name = "system", setting = "task", relation = "hasArea", part = "told" },
+  { name = "user", setting = "ask", relation = "hasArea", part = "told" },
+  { name = "recall_system", setting = "task", relation = "hasArea", part = "told", step = "account" },
+  { name = "recall_user", setting = "ask", relation = "hasArea", part = "told", step = "account" },
+]
+slots = { "{context}" = "{account}", "{places}" = "isles" }
+"""
+
+
+def yaml_recipe(folder: Path, url: str, keys: str = KEYS) -> str:
+    path = Path(recipe(folder, f"{url}/ask.yaml", "yaml"))
+    text = re.sub("(?m)^prompt = .*$", "", path.read_text()).replace("[select]", f"{STEPS}\n[select]")
+    path.write_text(text + keys)
+    return str(path)
+
+
+def test_keys_of_yaml_become_the_words_of_a_part_and_of_its_steps(fetch: Command, served: str, tmp_path: Path) -> None:
+    name = yaml_recipe(tmp_path, served)
+    assert fetch(name)[0] == 0
+    told, other = read_recipe(SPACE, name).generate
+    assert isinstance(told, LanguageModelSpec)
+    assert isinstance(other, LanguageModelSpec)
+    run, query = Run(workspace=SPACE, edition=SPACE.edition("2026")), Query("Io", "hasArea")
+    asking = replace(told, only=("area",)).asking(run, [])
+    (step,) = asking.plan(query).style.steps
+    assert asking.step(query, step, {}).text == "Tell it\nat length.\n\nWhat is Io?"
+    whole = asking.prompt(query, slots={"account": "a moon"}).text
+    assert whole == "You know isles.\n\nHow large is Io? It is said, a moon"
+    assert not other.frames  # the file says nothing of that part
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "user"', 'name = "nobody"', "it has no text 'nobody'"),
+        ('name = "user"', 'name = "number"', "it has no text 'number'"),
+        ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task has a slot {places}"),
+        ('relation = "hasArea", part = "told" }', 'part = "told" }', "a key of YAML is about a relation: name it"),
+    ],
+)
+def test_yaml_that_is_another_changes_nothing(
+    fetch: Command, served: str, tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert fetch(yaml_recipe(tmp_path, served))[0] == 0
+    good = fetched_frames("mine").read_bytes()
+    assert said in fetch.fails(yaml_recipe(tmp_path, served, KEYS.replace(old, new)))
+    assert fetched_frames("mine").read_bytes() == good

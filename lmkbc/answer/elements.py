@@ -67,7 +67,7 @@ _ANSWER_KEYS = frozenset(
 
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
-    "probability note notes comment type id year date qid description source unit".split()
+    "probability note notes comment type id year date qid description source unit status".split()
 )
 
 
@@ -101,10 +101,21 @@ def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Wor
 
 
 def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
-    """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others."""
+    """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others.
+
+    Of these, lists come before other values, and keys with a word of the object type before others.
+    """
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
-    return [item for key, item in keyed if key in names] or [item for key, item in keyed if key not in _OTHER_KEYS]
+    others = [item for key, item in keyed if key not in _OTHER_KEYS]
+    others = [item for item in others if isinstance(item, Bracketed)] or others
+    noun = {word.removesuffix("s") for word in folded_key(relation.object_type.noun).split()}
+    typed = [item for item in others if any(word.removesuffix("s") in noun for word in _key_words(item))]
+    return [item for key, item in keyed if key in names] or typed or others
+
+
+def _key_words(item: Word | Bracketed) -> list[str]:
+    return folded_key((item.key or "").replace("_", " ")).split()
 
 
 def _behind_subject(group: Bracketed, relation: Relation, subject: str) -> list[Word | Bracketed]:

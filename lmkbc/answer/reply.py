@@ -10,8 +10,8 @@ from dataclasses import replace
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
 from lmkbc.answer.line import answer_line, named
-from lmkbc.answer.parse import parse
-from lmkbc.answer.verbatim import verbatim
+from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parse
+from lmkbc.answer.verbatim import split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
@@ -106,15 +106,10 @@ def _draw(
         # behind a cut, "_" keeps what may be the beginning of another id from being one
         found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    if clean is True:
-        parsed = parse(text, relation, query.subject, style.null)
-    elif style.parse_as == "line":
-        parsed = named(text, style.listing, relation, style.null)
-    else:
-        parsed = verbatim(text, relation, query.subject, style.null)
+    parsed = _parsed(text, query, relation, style, clean)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
-    objects = parsed.objects
+    objects = parsed.objects[: style.most or None]
     if cut and clean is True:
         objects = _whole(text, objects, relation, query.subject)
     if cut and not objects:
@@ -125,6 +120,17 @@ def _draw(
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
     dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
+
+
+def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, clean: Clean) -> Parsed:
+    """Return the objects of an answer, as the style has it read."""
+    if style.parse_as == "split":
+        return split(text[:LONGEST_ANSWER], style.listing, style.null)
+    if clean is True:
+        return parse(text, relation, query.subject, style.null)
+    if style.parse_as == "line":
+        return named(text, style.listing, relation, style.null)
+    return verbatim(text, relation, query.subject, style.null)
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:

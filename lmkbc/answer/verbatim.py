@@ -9,6 +9,7 @@ from lmkbc.answer.abstain import is_mute
 from lmkbc.answer.elements import elements, has_empty_list, mended, narrowed
 from lmkbc.answer.literal import read_literals
 from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parted
+from lmkbc.ask.frames import JOINTS, Listing
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
@@ -25,6 +26,23 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Par
         return Parsed(State.ABSTAINED if empty else State.UNPARSED)
     nothing = words == (null,) or words == _words(null, relation, subject)[0]
     return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
+
+
+def split(text: str, listing: Listing, null: str = "") -> Parsed:
+    """Return the objects of a reply that is cut at every mark of the listing, within names too.
+
+    Of a list, what stands in its brackets is cut at every comma, and loses its quotation marks.
+    """
+    answer = text.strip()
+    if answer == null:
+        return Parsed(State.ABSTAINED)
+    marks, trimmed = JOINTS[listing], None
+    if listing in ("json", "python"):
+        _, opened, listed = answer.partition("[")
+        answer, marks, trimmed = listed.partition("]")[0], opened and ",", " \t\n\"'"
+    parts = [part.strip(trimmed).removeprefix("and ").strip() for part in answer.split(marks)] if marks else []
+    words = tuple(dict.fromkeys(filter(None, parts)))
+    return Parsed(State.ANSWERED if words else State.ABSTAINED if trimmed and marks else State.UNPARSED, words)
 
 
 def _words(answer: str, relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:

@@ -154,8 +154,11 @@ class Frames:
 
 
 def part(file: str, name: str) -> str:
-    """Return a file of frames, or its part of a name, where it has one."""
-    return f"{file}#{name}" if name in _tables(Path(file), read_toml(Path(file))).get(PARTS, {}) else file
+    """Return a file of frames, or its part of a name, where it has one; "" where it is all of other parts."""
+    tables = _tables(Path(file), read_toml(Path(file)))
+    if name in tables.get(PARTS, {}):
+        return f"{file}#{name}"
+    return "" if tables.keys() == {PARTS} else file
 
 
 def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:

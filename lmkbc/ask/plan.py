@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,7 +54,8 @@ class Asks:
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
         """Return a table that asks by a file of frames; where that has parts, by the one of the table's name."""
-        return {**table, "frames": part(frames, str(table.get("name", "")))}
+        named = part(frames, str(table.get("name", "")))
+        return {**table, "frames": named} if named else table
 
     @property
     def styles(self) -> Iterator[PromptStyle]:
@@ -92,12 +93,23 @@ class Asks:
     ) -> tuple[PromptStyle, Shots]:
         own, where = dict(frame), f"{self.framing.name}, {name}"
         shown = checked(Differs, {"shots": own.pop("shots", {})}, where).shots
-        return changed(style, own, where), changed(shots, shown, f"{where}.shots")
+        words = {tuple(key.split(".")[1:]): own.pop(key) for key in [*own] if key.startswith("steps.")}
+        framed = changed(style, own, where)
+        if words:
+            steps = (_reworded(step, words, where) for step in framed.steps)
+            framed = replace(framed, steps=tuple(steps))
+        return framed, changed(shots, shown, f"{where}.shots")
 
     @property
     def embeds(self) -> bool:
         """Return whether any relation's examples are selected by embedding."""
         return any(self.about(name)[1].method == "nearest" for name in ("", *self.relations))
+
+
+def _reworded(step: Step, words: Mapping[tuple[str, ...], Any], where: str) -> Step:
+    """Return a step in other words. words: by the step's name and the setting."""
+    own = {key[-1]: text for key, text in words.items() if key[:-1] == (step.name,)}
+    return changed(step, own, f"{where}.steps.{step.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +178,8 @@ class Asking:
     def step(self, query: Query, step: Step, slots: Slots) -> Prompt:
         """Return what a step asks, by itself. slots: what steps before it filled."""
         style = self._plans[query.relation].style
-        text = worded(step.ask, style, self._relations, query, **slots)
-        return Prompt((), (Message("user", text),), style.form)
+        task, text = (worded(one, style, self._relations, query, **slots) for one in (step.task, step.ask))
+        return Prompt((Message("system", task),) if task else (), (Message("user", text),), style.form)
 
     def _composed(self, query: Query, context: str, slots: Slots | None, shots: Sequence[Example]) -> Prompt:
         style, edition = self._plans[query.relation].style, self._edition.name

@@ -73,7 +73,7 @@ def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> st
         return json.dumps(list(objects), ensure_ascii=False)
     if style.listing == "python":
         return repr(list(objects))
-    commas = style.listing != "comma" or "," in relation.shape.separators
+    commas = style.listing != "comma" or style.parse_as == "split" or "," in relation.shape.separators
     return JOINTS[style.listing if commas else "semicolon"].join(objects)
 
 

@@ -42,9 +42,10 @@ _OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "st
 class Step:
     """Step of a chain, as a recipe's plain data.
 
-    name: the slot that it fills. ask: a template over the slots of a style's ask and the names of earlier steps; or
-    items: what the slot is in turn, where nothing need be asked. parse_as: what is fed on of an answer: its "text", the
-    names of its "list", its "numbers", or the years of its "span" in slots of `every` years. A "gate" feeds nothing:
+    name: the slot that it fills. task: what a chat's system turn says. ask: a template over the slots of a style's ask
+    and the names of earlier steps; or items: what the slot is in turn, where nothing need be asked.
+    parse_as: what is fed on of an answer: its "text", the names of its "list", its "numbers", or the years of its
+    "span" in slots of `every` years. A "gate" feeds nothing:
     where it says no, the draw names nothing, and no more is asked. Nor does "existence": the share of its draws that
     say no is a NIL probability, which stands beside the candidates.
     each: whether what follows is asked once for each item, in place of once with all of them.
@@ -57,6 +58,7 @@ class Step:
     """
 
     name: str
+    task: str = ""
     ask: str = ""
     items: tuple[str, ...] = ()
     parse_as: ParseAs = "text"

@@ -54,7 +54,8 @@ class PromptStyle:
     {answer} for the objects, {recalled} for what is known, and {reasoning} for that in steps: what the subject is, its
     facts, and how many objects they come to. A reply is read by the same template.
     parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
-    has it before {answer}. A reply without such a line, or with two that disagree, is none.
+    has it before {answer}. A reply without such a line, or with two that disagree, is none. "split" cuts a reply
+    wherever the listing has a mark, within names too. most: names of a draw that count, the first ones; 0: all.
     separator: what parts examples. stop: what ends an answer that a text goes on with.
     wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
     "has states" for CountryHasStates.
@@ -78,7 +79,8 @@ class PromptStyle:
     answer: str = ""
     separator: str = ""
     stop: tuple[str, ...] = ()
-    parse_as: Literal["any", "line"] = "any"
+    parse_as: Literal["any", "line", "split"] = "any"
+    most: int = 0
     number: str = ""
     wording: Literal["phrase", "name", "words"] = "phrase"
     speaker: Role = "user"
@@ -111,6 +113,11 @@ class PromptStyle:
                 self.stop and self.form != "completion",
                 f"stop ends a text that a model goes on with, and form {self.form!r} has none: drop it",
             ),
+            (
+                self.form != "chat" and any(step.task for step in self.steps),
+                f"a step's task is the system turn of a chat, and form is {self.form!r}: put it into its ask",
+            ),
+            (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
                 self.parse_as == "line" and not self.mark,
                 "parse_as 'line' knows the line by the words before {answer}: give them, as in answer = 'ANSWER: "

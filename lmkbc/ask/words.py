@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
+import yaml
+
+from lmkbc.ask.frames import PARTS
 from lmkbc.ask.python_words import Slot, Value, read_python
 from lmkbc.errors import InputError, refuse
 from lmkbc.relation import OTHERS
@@ -29,16 +32,21 @@ Settings = dict[str, Any]
 class PythonWords:
     """Variable of Python source that holds words. name: its scopes and itself, as `read_python` takes it.
 
+    Or a key of YAML. step: the step of a chain whose "task" or "ask" it is, by the recipe's name for it.
+
     setting: what it is of a relation's frame: its "block", "task", "ask", or "follow_up", where {ask} is the ask; the
     "phrase", which stands for {phrase} in the block; the "clozes" of a masked model; or "lines", a whole text: a list
     of header, example and query.
     relation: the relation that it is about, "*" for all others; none where the code names relations itself, as keys of
-    a table or in conditions. relations: what the code calls a relation there -> its name. frame: settings besides.
+    a table or in conditions. part: the recipe's table that it is about, by its name.
+    relations: what the code calls a relation there -> its name. frame: settings besides.
     """
 
     name: str
     setting: Literal["block", "task", "ask", "follow_up", "phrase", "clozes", "lines"] = "block"
     relation: str = ""
+    step: str = ""
+    part: str = ""
     relations: Mapping[str, str] = field(default_factory=dict)
     frame: Mapping[str, Any] = field(default_factory=dict)
 
@@ -49,12 +57,14 @@ class WordFile:
 
     path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
     "templates" (each relation's question or cloze, as a JSON object or as CSV of relation and template), "prompt" (a
-    whole prompt, examples and all, with the subject's place in its last paragraph), or "python" (source that is not
-    run). words: variables of the source. slots: what its code puts into texts, such as "row['subject']", -> what stands
-    there. mended: slips that the authors mended after the state at which the file is pinned, each with its correction.
+    whole prompt, examples and all, with the subject's place in its last paragraph), "python" (source that is not run),
+    or "yaml" (a table of texts). words: variables of the source, or keys. slots: what its code puts into texts, such as
+    "row['subject']", or what stands in texts of YAML, such as "{year}" -> what stands there.
+    parts: the recipe's tables that it is about, by their names; none: all. mended: slips that the authors mended after
+    the state at which the file is pinned, each with its correction.
     """
 
-    format: Literal["templates", "prompt", "python"]
+    format: Literal["templates", "prompt", "python", "yaml"]
     path: str = ""
     commit: str = ""
     url: str = ""
@@ -62,6 +72,7 @@ class WordFile:
     relation: str = ""
     words: tuple[PythonWords, ...] = ()
     slots: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
     mended: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,8 +88,12 @@ class WordFile:
                 "relation says what a whole prompt is about: give it with format 'prompt', and only there",
             ),
             (
-                (self.format == "python") != bool(self.words),
-                "words says which variables of Python source are read: give it with format 'python', and only there",
+                (self.format in ("python", "yaml")) != bool(self.words),
+                "words says which variables or keys are read: give it with format 'python' or 'yaml', and only there",
+            ),
+            (
+                self.format == "yaml" and not all(words.relation for words in self.words),
+                "a key of YAML is about a relation: name it",
             ),
         )
 
@@ -119,15 +134,25 @@ class WordingSource:
 
 
 def converted(source: WordingSource, files: Sequence[bytes]) -> dict[str, Settings]:
-    """Relation, as the authors call it -> frame. files: as the source names them. InputError names the wrong one."""
-    made: dict[str, Settings] = {}
+    """Relation, as the authors call it -> frame; or these by part, where files are about parts of the recipe.
+
+    files: as the source names them. InputError names the wrong one.
+    """
+    made: dict[str, dict[str, Settings]] = {}
     for file, raw in zip(source.files, files, strict=True):
         try:
             text = _mended(raw.decode("utf-8-sig").replace("\r\n", "\n"), file.mended)
-            for relation, frame in _read(file, text):
-                made[relation] = made.get(relation, {}) | frame
+            for part, relation, frame in _read(file, text):
+                frames = made.setdefault(part, {})
+                frames[relation] = frames.get(relation, {}) | frame
         except (ValueError, RecursionError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
+    whole = {part: _frames(source, frames) for part, frames in made.items()}
+    return whole.pop("", {}) | ({PARTS: whole} if whole else {})
+
+
+def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Settings]:
+    """Return the frames of a part, each with what is said for all others."""
     others = made.get(OTHERS, {})
     if len(made) > 1 and not {"block", "clozes"} & others.keys():  # it asks nothing by itself
         made.pop(OTHERS, None)
@@ -145,15 +170,17 @@ def _whole(frame: Settings, source: WordingSource) -> Settings:
     return frame
 
 
-def _read(file: WordFile, text: str) -> Iterator[tuple[str, Settings]]:
-    """Yield relations and settings of their frames."""
+def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
+    """Yield parts, relations and settings of their frames."""
     if file.format == "templates":
-        yield from _templates(text).items()
+        found = [("", *pair) for pair in _templates(text).items()]
     elif file.format == "prompt":
-        yield file.relation, _prompt(text)
+        found = [("", file.relation, _prompt(text))]
     else:
-        for words in file.words:
-            yield from _python(words, text, file.slots)
+        read = _python if file.format == "python" else _yaml
+        found = [(words.part, *pair) for words in file.words for pair in read(words, text, file.slots)]
+    for own, relation, frame in found:
+        yield from ((part, relation, frame) for part in ((own,) if own else file.parts or ("",)))
 
 
 def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
@@ -207,6 +234,20 @@ def _python(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator
         if words.relations and name not in words.relations:
             raise ValueError(f"{words.name!r} is told of {name!r}, which relations does not name")
         yield words.relations.get(name, name), {**_setting(words, value, slots), **words.frame}
+
+
+def _yaml(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
+    """Yield what a key says of its relation."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"it is no YAML: {error}") from None
+    said = found.get(words.name) if isinstance(found, dict) else None
+    if not isinstance(said, str):
+        raise ValueError(f"it has no text {words.name!r}")
+    for slot, instead in slots.items():
+        said = said.replace(slot, instead)
+    yield words.relation, {f"steps.{words.step}.{words.setting}" if words.step else words.setting: said, **words.frame}
 
 
 def _setting(words: PythonWords, value: Value, slots: Mapping[str, str]) -> Settings:

@@ -6,6 +6,7 @@ model takes them all, whatever they are called. A file that a run of several mod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -44,10 +45,7 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
     if len(specs) == 1:
         return dict.fromkeys(specs)
     called = {row.called for row in read_rows(path, edition) if row.called}
-    takers = {
-        name: [place for place, spec in specs.items() if name.casefold() in map(str.casefold, spec.called)]
-        for name in called
-    }
+    takers = {name: _takers(name, specs) for name in called}
     found = {place for places in takers.values() for place in places}
     found = found or {
         place for place, spec in specs.items() if spec.name and spec.name.casefold() in path.name.casefold()
@@ -61,6 +59,14 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
             "of them in the rows' field model"
         )
     return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
+
+
+def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
+    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it."""
+    exact, words = name.casefold(), set(re.split(r"[^a-z0-9.-]+|--", name.casefold().replace("_", " ")))
+    names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
+    found = [place for place, own in names.items() if exact in own]
+    return found or [place for place, own in names.items() if words & {*own, *(one.rpartition("/")[2] for one in own)}]
 
 
 class Replay:

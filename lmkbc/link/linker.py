@@ -68,6 +68,7 @@ class Linker:
     fuzzy: bool = True
     typed: Collection[str] | None = None
     variants: bool = True
+    heads: bool = False
     names_unlinked: bool = False
     searched: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -161,7 +162,8 @@ class Linker:
             return self._last_resort(query, link)
         asking = fill(self.searched.get(query.relation, "{object}"), {"object": text})
         others = (variants if self.variants else typed)(text, self._suffixes(query))
-        return _Open(query, text, asking, iter(others), link)
+        head = [text.partition(":")[0].strip()] if self.heads and ":" in text else []
+        return _Open(query, text, asking, iter((*filter(None, head), *others)), link)
 
     def _suffixes(self, query: Query) -> Sequence[str]:
         """Return the type words that a relation's names are searched for with."""

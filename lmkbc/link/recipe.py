@@ -24,7 +24,7 @@ from lmkbc.run.base import Run
 
 Its = TypeVar("Its")
 Words = Mapping[str, tuple[str, ...]]
-Evidence = Literal["train", "index", "fuzzy", "search", "variants"]
+Evidence = Literal["train", "index", "fuzzy", "search", "variants", "head"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,8 @@ class Linking:
     default: the strategies of relations that are not named. ask: the model that the strategy "model" asks, by name or
     by its settings (`StepModel`). evidence: what is looked at, in this order: "train"
     objects, the alias "index", one typing error against these, the "search", and a search for other "variants" of a
-    name that found nothing. "search" alone, with the default "first", is what the organisers' baselines do.
+    name that found nothing; or only for its "head", before a colon. "search" alone, with the default "first", is what
+    the organisers' baselines do.
     typed: the relations whose names are searched for with a type word too, as in "Don River"; all that have such, if
     none are listed. searched: relation -> what is searched for in place of the bare {object}. known: relation -> word
     -> id, of a name that holds the word, case aside, and that nothing else links. unlinked: whether a name without a
@@ -46,7 +47,7 @@ class Linking:
     keywords: Words = field(default_factory=dict)
     default: tuple[str, ...] = ()
     ask: str | Mapping[str, Any] = ""
-    evidence: tuple[Evidence, ...] = get_args(Evidence)
+    evidence: tuple[Evidence, ...] = get_args(Evidence)[:-1]
     unlinked: Literal["drop", "name"] = "drop"
     typed: tuple[str, ...] | None = None
     searched: Mapping[str, str] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Linking:
             fuzzy="fuzzy" in self.evidence,
             typed=None if self.typed is None else [*_own(dict.fromkeys(self.typed), known, relations)],
             variants="variants" in self.evidence,
+            heads="head" in self.evidence,
             names_unlinked=self.unlinked == "name",
             searched=_own(self.searched, known, relations),
             known=_own(self.known, known, relations),

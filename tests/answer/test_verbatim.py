@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.verbatim import verbatim
+from lmkbc.answer.verbatim import split, verbatim
+from lmkbc.ask.frames import Listing
 from lmkbc.names import folded_key
 from lmkbc.types import State
 
@@ -65,4 +66,32 @@ def test_a_json_list_comes_back_as_it_is(names: list[str]) -> None:
 @given(st.text(max_size=60), st.text(max_size=10))
 def test_any_text_has_a_state(text: str, null: str) -> None:
     parsed = verbatim(text, BORDERS, "Utopia", null)
+    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("text", "listing", "state", "objects"),
+    [
+        ("Chad, and Peru, Korea, South", "comma", State.ANSWERED, ("Chad", "Peru", "Korea", "South")),
+        ("1,234; 5", "comma", State.ANSWERED, ("1,234; 5",)),
+        (" None ", "comma", State.ABSTAINED, ()),
+        ("None.", "comma", State.ANSWERED, ("None.",)),
+        ("Chad, Chad", "comma", State.ANSWERED, ("Chad",)),
+        (" \n", "comma", State.UNPARSED, ()),
+        ("""So: ["Korea, South", 'Chad'] [x]""", "json", State.ANSWERED, ("Korea", "South", "Chad")),
+        ('[""]', "json", State.ABSTAINED, ()),
+        ("Chad, Peru", "json", State.UNPARSED, ()),
+    ],
+)
+def test_a_split_reply_is_cut_at_every_mark(
+    text: str, listing: Listing, state: State, objects: tuple[str, ...]
+) -> None:
+    parsed = split(text, listing, "None")
+    assert (parsed.state, parsed.objects) == (state, objects)
+
+
+@given(st.text(max_size=60), st.sampled_from(["json", "python", "comma", "semicolon", "line"]))
+def test_any_text_can_be_split(text: str, listing: Listing) -> None:
+    parsed = split(text, listing)
+    assert (parsed.state is State.ABSTAINED) >= (not text.strip())
     assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

@@ -14,9 +14,11 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
 
+from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.recipe import Linking
 from lmkbc.pipeline import Proposals, Steps, propose
@@ -208,8 +210,10 @@ def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_
 
     def written(spec: GeneratorSpec) -> tuple[str, str]:
         """Return an answer and an empty one, as the generator reads them."""
-        line = isinstance(spec, LanguageModelSpec) and spec.prompt.parse_as == "line"
-        return ("ANSWER: Peru", "ANSWER: none") if line else ('["Peru"]', "[]")
+        style = spec.prompt if isinstance(spec, LanguageModelSpec) else PromptStyle()
+        if style.parse_as == "split" and not style.brackets:
+            return "Peru", style.null
+        return ("ANSWER: Peru", "ANSWER: none") if style.parse_as == "line" else ('["Peru"]', "[]")
 
     files = [
         answers(tmp_path / f"{place}.jsonl", *map(said, (0, 1), written(spec)), model=spec.called[0])
@@ -274,3 +278,19 @@ def test_a_model_that_nobody_gave_chooses_among_no_hits(tmp_path: Path) -> None:
     recipe = replace(recipe, link=Linking(default=("model",), ask=CHAT))
     found = proposed(recipe, path, tmp_path=tmp_path).sets[0]
     assert [(one.text, one.id) for one in found.candidates] == [("Peru", "Q419")]
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("ministral", 2), ("ministral:cot40", 2), ("QWEN__self_consistency", 0), ("Qwen3.5-9B", 0), ("llama", None)],
+)
+def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, place: int | None, tmp_path: Path) -> None:
+    edition = SPACE.edition("2026")
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"SubjectEntity": "s", "Relation": "hasArea", "model": name, "completions": ["3"]}))
+    if place is None:
+        with pytest.raises(InputError, match="it is not clear whose answers these are"):
+            shares(RECIPES["chironk26"].generate, [path], edition)
+    else:
+        found = shares(RECIPES["chironk26"].generate, [path], edition)
+        assert [number for number, files in enumerate(found) if files] == [place]

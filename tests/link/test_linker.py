@@ -197,3 +197,11 @@ def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None
     given = candidate_set(Query("s", "rivers"), (Candidate("Inn"), Candidate(" Lech "), Candidate("x", id="Q7")))
     (linked,) = linker.link([given])
     assert [candidate.id for candidate in linked.candidates] == ["Q1", "Lech", "Q7"]
+
+
+def test_the_head_of_a_title_is_searched_for_where_the_title_has_no_hit(relations) -> None:
+    search = Described({"My Life": [Hit("Q1")], "Whole: Title": [Hit("Q2")]})
+    plain = {"fuzzy": False, "typed": (), "variants": False}
+    for heads, text, found in ((True, "My Life: A", "Q1"), (False, "My Life: A", None), (True, "Whole: Title", "Q2")):
+        linker = Linker(relations, search=search, heads=heads, strategies={"instruments": ["first"]}, **plain)
+        assert one(linker, text, "instruments").id == found

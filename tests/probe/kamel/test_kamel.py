@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
@@ -13,7 +14,7 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Prompt
+from lmkbc.models.base import Form, Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.causal.decode import Completion, Decoding
 from lmkbc.models.causal.language_model import LocalModel
@@ -174,3 +175,19 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert rest.lives == 0
     assert [text.strip() for text in answers] == [f"{i}?" for i in range(30)]
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("form", "digest"),
+    [
+        ("chat", "44cf107bb1c5778c9aa1ec6320e56230878da5e20cc7c5c830e88caced5b292c"),
+        ("completion", "b70dbb862b712e297bc55aa0cdbed0f64ab5cc2c8a85aa9727f584efab5056a9"),
+    ],
+)
+def test_what_a_model_reads_is_known_to_the_character(form: Form, digest: str) -> None:
+    texts = []
+    for name in ("P36", "P47", "P569"):
+        train = [KamelFact(name, f"land {row}", (KamelAnswer(f"a {row}"), KamelAnswer("b"))) for row in range(3)]
+        asked = KamelFact(name, "Utopia", (KamelAnswer("x"),))
+        texts += [prompt.text for _, prompt in prompts([asked], train, questions(), 2, form=form)]
+    assert hashlib.sha256("\0".join(texts).encode()).hexdigest() == digest
