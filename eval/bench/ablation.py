@@ -1,11 +1,16 @@
 """Gain of each mechanism of 2026 on recorded answers of 2026 val, one line each.
 
-    python eval/bench/ablation.py [--data DIR] [--model NAME --rows N] [--figures FILE]
+    python eval/bench/ablation.py [--data DIR] [--partitions N] [--model NAME --rows N] [--figures FILE]
 
 Official F1 without and with: number channels pooled and cut by where most draws agree (stab-mid), on numbers alone;
 a threshold per relation in place of one for all, both tuned out of fold; votes in two stages in place of one, untuned.
 The worth of a corroborating source needs answers of two kinds, which none of the files has: --model asks a small
 real model for both, on the first rows of the relation.
+
+--partitions prints two more tables, F1 per relation. Empties: nothing is never answered; where the best threshold on
+the evidence for it is reached, as tuned; by expected F1 of calibrated probabilities, where nothing gains 1 if there is
+no object. Numbers: the commonest draw, the median, and the published rules; then what tuning chooses. What is tuned is
+the mean over partitions into folds, out of fold, with the standard deviation; published rules are as published.
 """
 
 from __future__ import annotations
@@ -15,18 +20,24 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 
 import figures
+from pools import Bench as Pools
 from recorded import GEMMA, QWEN, context_of
 
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.numeric import StabMid
+from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.cutoffs import Cutoff, TopK
+from lmkbc.select.expected_f1 import Calibrated
+from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
+from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.select.sources import Corroborated
+from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example, Prediction, Query
@@ -34,11 +45,37 @@ from lmkbc.workspace import Workspace
 
 GRID = [step / 20 for step in range(1, 21)]
 Made = Mapping[Query, Prediction]
+PUBLISHED = ("cs2-26", "thyl26", "mave26", "chironk26")
+Way = Callable[[Task, Mask], Rule]
+
+
+def way(family: str, *, nullable: bool = True) -> Way:
+    """Return a family's fit; not nullable: it always answers."""
+    return lambda task, rows: fit(replace(task, nullable=task.nullable and nullable), family, rows)
+
+
+def fixed(rule: Rule) -> Way:
+    """Return a rule that nothing is fitted of."""
+    return lambda *_: rule
+
+
+EMPTIES: Mapping[str, Way] = {
+    "always": fixed(TopK(k=0)),
+    "never": way(Calibrated.name, nullable=False),
+    "threshold": way(AbstentionThreshold.name),
+    "probability": way(Calibrated.name),
+}
+NUMBERS: Mapping[str, Way] = {
+    "commonest": fixed(ExpectedScore(tolerance=0.0, max=1)),
+    "median": fixed(WeightedMedian()),
+    "expected score": fixed(ExpectedScore()),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    parser.add_argument("--partitions", type=int, default=0, help="of the tables per relation (default: none of them)")
     parser.add_argument("--model", help="a small real model of this machine, for the last line")
     parser.add_argument("--rows", type=int, default=2, help="of the relation whose lists are attested")
     figures.option(parser)
@@ -50,11 +87,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         values[line] = {"without": f"{without:.3f}", "with": f"{with_it:.3f}"}
         print(f"{line:44}  {without:7.4f}  {with_it:6.4f}", flush=True)
     figures.record(given.figures, "ablation", values)
+    if given.partitions:
+        for name, table in bench.tables(range(given.partitions)).items():
+            figures.record(given.figures, f"ablation-{name}", table)
+            shown(name, table)
     line = "award lists: attested by another source"
     if given.model:
         print(f"{line:44}  {bench.attested(given.model, given.rows)}")
     else:
         print(f"{line:44}  needs a model: --model SmolLM2-135M-Instruct")
+
+
+def deviated(f1: Sequence[float]) -> str:
+    """Return the mean, with the standard deviation where there is any."""
+    return f"{fmean(f1):.3f}" + (f" ± {stdev(f1):.3f}" if stdev(f1) > 1e-9 else "")
+
+
+def shown(name: str, table: Mapping[str, Mapping[str, str]]) -> None:
+    """Print a table."""
+    heads = next(iter(table.values()))
+    print(f"{name:44}" + "".join(f"{head:>16}" for head in heads))
+    for row, values in table.items():
+        print(f"{row:44}" + "".join(f"{values[head]:>16}" for head in heads))
 
 
 class Bench:
@@ -84,6 +138,23 @@ class Bench:
             self.f1(once.select, both, strings),
             self.f1(staged.select, both, strings),
         )
+
+    def tables(self, seeds: Sequence[int]) -> dict[str, dict[str, dict[str, str]]]:
+        """Return the two tables per relation: answers and relation -> mechanism -> F1."""
+        made: dict[str, dict[str, dict[str, str]]] = {"empties": {}, "numbers": {}}
+        pools = Pools(self.workspace)
+        systems = {name: read_recipe(self.workspace, name).select for name in PUBLISHED}
+        for answers, files in {"Qwen": (QWEN,), "Gemma": (GEMMA,), "both": (QWEN, GEMMA)}.items():
+            pool = pools.recorded("2026", files)
+            for kind, ways in (("empties", EMPTIES), ("numbers", NUMBERS)):
+                for relation, task in pool.tasks.items():
+                    if (kind == "numbers") != task.numeric or (kind == "empties" and not task.outcomes.empty.any()):
+                        continue
+                    known = {name: pool.f1_of(relation, select) for name, select in systems.items()}
+                    own = {name: deviated(pool.out_of_fold(relation, way, seeds)) for name, way in ways.items()}
+                    row = own | {name: f"{f1:.3f}" for name, f1 in known.items()}
+                    made[kind][f"{answers}, {relation}"] = row
+        return made
 
     def sets(self, files: Sequence[str]) -> Sequence[CandidateSet]:
         """Return the pooled candidates of some files."""

@@ -31,8 +31,8 @@ FAINT = 1e-3
 """Scores below this are not told apart where they are compared with the best."""
 SCALE = 4.0
 """Factor of a share, which makes its weight as large as the others', so that it shrinks like them."""
-OF_SEVERAL = ("share", "lead", "agreed")
-"""Evidence that tells something only where several models speak."""
+OLDER = ("share", "lead", "agreed")
+"""Evidence that only older thresholds files weigh: a model that repeats another would be taken for agreement."""
 VERIFICATION = ("judged", "verification")
 """Evidence from verification: confidences weigh it, rules read it through `verified` alone."""
 BIAS = "bias"
@@ -58,9 +58,9 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     """Return the evidence for each candidate, name -> (n, m), without its name's label prior.
 
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
-    `of_nothing`. share: the pooled score itself; lead: log of its ratio to the best one; agreed: whether more than one
-    model proposes the candidate. judged: whether there is a verification score; verification: its log-odds. Per model:
-    said: whether it proposes the candidate; score: if so, its log-odds.
+    `of_nothing`. judged: whether there is a verification score; verification: its log-odds. Per model, said: whether it
+    proposes the candidate; agreed: whether another does too; score: if it does, its log-odds. For older files, share:
+    the pooled score itself; lead: log of its ratio to the best one; agreed: whether several models propose it.
     """
     real, judged = ranking.scores >= 0, ranking.verifications >= 0
     lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
@@ -79,6 +79,7 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     for model, given in ranking.by_model.items():
         proposed = given >= 0
         columns[f"{model}:said"] = proposed.astype(float)
+        columns[f"{model}:agreed"] = (proposed & (ranking.models > 1)).astype(float)
         columns[f"{model}:score"] = np.where(proposed, log_odds(np.minimum(given, 1 - SHARE_EDGE)), 0.0)
     return columns
 
@@ -99,11 +100,11 @@ def _nil(ranking: Ranking) -> dict[str, Floats]:
 
 
 def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-    """Return the columns that say something: not all zero; those that compare models only if there are several."""
+    """Return the columns that say something: not all zero; those of single models only if there are several."""
     return {
         name: column
         for name, column in columns.items()
-        if column.any() and (models > 1 or not (":" in name or name in OF_SEVERAL))
+        if column.any() and name not in OLDER and (models > 1 or ":" not in name)
     }
 
 

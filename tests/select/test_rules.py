@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
+from lmkbc.select.calibration import OLDER, of_candidates, telling
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
+from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 from tests.candidates import candidate_set, sources
 
 QUERY = Query("France", "borders")
@@ -133,6 +134,22 @@ def test_each_model_is_weighed_by_itself() -> None:
     assert kept(rule, alone) == "a"
     together = rule.calibration.probabilities(Ranking.of([alone, silent]))
     assert together[1, 0] == rule.calibration.probabilities(Ranking.of([silent]))[0, 0] == together[0, 0]
+
+
+def test_a_model_that_repeats_another_is_no_agreement_of_others() -> None:
+    by = {"a": ("m", "copy"), "b": ("m", "n"), "c": ("n",)}
+    found = candidate_set(
+        QUERY,
+        tuple(
+            Candidate(text, 0.5, tuple(map(Source, models)), by_model=tuple((model, 1.0) for model in models))
+            for text, models in by.items()
+        ),
+    )
+    ranking = Ranking.of([found])
+    columns = telling(of_candidates(ranking), len(ranking.by_model))
+    agreed = {name: column[0].tolist() for name, column in columns.items() if name.endswith("agreed")}
+    assert agreed == {"copy:agreed": [1, 0, 0], "m:agreed": [1, 1, 0], "n:agreed": [0, 1, 0]}
+    assert not set(OLDER) & set(columns)
 
 
 def test_nan_is_refused() -> None:

@@ -1,0 +1,441 @@
+"""What the calibration of pooled models weighs, chosen on pools that no document shows as a result.
+
+    python eval/bench/pools.py [--data DIR] [--partitions N] [--seed N] [--way WAY ...] [--figures FILE] [POOL ...]
+    python eval/bench/pools.py --shown [--partitions N] [--figures FILE]
+
+Each cell is official macro-F1 out of fold by exact sweeps, the mean of several partitions into folds with the standard
+deviation. A pool is two sources, or those two with a third: recorded answers of 2023, sources that train alone fits,
+and simulated ones of known quality. The last lines have the mean over pools, its difference to the last way with the
+standard error over pools, and what a third source adds on average, and at least.
+
+Ways, from the simplest on: a calibration weighs the mean over models as if it were one model; steps that rise with it;
+said and score of each model; whether another agrees; what was weighed before; and the simplest family, as of one model.
+--shown measures the recorded answers of 2026, which nothing is chosen on, by what the engine does.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from statistics import fmean, stdev
+from typing import Any, ClassVar
+from unittest import mock
+
+import figures
+import numpy as np
+from recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, row_parser
+from sklearn.isotonic import IsotonicRegression
+
+from lmkbc.edition import Edition
+from lmkbc.pipeline import propose
+from lmkbc.recipe import read_recipe
+from lmkbc.select.calibration import OLDER, of_candidates
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.pool import Pool
+from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
+from lmkbc.select.rule import MaskRule, PerRelation, Rule, kept_of
+from lmkbc.tune import calibrate, families, nested
+from lmkbc.tune.calibrate import CalibrationData, general
+from lmkbc.tune.defaults import FOLDS
+from lmkbc.tune.families import Task, fit
+from lmkbc.tune.nested import Settings, by_subject, choose, fold_of, shared_family
+from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.tune import INNER_FOLDS
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Source, State
+from lmkbc.workspace import Workspace
+
+DRAWS = 5
+"""Draws of a simulated source."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to weigh pooled models. columns: what evidence a calibration has of several models.
+
+    simplest: whether the simplest family within one standard error is shared, as where one model speaks, and not the
+    best. fit: what stands for the calibration.
+    """
+
+    columns: tuple[str, ...] = ()
+    simplest: bool = False
+    fit: Callable[..., Rule] = calibrate.fit_expected_f1
+
+    @contextmanager
+    def taken(self, name: str) -> Iterator[None]:
+        """Let tuning go this way."""
+
+        def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
+            several = {one: one[one.rfind(":") :] for one in columns if ":" in one} | {one: one for one in OLDER}
+            wanted = {*self.columns} if models > 1 else set()
+            return {one: own for one, own in columns.items() if own.any() and several.get(one) in {None, *wanted}}
+
+        def evidence(outcomes: Outcomes) -> dict[str, Floats]:
+            return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
+
+        def family(alike: Sequence[nested.Compared], *, simplest: bool) -> str:
+            return shared_family(alike, simplest=simplest or self.simplest)
+
+        evidence.__name__ = name  # by which outcomes remember it
+        with (
+            mock.patch.object(calibrate, "telling", telling),
+            mock.patch.object(calibrate, "candidate_evidence", evidence),
+            mock.patch.object(families, "fit_expected_f1", self.fit),
+            mock.patch.object(nested, "shared_family", family),
+        ):
+            yield
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Monotone(MaskRule):
+    """Expected F1 under probabilities that rise with the score, in steps."""
+
+    name: ClassVar[str] = "monotone"
+    inner: ExpectedF1
+    scores: Floats
+    p: Floats
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """Return what the inner rule keeps by the probabilities."""
+        own = np.where(ranking.scores < 0, -1.0, np.interp(ranking.scores, self.scores, self.p))
+        return kept_of(self.inner, replace(ranking, nothing=np.zeros(len(own))), own)
+
+
+def monotone(outcomes: Outcomes, rows: Mask, _: Any, *, nullable: bool) -> Rule:
+    """Fit an isotonic regression on the mean score, of some queries."""
+    chosen = (outcomes.ranking.scores >= 0) & rows[:, None]
+    scores, right = outcomes.ranking.scores[chosen], np.minimum(outcomes.gains[chosen], 1)
+    if not scores.size:
+        return ExpectedF1(min=0 if nullable else 1)
+    steps = IsotonicRegression(y_min=0.0, y_max=1.0).fit(scores, right)
+    return Monotone(inner=ExpectedF1(min=0 if nullable else 1), scores=steps.X_thresholds_, p=steps.y_thresholds_)
+
+
+EACH = (":said", ":score", ":nothing", ":nil_probability")
+WAYS: Mapping[str, Way] = {
+    "mean": Way(),
+    "isotonic": Way(fit=monotone),
+    "each model": Way(EACH),
+    "and who agrees": Way((*EACH, ":agreed")),
+    "before": Way((*EACH, *OLDER)),
+    "simplest family": Way((*EACH, ":agreed"), simplest=True),
+}
+"""From the simplest on."""
+LAST = "before"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Sources of an edition's held-out split, each with its sets in the order of the examples."""
+
+    edition: Edition
+    examples: Sequence[Example]
+    relations: Mapping[str, Any]
+    sets: Mapping[str, Sequence[CandidateSet]]
+
+    def pool(self, *names: str) -> Pooled:
+        """Return the pool of some of them."""
+        sets = Pool(self.edition).merge([self.sets[name] for name in names])
+        return Pooled(self.edition, self.examples, self.relations, sets)
+
+
+class Remembered(Task):
+    """A task that remembers F1 of rules: they are the same in every way but those of calibrations."""
+
+    def held_out(self, rows: Mask, inner: Ints, fit: Callable[[Mask, int], Rule]) -> Floats:
+        """Return F1 of each of the queries by the rule fitted to those of the other inner folds."""
+        f1 = np.zeros(len(rows))
+        for number in np.unique(inner[rows]):
+            held = rows & (inner == number)
+            f1[held] = self.f1(fit(rows & (inner != number), int(number)))[held]
+        return f1[rows]
+
+    def f1(self, rule: Rule) -> Floats:
+        """Return F1 of each query under a rule."""
+        calibrated = isinstance(rule, Calibrated | Monotone)
+        return self.outcomes.f1(rule) if calibrated else self.outcomes.cached_f1(rule)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Pooled candidates of an edition's examples, in their order."""
+
+    edition: Edition
+    examples: Sequence[Example]
+    relations: Mapping[str, Any]
+    sets: Sequence[CandidateSet]
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """Return the tuning tasks by relation."""
+        made: dict[str, Task] = {}
+        for name, relation in self.relations.items():
+            pairs = [
+                pair
+                for pair in zip(self.sets, self.examples, strict=True)
+                if pair[0].query.relation == name and not pair[0].failed
+            ]
+            sets, examples = zip(*pairs, strict=True)
+            outcomes = Outcomes(sets, examples, self.edition, numeric=relation.kind == "number")
+            nullable = relation.nullable(self.edition.name) or bool(outcomes.empty.any())
+            made[name] = Remembered(name, outcomes, nullable)
+        return made
+
+    @cached_property
+    def fitted(self) -> Callable[..., Rule]:
+        """Return `families.fit`, which remembers all but calibrations."""
+        known: dict[tuple[str, str, bytes], Rule] = {}
+
+        def fitted(task: Task, family: str, rows: Mask) -> Rule:
+            if family == Calibrated.name:
+                return fit(task, family, rows)
+            key = task.relation, family, rows.tobytes()
+            if key not in known:
+                known[key] = fit(task, family, rows)
+            return known[key]
+
+        return fitted
+
+    def f1(self, folds: int, seed: int) -> float:
+        """Return official F1 out of fold, failed queries wrong."""
+        inner = self._fold(INNER_FOLDS, seed + 1)
+        made = {name: np.zeros(len(task.outcomes)) for name, task in self.tasks.items()}
+        with mock.patch.object(nested, "fit", self.fitted):
+            for rows in self._parts(folds, seed):
+                for name, rule in choose(self.tasks, {}, rows, inner, Settings()).best.items():
+                    made[name][~rows[name]] = self.tasks[name].outcomes.f1(rule)[~rows[name]]
+        return self._averaged(made)
+
+    def f1s(self, seeds: Sequence[int], way: str = "") -> list[float]:
+        """Return official F1 out of fold of each partition; by a way, the engine's own if it has no name."""
+        with WAYS[way].taken(way) if way else nullcontext():
+            return [self.f1(FOLDS, seed) for seed in seeds]
+
+    def out_of_fold(
+        self, relation: str, fitted: Callable[[Task, Mask], Rule], seeds: Sequence[int], folds: int = FOLDS
+    ) -> list[float]:
+        """Return a relation's F1 of each partition, by a rule that is fitted to the other folds."""
+        scores = []
+        for seed in seeds:
+            f1 = np.zeros(len(self.tasks[relation].outcomes))
+            for rows in self._parts(folds, seed):
+                prior = general([CalibrationData.of(task.outcomes, rows[name]) for name, task in self.tasks.items()])
+                rule = fitted(replace(self.tasks[relation], prior=prior), rows[relation])
+                f1[~rows[relation]] = self.tasks[relation].outcomes.f1(rule)[~rows[relation]]
+            scores.append(float(f1.mean()))
+        return scores
+
+    def f1_of(self, relation: str, select: PerRelation) -> float:
+        """Return a relation's F1 by rules as they are."""
+        task = self.tasks[relation]
+        return float(task.outcomes.f1(select.rules.get(relation, select.general)).mean())
+
+    def _fold(self, folds: int, seed: int) -> dict[str, Ints]:
+        dealt = by_subject(self.examples, folds, seed)
+        return {name: fold_of(task.outcomes.examples, dealt) for name, task in self.tasks.items()}
+
+    def _parts(self, folds: int, seed: int) -> Iterator[dict[str, Mask]]:
+        """Yield the training rows of each fold."""
+        dealt = self._fold(folds, seed)
+        return ({name: own != number for name, own in dealt.items()} for number in range(folds))
+
+    def _averaged(self, f1: Mapping[str, Floats]) -> float:
+        total = {name: sum(one.query.relation == name for one in self.examples) for name in f1}
+        if self.edition.metric.average == "relation":
+            return fmean(own.sum() / total[name] for name, own in f1.items())
+        return float(sum(own.sum() for own in f1.values()) / sum(total.values()))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The pools of this machine's data."""
+
+    workspace: Workspace
+
+    @cache  # noqa: B019
+    def sources(self, edition: str) -> Sources:
+        """Return the sources of an edition."""
+        own = self.workspace.edition(edition)
+        run = context_of(self.workspace, own)
+        examples = list({one.query: one for one in self.workspace.examples(own, own.held_out)}.values())
+        return Sources(own, examples, run.relations, Sets(self.workspace, own, examples))
+
+    def recorded(self, edition: str, files: Sequence[str]) -> Pooled:
+        """Return pooled recorded answers, with all their draws."""
+        own = self.workspace.edition(edition)
+        run, examples = context_of(self.workspace, own, files), self.workspace.examples(own, own.held_out)
+        sets = propose(run, read_recipe(self.workspace, "recorded"), [one.query for one in examples]).sets
+        return Pooled(own, examples, run.relations, sets)
+
+
+class Sets(dict[str, Sequence[CandidateSet]]):
+    """Sets by source: a system's name, a file of recorded answers, or a simulated source; made when asked for."""
+
+    def __init__(self, workspace: Workspace, edition: Edition, examples: Sequence[Example]) -> None:
+        super().__init__()
+        self.workspace, self.edition, self.examples = workspace, edition, examples
+
+    def __missing__(self, name: str) -> Sequence[CandidateSet]:
+        if name in SIMULATED:
+            self[name] = simulated(name, self.workspace.examples(self.edition, "train"), self.examples)
+            return self[name]
+        files = (name,) if name.endswith(".gz") else ()
+        run = context_of(self.workspace, self.edition, files)
+        run = run if files else replace(run, search_table=None)
+        recipe = read_recipe(self.workspace, "recorded" if files else name)
+        sets = propose(run, recipe, [one.query for one in self.examples]).sets
+        self[name] = [replace(one, draws=one.draws[:1]) for one in sets]
+        return self[name]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated source. known: share of the gold objects that it knows. wrong: wrong objects that it thinks of.
+
+    like: the source whose knowledge and errors it shares, "" for its own.
+    """
+
+    known: float
+    wrong: float
+    like: str = ""
+
+
+SIMULATED = {
+    "good": Simulation(0.5, 2.0),
+    "fair": Simulation(0.45, 2.5),
+    "useless": Simulation(0.0, 3.0),
+    "correlated": Simulation(0.45, 2.5, like="good"),
+    "better": Simulation(0.6, 1.5),
+}
+
+
+def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) -> Sequence[CandidateSet]:
+    """Return the draws of a simulated source: an object that all find hard is seldom known to any."""
+    how = SIMULATED[name]
+    objects: dict[str, list[GoldObject]] = {}
+    for example in train:
+        objects.setdefault(example.query.relation, []).extend(example.objects)
+    made = []
+    for example in examples:
+        query = example.query
+        common = random.Random(f"{query.subject}, {query.relation}")
+        own = random.Random(f"{query.subject}, {query.relation}, {how.like or name}")
+        draw = random.Random(f"{query.subject}, {query.relation}, {name}")
+        shares: dict[tuple[str, str | None], float] = {}
+        for gold in example.objects:
+            hard, luck = common.random(), own.random()
+            knows = (hard + luck) / 2 < how.known
+            if how.known:
+                shares[gold.name or gold.id or "", gold.id] = own.betavariate(5, 2) if knows else own.betavariate(1, 12)
+        for _ in range(round(own.expovariate(1 / how.wrong))):
+            wrong = own.choice(objects[query.relation]) if objects.get(query.relation) else None
+            if wrong:
+                shares.setdefault((wrong.name or wrong.id or "", wrong.id), own.betavariate(1, 3))
+        made.append(drawn(query, name, shares, draw))
+    return made
+
+
+def drawn(query: Any, model: str, shares: Mapping[tuple[str, str | None], float], draw: random.Random) -> CandidateSet:
+    """Return draws in which each object is named with its share."""
+    candidates, states, nothing = [], [], []
+    for number in map(str, range(DRAWS)):
+        source = (Source(model, number),)
+        named = [Candidate(text, 1.0, source, id_) for (text, id_), share in shares.items() if draw.random() < share]
+        candidates += named
+        states.append(State.ANSWERED if named else State.ABSTAINED)
+        nothing += [] if named else [Nil(1.0, source)]
+    return CandidateSet(query, tuple(candidates), tuple(states), nothing=tuple(nothing))
+
+
+THIRD = ("useless", "correlated", "better")
+POOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "2023, GPT-4 and GPT-3.5": ("2023", (GPT4, GPT35)),
+    "2023, GPT-4 and GPT-3.5 + BERT": ("2023", (GPT4, GPT35, RECODE)),
+    **{
+        f"{edition}, simulated{third and f' + {third}'}": (edition, ("good", "fair", *filter(None, [third])))
+        for edition in ("2025", "2022")
+        for third in ("", *THIRD)
+    },
+    **{
+        f"{edition}, of train{third and f' + {third}'}": (edition, ("embedded", "naive-bayes", *filter(None, [third])))
+        for edition in ("mini", "2024", "2025", "2026", "2022")
+        for third in ("", "prior")
+    },
+    "2023, BERT and BERT with recode": ("2023", (RECODE, BERT)),
+}
+"""Pools that the choice is made on: two sources, and these with a third one."""
+SHOWN = {"Qwen": (QWEN,), "Gemma": (GEMMA,), "Qwen and Gemma": (QWEN, GEMMA)}
+"""Recorded answers of 2026, on which nothing is chosen."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = row_parser(__doc__, POOLS)
+    parser.add_argument("--partitions", type=int, default=10)
+    parser.add_argument("--way", nargs="+", choices=list(WAYS), default=list(WAYS))
+    parser.add_argument("--shown", action="store_true", help="measure the recorded answers of 2026, the way it is now")
+    given = parser.parse_args(argv)
+    bench, seeds = Bench(Workspace(data=given.data)), range(given.seed, given.seed + given.partitions)
+    if given.shown:
+        pools = {name: bench.recorded("2026", files) for name, files in SHOWN.items()}
+        made = {
+            name: {way or "out of fold": pool.f1s(seeds, way) for way in ("", LAST)} for name, pool in pools.items()
+        }
+        show(made)
+        figures.record(given.figures, "pools-2026", table_of(made))
+        return
+    made = {}
+    for name in given.rows or POOLS:
+        edition, names = POOLS[name]
+        pool = bench.sources(edition).pool(*names)
+        made[name] = {way: pool.f1s(seeds, way) for way in given.way}
+        show({name: made[name]}, head=len(made) == 1)
+        figures.record(given.figures, "pools", table_of(made) | compared(made))
+    for name, row in compared(made).items():
+        print(f"{name:40}" + "".join(f"{cell:>18}" for cell in row.values()))
+
+
+Made = Mapping[str, Mapping[str, Sequence[float]]]
+"""Pool -> way -> F1 of each partition."""
+
+
+def table_of(made: Made) -> dict[str, dict[str, str]]:
+    """Return the means with their standard deviations over partitions."""
+    return {name: {way: f"{fmean(f1):.3f} ± {stdev(f1):.3f}" for way, f1 in row.items()} for name, row in made.items()}
+
+
+def compared(made: Made) -> dict[str, dict[str, str]]:
+    """Return the mean over pools, its difference to the way before, and what third sources add: the least of it."""
+    ways = list(next(iter(made.values())))
+    means = {way: [fmean(row[way]) for row in made.values()] for way in ways}
+    pairs = [(name, name.partition(" + ")[0]) for name in made if " + " in name and name.partition(" + ")[0] in made]
+    added = {way: [fmean(made[three][way]) - fmean(made[two][way]) for three, two in pairs] for way in ways}
+    last = means[ways[-1]]
+    return {
+        "mean over pools": {way: f"{fmean(own):.4f}" for way, own in means.items()},
+        f"less {ways[-1]}": {
+            way: erring([x - y for x, y in zip(own, last, strict=True)]) for way, own in means.items()
+        },
+        "a third source adds": {way: erring(own) for way, own in added.items()},
+        "at least": {way: f"{min(own, default=0.0):+.4f}" for way, own in added.items()},
+    }
+
+
+def erring(values: Sequence[float]) -> str:
+    """Return the mean with its standard error."""
+    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{fmean(values or [0.0]):+.4f} ± {error:.4f}"
+
+
+def show(made: Made, *, head: bool = True) -> None:
+    """Print rows of the table."""
+    if head:
+        print(f"{'pool':40}" + "".join(f"{way:>18}" for way in next(iter(made.values()))))
+    for name, row in table_of(made).items():
+        print(f"{name:40}" + "".join(f"{cell:>18}" for cell in row.values()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
