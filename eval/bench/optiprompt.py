@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--taught", type=int, help="most facts of a relation that teach the head (default: all)")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
     given = parser.parse_args(argv)
+    if given.relations < 1:
+        parser.error(f"--relations is {given.relations}: give a whole number of at least 1")
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     places = data_dirs(given.data)
     archive = next(place / KAMEL for place in places if (place / KAMEL).is_file())

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
-import yaml
-
 from lmkbc.ask.frames import PARTS
 from lmkbc.ask.python_words import Slot, Value, read_python
 from lmkbc.errors import InputError, refuse
@@ -238,6 +236,8 @@ def _python(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator
 
 def _yaml(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
     """Yield what a key says of its relation."""
+    import yaml
+
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from loopback import Body, Loopback, prompt_of
 from opened import recipe_of
 from space import MINI, SPACE
 
-from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -208,15 +207,18 @@ def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_
     """No server, no weights, no network: the answers are all there is."""
     recipe = replace(REPLAYED[name], clean=replace(REPLAYED[name].clean, types=False))  # which takes an index
 
-    def written(spec: GeneratorSpec) -> tuple[str, str]:
-        """Return an answer and an empty one, as the generator reads them."""
-        style = spec.prompt if isinstance(spec, LanguageModelSpec) else PromptStyle()
+    def written(spec: GeneratorSpec) -> Iterable[dict[str, Any]]:
+        """Return a row with an answer and an empty one, as the generator reads them."""
+        if not isinstance(spec, LanguageModelSpec):
+            lists = [{"object": "Peru", "score": 0.99}], []
+            return [{"SubjectEntity": QUERIES[place].subject, "candidates": own} for place, own in enumerate(lists)]
+        style = spec.prompt
         if style.parse_as == "split" and not style.brackets:
-            return "Peru", style.null
-        return ("ANSWER: Peru", "ANSWER: none") if style.parse_as == "line" else ('["Peru"]', "[]")
+            return map(said, (0, 1), ("Peru", style.null))
+        return map(said, (0, 1), ("ANSWER: Peru", "ANSWER: none") if style.parse_as == "line" else ('["Peru"]', "[]"))
 
     files = [
-        answers(tmp_path / f"{place}.jsonl", *map(said, (0, 1), written(spec)), model=spec.called[0])
+        answers(tmp_path / f"{place}.jsonl", *written(spec), model=spec.called[0])
         for place, spec in enumerate(recipe.generate)
         if spec.is_replayed and (not spec.only or BORDERS in SPACE.relation(spec.only[0]).names)
     ]
@@ -294,3 +296,24 @@ def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, pla
     else:
         found = shares(RECIPES["chironk26"].generate, [path], edition)
         assert [number for number, files in enumerate(found) if files] == [place]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"model": "gpt-3", "candidates": [{"object": "Peru", "score": 0.9}]}, "the recorded scores are of gpt-3"),
+        ({"model": "bert-base-cased", "completions": ["Peru"]}, "the recorded answers of bert-base-cased are texts"),
+    ],
+)
+def test_a_masked_recipe_reads_scores_of_its_own_model_alone(row: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    file = answers(tmp_path / "other.jsonl", {"SubjectEntity": QUERIES[0].subject, **row})
+    masked = recipe_of({"component": "masked", "model": "bert-base-cased"})
+    with pytest.raises(InputError, match=reason):
+        proposed(masked, file, tmp_path=tmp_path)
+
+
+def test_a_masked_recipe_reads_scores_of_the_model_that_the_user_names(tmp_path: Path) -> None:
+    row = {"SubjectEntity": QUERIES[0].subject, "model": "gpt-3", "candidates": [{"object": "Peru", "score": 0.9}]}
+    masked = recipe_of({"component": "masked", "model": "bert-base-cased"})
+    made = proposed(masked, answers(tmp_path / "own.jsonl", row), tmp_path=tmp_path, model="gpt-3")
+    assert [candidate.text for candidate in made.sets[0].candidates] == ["Peru"]

@@ -22,6 +22,7 @@ from lmkbc.generate.recorded import Recorded, replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.groups import grouped
+from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes, Layout
@@ -136,13 +137,25 @@ class Masked(GeneratorSpec):
         probe = self.probe
         origins = origins_of(run.train, run.edition)
         answers = ClozeAnswers(probe, AnswerCleaning(probe, run.edition, run.relations, origins))
-        recorded = replayed(files, run, notes, clean=probe.clean, score=answers.of_row)
+        recorded = replayed(files, run, notes, clean=probe.clean, score=answers.of_row, read=_refuse_texts)
+        self._check_models(recorded.models, run)
         if asked := [name for name, relation in self.asked(run).items() if probe.preconditions_of(relation)]:
             notes.remark(
                 f"the preconditions of {', '.join(asked)} are not asked, since the answers are recorded: a row holds "
                 f"their result as a candidate without an object whose source is {VETO!r}"
             )
         return recorded
+
+    def _check_models(self, recorded: Sequence[str], run: Run) -> None:
+        """InputError for scores of another model than the recipe's, where no option names their model."""
+        wanted = {for_relation(self.model, relation, "") or "" for _, relation in self.asked(run).items()}
+        named = [Path(name).name.casefold() for name in (*wanted, *self.called)]
+        others = [model for model in recorded if not any(name in model.casefold() for name in named)]
+        if others and not run.model:
+            raise InputError(
+                f"the recorded scores are of {', '.join(others)}, and the limits of this recipe are for "
+                f"{', '.join(sorted(wanted))}: name another file with --from, or the model with --model {others[0]}"
+            )
 
     def _over(self, name: str, run: Run, probe: ProbeSettings, notes: Notes) -> MaskedGenerator:
         """Return the generator over one model."""
@@ -292,3 +305,11 @@ class MaskedGenerator:
         names = {*listed, *filter(None, (probe.null,)), *(name for known in self._origins.values() for name in known)}
         vectors = mapped(Path(probe.vectors), backbone, names) if probe.vectors else None
         return expand(backbone, names, probe.compose, piece_counts(backbone, names), vectors)
+
+
+def _refuse_texts(_: Query, __: Sequence[Sequence[Reply | None]], name: str) -> CandidateSet:
+    """Raise InputError for answers that are no scores."""
+    raise InputError(
+        f"the recorded answers of {name} are texts: a masked model's recipe reads candidates with scores; name such a "
+        "file with --from, or a system that asks a language model"
+    )
