@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lmkbc.answer.clean import SUBJECT
+from lmkbc.answer.clean import SUBJECT, same_name
 from lmkbc.errors import InputError
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
@@ -22,7 +22,7 @@ class Cleaning:
     """A recipe's table `clean`. types: drop objects that an index knows only as things of other kinds.
 
     spellings: spelling -> the name that it stands for, in place of those that the relations' modules list.
-    subject: drop an object that was linked to the query's own subject, where none is its own object. stop: names, case
+    subject: drop the query's own subject, by QID or else by name, where none is its own object. stop: names, case
     aside, and QIDs that are never an object, whatever a model means by them.
     """
 
@@ -53,11 +53,20 @@ class Cleaning:
 
 
 def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
-    """Return the set without candidates that linked to the query's own subject, where no subject is its own object."""
-    own = candidates.query.subject_id
-    if own is None or relation.shape.may_be_subject:
+    """Return the set without the query's own subject, where no subject is its own object.
+
+    QIDs decide. Names do where the query or the candidate has no QID.
+    """
+    query = candidates.query
+    if relation.shape.may_be_subject or relation.kind == "number":
         return candidates
-    return candidates.without(lambda candidate: candidate.id == own, SUBJECT)
+
+    def is_subject(candidate: Candidate) -> bool:
+        if query.subject_id and candidate.id:
+            return candidate.id == query.subject_id
+        return same_name(candidate.text, query.subject)
+
+    return candidates.without(is_subject, SUBJECT)
 
 
 class TypeFilter:

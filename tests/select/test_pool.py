@@ -205,6 +205,17 @@ def test_a_subject_is_not_its_own_object() -> None:
     assert without_subject(found, allowed) == found
 
 
+def test_names_tell_the_subject_where_there_is_no_qid() -> None:
+    relation = SPACE.relation("CountryBordersCountry")
+    named = (Candidate("Chád", id="Q657"), Candidate("Chad", id="Q1"), Candidate("chad"), Candidate("Mali"))
+    by_name = without_subject(candidate_set(Query("Chad", "r"), named), relation)
+    assert [c.text for c in by_name.candidates] == ["Mali"]
+    by_id = without_subject(candidate_set(Query("Chad", "r", "Q657"), named), relation)
+    assert [(c.text, c.id) for c in by_id.candidates] == [("Chad", "Q1"), ("Mali", None)]
+    number = candidate_set(Query("1984", "r"), (Candidate("1984"),))
+    assert without_subject(number, SPACE.relation("SeriesHasNumberOfEpisodes")) == number
+
+
 @given(st.text(), st.text())
 def test_a_source_is_itself_again_after_a_file(model: str, draw: str) -> None:
     source = Source(model, draw)
