@@ -40,6 +40,8 @@ NAMES: dict[str, Any] = {
 SIDES = ("subject", "object")
 LEAST, SHARE = 1 << 16, 4
 """Rows that are held before they are summed; more, where the sums so far have so many times as many."""
+PIECE = 1 << 13
+"""Entities whose names and classes are listed at a time, since lists of many take much memory while they are made."""
 UNITS = 1_000_000
 """Units of a vote of weight 1: whole numbers have the same sum in any order."""
 WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
@@ -109,11 +111,15 @@ class NamedEntities:
 
     def tables(self, rows: int) -> Iterator[pl.DataFrame]:
         """Yield so many entities at a time: QID, names, the most frequent first, and the class with the most votes."""
-        for first in range(0, self._names.select(pl.col("entity").max() + 1).item() or 0, rows):
-            some = pl.col("entity").is_between(first, first + rows - 1)
-            yield self._table(self._names.filter(some), self._votes.filter(some))
+        end = self._names.select(pl.col("entity").max() + 1).item() or 0
+        for first in range(0, end, rows):
+            pieces = range(first, min(first + rows, end), PIECE)
+            yield pl.concat([self._table(start, min(start + PIECE, first + rows)) for start in pieces])
 
-    def _table(self, named: pl.DataFrame, votes: pl.DataFrame) -> pl.DataFrame:
+    def _table(self, start: int, end: int) -> pl.DataFrame:
+        """Return the entities from one number to another."""
+        some = pl.col("entity").is_between(start, end, closed="left")
+        named, votes = self._names.filter(some), self._votes.filter(some)
         often = named.with_columns(often=pl.col("as_subject") + pl.col("as_object"))
         names = _by_entity(often, "name", "often").group_by("entity").agg(names="name", name=pl.col("name").first())
         mentions = pl.col("as_subject", "as_object").sum()
