@@ -151,7 +151,8 @@ class Relation:
     no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). inverse_of: the name of the relation t for
     which (s, r, o) implies (o, t, s). functional: a subject has at most one object, as it has of a number (Wikidata's
     single-value constraint). distinct_values: an object is of at most one subject (its distinct-values constraint).
-    preconditions are what a masked model is asked first. paraphrases: more clozes, kept
+    subject_class: the subjects that a knowledge base asks about, where not every subject of the type is likely to have
+    an object. preconditions are what a masked model is asked first. paraphrases: more clozes, kept
     in paraphrases.toml for recipes that ask many.
     """
 
@@ -173,6 +174,7 @@ class Relation:
     inverse_of: str = ""
     functional: bool = False
     distinct_values: bool = False
+    subject_class: EntityType | None = None
     cardinality: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
     preconditions: tuple[Precondition, ...] = ()

@@ -23,6 +23,7 @@ RELATION = Relation(
     names=("PersonInstrument", "PersonPlaysInstrument"),
     property="P1303",
     subject_type=EntityType("person", "Q5"),
+    subject_class=EntityType("musician", "Q639669", ("Q36834",)),
     object_type=EntityType("musical instrument", "Q34379"),
     kind="entity",
     may_be_empty=True,

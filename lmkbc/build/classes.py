@@ -28,7 +28,8 @@ class Classes:
     ) -> None:
         table = table or {}
         self._asked, self._named = asked, named
-        types = [kind for one in (*known, *asked.values()) for kind in (one.subject_type, one.object_type)]
+        relations = (*known, *asked.values())
+        types = [kind for one in relations for kind in (one.subject_type, one.object_type, one.subject_class) if kind]
         self._qids = {folded_key(kind.noun): kind.qid for kind in reversed(types)}
         self._qids |= {folded_key(name): qid for qid, one in table.items() for name in one.names}
         self._above: dict[str, set[str]] = {qid: set(one.below) for qid, one in table.items()}
@@ -49,7 +50,7 @@ class Classes:
         qid = self.qid(named)
         if qid is None:
             return [*self._asked] if self._named else []
-        return [name for name, one in self._asked.items() if self._fits(qid, one.subject_type)]
+        return [name for name, one in self._asked.items() if self._fits(qid, one.subject_class or one.subject_type)]
 
     def voted(self, weights: Mapping[str, float]) -> str:
         """Return the class that has the most weight; a vote for a class is one for what lies below it too."""
