@@ -177,15 +177,16 @@ def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], repor
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
     pool = figures.candidates(rows)
     several = len(table.relations) > 1  # of one, a dot or a bar says no more than the table
+    scored = len({one.score for one in pool}) > 1  # of one score, no figure says anything
     own = panels.shown(pool, list(table.relations))
     gold = {name: sum(row.score.gold for row in rows if row.pair[1] == name) for name in own}
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
         (several, lambda: figures.scores(table.relations, values)),
-        (several and pool, lambda: figures.cuts(pool, list(table.relations))),
+        (several and scored, lambda: figures.cuts(pool, list(table.relations))),
         (several, lambda: figures.precision_recall(table.relations)),
         (rows, lambda: figures.sizes(rows)),
-        (pool, lambda: figures.distributions(pool)),
-        (pool and (several or not own), lambda: figures.reliability(pool)[0]),
+        (scored, lambda: figures.distributions(pool)),
+        (scored and (several or not own), lambda: figures.reliability(pool)[0]),
         (own, lambda: panels.curves(own, gold)),
         (own, lambda: panels.reliabilities(own)),
     )
