@@ -25,7 +25,7 @@ class Deadly(GeneratorSpec):
 
 
 class Echo:
-    """Proposes the subject."""
+    """Proposes one object."""
 
     def __init__(self, spec: Deadly) -> None:
         self._spec = spec
@@ -36,4 +36,4 @@ class Echo:
                 os.kill(os.getpid(), signal.SIGKILL)
             if query.subject in self._spec.odd:
                 raise RuntimeError("odd")
-            yield CandidateSet(query, (Candidate(query.subject, 1.0, (Source("echo"),), "Q7"),))
+            yield CandidateSet(query, (Candidate("Peru", 1.0, (Source("echo"),), "Q419"),))
