@@ -21,6 +21,7 @@ Q657,Chad,country
 the old one",Q23397
 Q912,Mali,country
 Q937,Albert Einstein,Q5
+Q1339,Johann Sebastian Bach,composer
 """
 
 
@@ -32,16 +33,18 @@ def run(command: Command) -> Command:
 
 def test_a_base_is_built_of_what_fits_each_class_and_once(run: Command, tmp_path: Path) -> None:
     assert (
-        "asked nothing, since no relation is of their class: 1 of 4 subjects, first 'Q23397'"
+        "asked nothing, since no relation is of their class: 1 of 5 subjects, first 'Q23397'"
         in run.done("--out", "kb")[1]
     )
     facts = pl.read_parquet("kb/facts")
     nothing = pl.read_parquet("kb/nothing")
     asked = pl.concat([facts.select("subject", "relation"), nothing.select("subject", "relation")]).unique()
     assert set(asked.filter(subject="Chad")["relation"]) == {"country-borders", "country-languages"}
-    assert "instrument" in set(asked.filter(subject="Albert Einstein")["relation"])
+    assert "place-of-death" in set(asked.filter(subject="Albert Einstein")["relation"])
+    players = asked.filter(relation="instrument")["subject"].to_list()
+    assert players == ["Johann Sebastian Bach"]
     manifest = json.loads(Path("kb/manifest.json").read_text())
-    assert manifest["counts"]["subjects"] == 4
+    assert manifest["counts"]["subjects"] == 5
     assert str(tmp_path) not in Path("kb/manifest.json").read_text()
     again = {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()}
     assert run("--out", "kb")[0] == 0
