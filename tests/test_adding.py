@@ -60,7 +60,7 @@ def test_the_printed_relation_edition_and_recipe_load(checkout: Path) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_what_is_printed_passes_what_all_others_pass_and_changes_nothing_else(checkout: Path) -> None:
     others = " or ".join((OFFICIAL, *(Path(file).stem for file in EACH)))
     said = passed(checkout, *META, *EACH, "-k", f"half or echo or circle or upwards or not ({others})")

@@ -67,7 +67,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return replace(CONTEXT, cache=tmp_path_factory.mktemp("embedded"))
 
 
-@pytest.mark.parametrize("tuned", [True, False])
+@pytest.mark.parametrize("tuned", [pytest.param(True, marks=pytest.mark.whole), False])
 def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
     table = controls(context, read_recipe(SPACE, "prior"), VAL, Selection(tuned=tuned, trials=1), random=False)
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}

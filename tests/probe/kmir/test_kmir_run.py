@@ -71,6 +71,7 @@ def test_long_questions_are_cut_around_their_masks(words: int, at: int, longest:
     assert len(cut) == min(len(ids) + MASKS - 1, longest)
 
 
+@pytest.mark.whole
 def test_training_teaches_answers_of_several_tokens_and_is_read_again(backbone: Backbone, tmp_path: Path) -> None:
     gold = [question.answer[0] for question in LESSONS]
     assert kmir_masked.guesses(backbone, LESSONS) != gold

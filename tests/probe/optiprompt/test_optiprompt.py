@@ -78,6 +78,7 @@ def test_no_subject_that_is_tested_on_is_learned_or_stopped_by(caplog: pytest.Lo
     assert "left out, with fewer than 8 facts to learn or too few to test: P1" in caplog.text
 
 
+@pytest.mark.whole
 def test_prompts_and_weights_learn_and_a_killed_run_goes_on(backbone: Backbone, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     before = {name: value.clone() for name, value in backbone.model.state_dict().items()}
