@@ -152,8 +152,8 @@ class Relation:
     which (s, r, o) implies (o, t, s). functional: a subject has at most one object, as it has of a number (Wikidata's
     single-value constraint). distinct_values: an object is of at most one subject (its distinct-values constraint).
     subject_class: the subjects that a knowledge base asks about, where not every subject of the type is likely to have
-    an object. preconditions are what a masked model is asked first. paraphrases: more clozes, kept
-    in paraphrases.toml for recipes that ask many.
+    an object. preconditions are what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml
+    for recipes that ask many.
     """
 
     name: str

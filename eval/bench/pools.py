@@ -16,7 +16,6 @@ said and score of each model; whether another agrees; what was weighed before; a
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from unittest import mock
 import figures
 import numpy as np
 from recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, row_parser
+from simulated import SIMULATED, simulated
 from sklearn.isotonic import IsotonicRegression
 
 from lmkbc.edition import Edition
@@ -45,11 +45,8 @@ from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import Settings, by_subject, choose, fold_of, shared_family
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import INNER_FOLDS
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Source, State
+from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
-
-DRAWS = 5
-"""Draws of a simulated source."""
 
 
 @dataclass(frozen=True)
@@ -289,65 +286,6 @@ class Sets(dict[str, Sequence[CandidateSet]]):
         sets = propose(run, recipe, [one.query for one in self.examples]).sets
         self[name] = [replace(one, draws=one.draws[:1]) for one in sets]
         return self[name]
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """A simulated source. known: share of the gold objects that it knows. wrong: wrong objects that it thinks of.
-
-    like: the source whose knowledge and errors it shares, "" for its own.
-    """
-
-    known: float
-    wrong: float
-    like: str = ""
-
-
-SIMULATED = {
-    "good": Simulation(0.5, 2.0),
-    "fair": Simulation(0.45, 2.5),
-    "useless": Simulation(0.0, 3.0),
-    "correlated": Simulation(0.45, 2.5, like="good"),
-    "better": Simulation(0.6, 1.5),
-}
-
-
-def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) -> Sequence[CandidateSet]:
-    """Return the draws of a simulated source: an object that all find hard is seldom known to any."""
-    how = SIMULATED[name]
-    objects: dict[str, list[GoldObject]] = {}
-    for example in train:
-        objects.setdefault(example.query.relation, []).extend(example.objects)
-    made = []
-    for example in examples:
-        query = example.query
-        common = random.Random(f"{query.subject}, {query.relation}")
-        own = random.Random(f"{query.subject}, {query.relation}, {how.like or name}")
-        draw = random.Random(f"{query.subject}, {query.relation}, {name}")
-        shares: dict[tuple[str, str | None], float] = {}
-        for gold in example.objects:
-            hard, luck = common.random(), own.random()
-            knows = (hard + luck) / 2 < how.known
-            if how.known:
-                shares[gold.name or gold.id or "", gold.id] = own.betavariate(5, 2) if knows else own.betavariate(1, 12)
-        for _ in range(round(own.expovariate(1 / how.wrong))):
-            wrong = own.choice(objects[query.relation]) if objects.get(query.relation) else None
-            if wrong:
-                shares.setdefault((wrong.name or wrong.id or "", wrong.id), own.betavariate(1, 3))
-        made.append(drawn(query, name, shares, draw))
-    return made
-
-
-def drawn(query: Any, model: str, shares: Mapping[tuple[str, str | None], float], draw: random.Random) -> CandidateSet:
-    """Return draws in which each object is named with its share."""
-    candidates, states, nothing = [], [], []
-    for number in map(str, range(DRAWS)):
-        source = (Source(model, number),)
-        named = [Candidate(text, 1.0, source, id_) for (text, id_), share in shares.items() if draw.random() < share]
-        candidates += named
-        states.append(State.ANSWERED if named else State.ABSTAINED)
-        nothing += [] if named else [Nil(1.0, source)]
-    return CandidateSet(query, tuple(candidates), tuple(states), nothing=tuple(nothing))
 
 
 THIRD = ("useless", "correlated", "better")

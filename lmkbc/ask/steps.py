@@ -43,14 +43,12 @@ class Step:
     """Step of a chain, as a recipe's plain data.
 
     name: the slot that it fills. task: what a chat's system turn says. ask: a template over the slots of a style's ask
-    and the names of earlier steps; or items: what the slot is in turn, where nothing need be asked.
-    parse_as: what is fed on of an answer: its "text", the names of its "list", its "numbers", or the years of its
-    "span" in slots of `every` years. A "gate" feeds nothing:
-    where it says no, the draw names nothing, and no more is asked. Nor does "existence": the share of its draws that
-    say no is a NIL probability, which stands beside the candidates.
-    each: whether what follows is asked once for each item, in place of once with all of them.
-    max: items that count, the first ones. longest: characters that
-    count. until: the year that a span without an end goes on to.
+    and the names of earlier steps; or items: what the slot is in turn, where nothing need be asked. parse_as: what is
+    fed on of an answer: its "text", the names of its "list", its "numbers", or the years of its "span" in slots of
+    `every` years. A "gate" feeds nothing: where it says no, the draw names nothing, and no more is asked. Nor does
+    "existence": the share of its draws that say no is a NIL probability, which stands beside the candidates.
+    each: whether what follows is asked once for each item, in place of once with all of them. max: items that count,
+    the first ones. longest: characters that count. until: the year that a span without an end goes on to.
     samples: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
     existence step has any number. temperature, first_temperature, max_tokens, stop: of these answers. Where one is left
     out, it is the table's. widen: whether the slots of a span become wider where it has more than max; else the last

@@ -27,10 +27,11 @@ Settings = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PythonWords:
-    """Variable of Python source that holds words. name: its scopes and itself, as `read_python` takes it.
+class NamedWords:
+    """Words that a file has under a name: a variable of Python source, or a key of YAML.
 
-    Or a key of YAML. step: the step of a chain whose "task" or "ask" it is, by the recipe's name for it.
+    name: the key, or the variable's scopes and itself, as `read_python` takes it. step: the step of a chain whose
+    "task" or "ask" it is, by the recipe's name for it.
 
     setting: what it is of a relation's frame: its "block", "task", "ask", or "follow_up", where {ask} is the ask; the
     "phrase", which stands for {phrase} in the block; the "clozes" of a masked model; or "lines", a whole text: a list
@@ -68,7 +69,7 @@ class WordFile:
     url: str = ""
     sha256: str = ""
     relation: str = ""
-    words: tuple[PythonWords, ...] = ()
+    words: tuple[NamedWords, ...] = ()
     slots: Mapping[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
     mended: tuple[tuple[str, str], ...] = ()
@@ -219,7 +220,7 @@ def _about(template: str) -> str:
     return template.replace(SUBJECT, "{subject}")
 
 
-def _python(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
+def _python(words: NamedWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
     """Yield what a variable says of each relation."""
     found = read_python(text, words.name)
     if words.relation:
@@ -234,7 +235,7 @@ def _python(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator
         yield words.relations.get(name, name), {**_setting(words, value, slots), **words.frame}
 
 
-def _yaml(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
+def _yaml(words: NamedWords, text: str, slots: Mapping[str, str]) -> Iterator[tuple[str, Settings]]:
     """Yield what a key says of its relation."""
     import yaml
 
@@ -250,7 +251,7 @@ def _yaml(words: PythonWords, text: str, slots: Mapping[str, str]) -> Iterator[t
     yield words.relation, {f"steps.{words.step}.{words.setting}" if words.step else words.setting: said, **words.frame}
 
 
-def _setting(words: PythonWords, value: Value, slots: Mapping[str, str]) -> Settings:
+def _setting(words: NamedWords, value: Value, slots: Mapping[str, str]) -> Settings:
     """Return what a value is of a frame."""
     texts = [_filled(one, slots) for one in (value if isinstance(value, list) else [value])]
     if words.setting == "clozes":

@@ -224,9 +224,8 @@ def settlement_of(
     """
     numbers = [shard.number for shard in shards]
 
-    def blocks(
-        step: str,
-    ) -> Iterator[tuple[int, pl.DataFrame]]:  # by relation, as a shard that is opened again has them
+    def blocks(step: str) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield the shards' facts by relation, as a shard that is opened again has them."""
         for number in tracked(numbers, step, report):
             yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
 

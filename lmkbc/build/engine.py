@@ -124,7 +124,6 @@ class Answers(NamedTuple):
     asks: Sequence[Ask]
     sets: Sequence[CandidateSet]
     reasons: Mapping[Query, str]
-
     limit: str | None = None
 
     def tables(self, maker: Maker) -> Tables:

@@ -72,7 +72,10 @@ class Settled(NamedTuple):
 
 
 class Settlement:
-    """What gives way in a base. blocks: the shards and their facts, for a step. relations: by the names of facts."""
+    """Facts of a base that are removed or merged, since they contradict or repeat others.
+
+    blocks: from what a step is called to the shards' numbers and facts. relations: by the names that facts have.
+    """
 
     def __init__(
         self,

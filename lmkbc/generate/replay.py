@@ -63,10 +63,16 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
 
 def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
     """Return the places of the generators that a name in a row calls; else of those whose name is a word of it."""
-    exact, words = name.casefold(), set(re.split(r"[^a-z0-9.-]+|--", name.casefold().replace("_", " ")))
     names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
-    found = [place for place, own in names.items() if exact in own]
-    return found or [place for place, own in names.items() if words & {*own, *(one.rpartition("/")[2] for one in own)}]
+    found = [place for place, own in names.items() if name.casefold() in own]
+    return found or [place for place, spec in specs.items() if names_model(name, spec)]
+
+
+def names_model(name: str, spec: GeneratorSpec) -> bool:
+    """Return whether a name in a row is a generator's or its model's, or has such a name as one of its words."""
+    words = {name.casefold(), *re.split(r"[^a-z0-9.-]+|--", name.casefold().replace("_", " "))}
+    own = {one.casefold() for one in spec.called}
+    return bool(words & {*own, *(one.rpartition("/")[2] for one in own)})
 
 
 class Replay:

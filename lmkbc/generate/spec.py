@@ -53,7 +53,7 @@ GENERATORS = {
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
     "embedded": "lmkbc.generate.embedded.spec:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
-    "masked": "lmkbc.generate.masked.generator:Masked",
+    "masked": "lmkbc.generate.masked.spec:Masked",
     "naive-bayes": "lmkbc.generate.naive_bayes:NaiveBayesSpec",
     "nothing": "lmkbc.generate.nothing:Nothing",
     "prior": "lmkbc.generate.prior:Prior",

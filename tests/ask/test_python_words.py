@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmkbc.ask.words import PythonWords, WordFile, WordingSource, converted
+from lmkbc.ask.words import NamedWords, WordFile, WordingSource, converted
 from lmkbc.errors import InputError
 
 SOURCE = r"""
@@ -58,19 +58,19 @@ def twice(relation):
 SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(row)": "{answer}"}
 
 
-def frames(*words: PythonWords, code: str = SOURCE, **slots: str) -> dict[str, dict[str, Any]]:
+def frames(*words: NamedWords, code: str = SOURCE, **slots: str) -> dict[str, dict[str, Any]]:
     file = WordFile(format="python", url="https://example.org/ask.py", words=words, slots={**SLOTS, **slots})
     return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [code.encode()])
 
 
 def test_texts_are_put_together_and_what_the_code_fills_is_a_slot() -> None:
-    made = frames(PythonWords(name="ask.texts", setting="clozes"))
+    made = frames(NamedWords(name="ask.texts", setting="clozes"))
     assert made == {"hasArea": {"clozes": ["{subject} is as large as {mask}.", "How large? {subject} is {mask}."]}}
-    assert frames(PythonWords(name="TABLE")) == {"hasArea": {"block": "How big is it?"}}
+    assert frames(NamedWords(name="TABLE")) == {"hasArea": {"block": "How big is it?"}}
 
 
 def test_lines_are_header_example_and_query() -> None:
-    made = frames(PythonWords(name="shown.lines", setting="lines", relation="hasArea", frame={"null": "no"}))
+    made = frames(NamedWords(name="shown.lines", setting="lines", relation="hasArea", frame={"null": "no"}))
     assert made["hasArea"] == {
         "task": "Sizes of islands.",
         "block": "{subject} is an island.",
@@ -82,8 +82,8 @@ def test_lines_are_header_example_and_query() -> None:
 
 def test_words_for_all_relations_stand_beside_those_of_each() -> None:
     made = frames(
-        PythonWords(name="Model.__init__.task", setting="task", relation="*"),
-        PythonWords(name="Model.joined.other", relation="hasArea"),
+        NamedWords(name="Model.__init__.task", setting="task", relation="*"),
+        NamedWords(name="Model.joined.other", relation="hasArea"),
         **{"clause(who)": "{phrase}?"},
     )
     assert made == {
@@ -93,10 +93,10 @@ def test_words_for_all_relations_stand_beside_those_of_each() -> None:
 
 def test_a_phrase_stands_in_the_block_and_an_ask_in_the_second_turn() -> None:
     made = frames(
-        PythonWords(name="Model.joined.other", relation="*"),
-        PythonWords(name="ask.phrase", setting="phrase", relations={"big": "hasArea"}),
-        PythonWords(name="Model.joined.text[1]", setting="ask", relation="*"),
-        PythonWords(name="Model.joined.text[0]", setting="follow_up", relation="*"),
+        NamedWords(name="Model.joined.other", relation="*"),
+        NamedWords(name="ask.phrase", setting="phrase", relations={"big": "hasArea"}),
+        NamedWords(name="Model.joined.text[1]", setting="ask", relation="*"),
+        NamedWords(name="Model.joined.text[0]", setting="follow_up", relation="*"),
         **{"clause(who)": "{phrase}", "who": "{ask}"},
     )
     assert made["hasArea"] == {
@@ -110,22 +110,22 @@ def test_a_phrase_stands_in_the_block_and_an_ask_in_the_second_turn() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (PythonWords(name="ask.nothing"), "it assigns nothing to 'ask.nothing'"),
-        (PythonWords(name="told.text"), "it defines no 'told' of 'told.text'"),
-        (PythonWords(name="Model.joined.text"), "what it assigns to 'Model.joined.text' is no text that can be read"),
-        (PythonWords(name="Model.joined.unsure"), "what it assigns to 'Model.joined.unsure' is no text"),
-        (PythonWords(name="Model.joined.text[7]"), "it has no text 7 under a key 'text'"),
-        (PythonWords(name="Model.joined.other", relation="x"), "slots does not say what stands for 'clause(who)'"),
-        (PythonWords(name="ask.texts", relation="x"), "'ask.texts' is another one for each relation"),
-        (PythonWords(name="ask.texts"), "'ask.texts' has 2 texts, and not one"),
-        (PythonWords(name="ask.texts", setting="lines"), "'ask.texts' has 2 parts, and not a header, an example"),
-        (PythonWords(name="ask.texts", relations={"big": "x"}), "told of 'hasArea', which relations does not name"),
-        (PythonWords(name="TORN"), "what it assigns to 'TORN' for 'hasCapacity' is no text that can be read"),
-        (PythonWords(name="torn.text"), "what it assigns to 'text' for 'hasArea' is no text that can be read"),
-        (PythonWords(name="twice.text"), "it says two things of 'hasArea': 'text' is assigned twice"),
+        (NamedWords(name="ask.nothing"), "it assigns nothing to 'ask.nothing'"),
+        (NamedWords(name="told.text"), "it defines no 'told' of 'told.text'"),
+        (NamedWords(name="Model.joined.text"), "what it assigns to 'Model.joined.text' is no text that can be read"),
+        (NamedWords(name="Model.joined.unsure"), "what it assigns to 'Model.joined.unsure' is no text"),
+        (NamedWords(name="Model.joined.text[7]"), "it has no text 7 under a key 'text'"),
+        (NamedWords(name="Model.joined.other", relation="x"), "slots does not say what stands for 'clause(who)'"),
+        (NamedWords(name="ask.texts", relation="x"), "'ask.texts' is another one for each relation"),
+        (NamedWords(name="ask.texts"), "'ask.texts' has 2 texts, and not one"),
+        (NamedWords(name="ask.texts", setting="lines"), "'ask.texts' has 2 parts, and not a header, an example"),
+        (NamedWords(name="ask.texts", relations={"big": "x"}), "told of 'hasArea', which relations does not name"),
+        (NamedWords(name="TORN"), "what it assigns to 'TORN' for 'hasCapacity' is no text that can be read"),
+        (NamedWords(name="torn.text"), "what it assigns to 'text' for 'hasArea' is no text that can be read"),
+        (NamedWords(name="twice.text"), "it says two things of 'hasArea': 'text' is assigned twice"),
     ],
 )
-def test_what_cannot_be_read_is_told(words: PythonWords, said: str) -> None:
+def test_what_cannot_be_read_is_told(words: NamedWords, said: str) -> None:
     with pytest.raises(InputError) as caught:
         frames(words)
     assert str(caught.value).startswith("https://example.org/ask.py is not as its format 'python' has it: ")
@@ -144,4 +144,4 @@ def test_what_cannot_be_read_is_told(words: PythonWords, said: str) -> None:
 )
 def test_source_that_would_take_memory_is_refused(code: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        frames(PythonWords(name="text", relation="hasArea"), code=code)
+        frames(NamedWords(name="text", relation="hasArea"), code=code)

@@ -21,9 +21,10 @@ from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import ClozeAnswers
 from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
 from lmkbc.generate.masked.ensemble import combine
-from lmkbc.generate.masked.generator import Masked, MaskedGenerator
+from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
+from lmkbc.generate.masked.spec import Masked
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
