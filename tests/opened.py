@@ -102,7 +102,7 @@ def over_local(
     context: Provider | None = None,
 ) -> AnswerGenerator:
     """A generator over a causal model."""
-    from lmkbc.models.causal.language_model import LocalModel
+    from lmkbc.models.local.language_model import LocalModel
 
     notes = Notes()
     talk = Conversation(asking, relations, name, context, notes)

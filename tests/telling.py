@@ -10,7 +10,7 @@ import tiny_causal
 import torch
 from loopback import Body, Loopback
 
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.model import CausalModel
 
 Kind = Literal["llama.cpp", "echo"]
 

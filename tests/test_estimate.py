@@ -18,9 +18,9 @@ from space import MINI, SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
-from lmkbc.models.causal import decode as decode_module
-from lmkbc.models.causal.checkpoint import identity, load
 from lmkbc.models.dry import CallCounter, DryStore
+from lmkbc.models.local import decode as decode_module
+from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe

@@ -26,10 +26,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.causal.checkpoint import load
-from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import groups
+from lmkbc.models.local.checkpoint import load
+from lmkbc.models.local.decode import Decoding
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import groups
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.workspace import Workspace

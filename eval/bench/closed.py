@@ -18,8 +18,8 @@ from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.prior import ClosedSet
-from lmkbc.models.causal.checkpoint import load
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.checkpoint import load
+from lmkbc.models.local.model import CausalModel
 from lmkbc.workspace import Workspace
 
 MODEL = "SmolLM2-135M-Instruct"

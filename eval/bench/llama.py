@@ -151,9 +151,9 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
     """Our path: a batch, whose shared beginnings are read once."""
     import torch
 
-    from lmkbc.models.causal.checkpoint import load
-    from lmkbc.models.causal.decode import Decoding
-    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.local.checkpoint import load
+    from lmkbc.models.local.decode import Decoding
+    from lmkbc.models.local.model import CausalModel
 
     torch.set_num_threads(given.threads)
     model = CausalModel(*load(path, dtype=dtype, offline=True))

@@ -122,9 +122,9 @@ def measure_kmir(archive: Path) -> None:
 def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
     from lmkbc.models.answers import Store
-    from lmkbc.models.causal.checkpoint import load
-    from lmkbc.models.causal.language_model import LocalModel
-    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.local.checkpoint import load
+    from lmkbc.models.local.language_model import LocalModel
+    from lmkbc.models.local.model import CausalModel
     from lmkbc.probe.answers import texts
     from lmkbc.probe.benchmark import Means
     from lmkbc.probe.kamel import dataset as kamel

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lmkbc.models.causal.checkpoint import load
+from lmkbc.models.local.checkpoint import load
 from lmkbc.models.located import gguf_file
 from lmkbc.models.packaged import GENERATIVE
 from lmkbc.workspace import Workspace

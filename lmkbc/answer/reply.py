@@ -15,7 +15,7 @@ from lmkbc.answer.verbatim import split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
-from lmkbc.models.causal.endings import list_end
+from lmkbc.models.local.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 

@@ -22,8 +22,8 @@ from lmkbc.run.base import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:
-    from lmkbc.models.causal.language_model import LocalModel
-    from lmkbc.models.causal.model import CausalModel
+    from lmkbc.models.local.language_model import LocalModel
+    from lmkbc.models.local.model import CausalModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +153,10 @@ def local_model(
     model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, vllm: bool = False
 ) -> LocalModel:
     """Return a model of this machine. All steps of a run that ask one model share it. vllm: whether vLLM runs it."""
-    from lmkbc.models.causal.checkpoint import identity, load  # which load torch
-    from lmkbc.models.causal.language_model import LocalModel
-    from lmkbc.models.causal.model import CausalModel
-    from lmkbc.models.causal.token_counter import TokenCounter
+    from lmkbc.models.local.checkpoint import identity, load  # which load torch
+    from lmkbc.models.local.language_model import LocalModel
+    from lmkbc.models.local.model import CausalModel
+    from lmkbc.models.local.token_counter import TokenCounter
 
     place = source(model, run)
 
@@ -176,7 +176,7 @@ def local_model(
             return TokenCounter(*loaded, run.dry), digest + ("+quantised" if model.quantise != "none" else "")
         if not vllm:
             return CausalModel(*loaded), digest
-        from lmkbc.models.causal.vllm_model import VllmModel, engine
+        from lmkbc.models.local.vllm_model import VllmModel, engine
 
         return VllmModel(engine(model, place, loaded[0], offline=run.offline), *loaded), digest
 

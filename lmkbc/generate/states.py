@@ -15,8 +15,8 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
-from lmkbc.models.causal.language_model import LocalModel
 from lmkbc.models.encoder import find_encoder
+from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report

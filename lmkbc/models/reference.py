@@ -22,7 +22,7 @@ class ModelReference:
     that is not left to what is named. base_url, key_env, any_model, limits, prices: of a server, see
     `lmkbc.models.server`. key_env: the variable that holds the key for base_url, which is sent once the user has named
     it for that host. dtype, device, trust_remote_code, quantise: of this machine, see
-    `lmkbc.models.causal.checkpoint.load`.
+    `lmkbc.models.local.checkpoint.load`.
     """
 
     component: Literal["chat", "causal"] = "chat"

@@ -24,8 +24,8 @@ from lmkbc.link.ask_model import question
 from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.sources import open_search
 from lmkbc.models.base import LanguageModel, Message, Prompt
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import Tokens, common
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import Tokens, common
 from lmkbc.models.masked.tensors import padded
 from lmkbc.run.base import Run
 from lmkbc.train.corpus import Corpus, near

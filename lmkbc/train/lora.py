@@ -19,7 +19,7 @@ import torch
 from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.causal.checkpoint import library_of_adapters
+from lmkbc.models.local.checkpoint import library_of_adapters
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe

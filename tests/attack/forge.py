@@ -41,7 +41,7 @@ HEAVY = (
     "sqlalchemy.orm",
     "lmkbc.cli",
     "lmkbc.models.server.language_model",
-    "lmkbc.models.causal.language_model",
+    "lmkbc.models.local.language_model",
     "lmkbc.generate.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",

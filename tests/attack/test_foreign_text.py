@@ -46,7 +46,7 @@ AROUND = (("", ""), ("{% if messages %}", "{% endif %}"), ("{% for m in messages
 RENDER = f"""
 import sys
 from lmkbc.errors import InputError
-from lmkbc.models.causal import template
+from lmkbc.models.local import template
 template._renderer = template.Renderer({SECONDS})
 try:
     template.rendered(sys.stdin.read(), [{{"role": "user", "content": "Where?"}}], {{}})

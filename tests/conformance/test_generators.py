@@ -19,8 +19,8 @@ from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
 from lmkbc.generate.spec import GENERATORS
-from lmkbc.models.causal.checkpoint import load as load_causal
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.checkpoint import load as load_causal
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.pipeline import Steps, propose

@@ -17,8 +17,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
 from lmkbc.models.answers import Store
-from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.model import CausalModel
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run

@@ -18,8 +18,8 @@ from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.plan import Asking
 from lmkbc.models.answers import Store
-from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.model import CausalModel
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import CandidateSet, Query, State

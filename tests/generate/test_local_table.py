@@ -18,8 +18,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.answers import Store
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.notes import Notes

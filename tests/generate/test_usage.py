@@ -17,10 +17,10 @@ from lmkbc.ask.plan import Asking
 from lmkbc.generate.access import local_model
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
-from lmkbc.models.causal import decode as decode_module
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import groups
+from lmkbc.models.local import decode as decode_module
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import groups
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.pipeline import _summed, propose

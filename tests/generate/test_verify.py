@@ -16,8 +16,8 @@ from lmkbc.errors import InputError
 from lmkbc.generate.check import Check
 from lmkbc.generate.verify import FactCheck, Verifying
 from lmkbc.models.answers import Store
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
@@ -241,7 +241,7 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
         scorer = LocalModel(model, "tiny", identity, store=store)
         return list(check(scorer, by=by, draws=2, temperature=0.5).verify(sets))
 
-    monkeypatch.setattr("lmkbc.models.causal.language_model.PORTION", 1)
+    monkeypatch.setattr("lmkbc.models.local.language_model.PORTION", 1)
     first = verified()
     assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
     asked: list[str] = []

@@ -19,11 +19,11 @@ from gguf.quants import dequantize
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
-from lmkbc.models.causal.checkpoint import identity, load
-from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf.convert import unpacked
+from lmkbc.models.local.checkpoint import identity, load
+from lmkbc.models.local.decode import Decoding
+from lmkbc.models.local.model import CausalModel
 
 SIZES = {
     "vocab_size": tiny_causal.SIZE,

@@ -21,9 +21,9 @@ import tiny_gguf
 from small_disk import small_disk
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.causal.checkpoint import load
 from lmkbc.models.gguf import convert, header
 from lmkbc.models.gguf.convert import unpacked
+from lmkbc.models.local.checkpoint import load
 
 MEMORY = 200 << 20
 """Bytes that no forged header may take."""

@@ -12,8 +12,8 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models import hub
-from lmkbc.models.causal.checkpoint import load as causal
 from lmkbc.models.kind import model_kind
+from lmkbc.models.local.checkpoint import load as causal
 from lmkbc.models.masked.backbone import load as masked
 
 LOADS = [causal, masked, model_kind]

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
-from lmkbc.models.causal import checkpoint
+from lmkbc.models.local import checkpoint
 from lmkbc.models.masked import backbone
 
 LOADERS: dict[str, Callable[..., Any]] = {"causal": checkpoint.load, "masked": backbone.load}

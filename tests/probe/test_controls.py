@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from space import MINI, SPACE
 
 from lmkbc.generate.embedded.spec import Embedded
-from lmkbc.models.causal.checkpoint import identity, load
+from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
 from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.recipe import read_recipe

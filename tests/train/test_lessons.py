@@ -16,7 +16,7 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.run.base import Run
 from lmkbc.train.corpus import SILVER, Corpus, gather
 from lmkbc.train.examples import IGNORED, TaughtPrompt, alike, of_facts

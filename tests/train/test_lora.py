@@ -20,9 +20,9 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.access import local_model
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.link.evidence import Hit
-from lmkbc.models.causal.checkpoint import load
-from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.checkpoint import load
+from lmkbc.models.local.decode import Decoding
+from lmkbc.models.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run

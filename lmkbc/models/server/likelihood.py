@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import Tokens, common
+from lmkbc.models.local.options import Option, with_options
+from lmkbc.models.local.prefixes import Tokens, common
 from lmkbc.models.server import served
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError

@@ -133,7 +133,7 @@ class KmirRun:
     def _masked(
         self, every: Sequence[Question], known: Sequence[Question], others: Sequence[Question], means: Means
     ) -> list[str]:
-        from lmkbc.models.causal.checkpoint import identity
+        from lmkbc.models.local.checkpoint import identity
         from lmkbc.models.masked.backbone import load
         from lmkbc.probe.kmir.masked import finetuned, guesses
 

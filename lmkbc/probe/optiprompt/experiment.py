@@ -17,7 +17,7 @@ from torch import Tensor
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.models.causal.checkpoint import identity
+from lmkbc.models.local.checkpoint import identity
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.models.masked.tensors import masked

@@ -19,8 +19,8 @@ from telling import Telling
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits

@@ -16,9 +16,9 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Form, Prompt
 from lmkbc.models.budget import Usage
-from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.probe.answers import texts as texts_of
 from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import dataset as kamel

@@ -14,7 +14,7 @@ import pytest
 import tiny_causal
 from command import Command
 
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.model import CausalModel
 
 QUERIES, KEPT = 8, 5
 KILLED = """

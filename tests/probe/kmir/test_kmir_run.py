@@ -18,8 +18,8 @@ from prompt_parts import prefix
 from transformers import T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
-from lmkbc.models.causal.language_model import LocalModel
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.answers import texts
 from lmkbc.probe.benchmark import Means

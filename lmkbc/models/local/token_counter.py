@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.causal.model import CausalModel
 from lmkbc.models.dry import CallCounter
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.model import CausalModel
 
 
 class TokenCounter(CausalModel):

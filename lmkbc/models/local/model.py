@@ -19,15 +19,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.budget import Usage
-from lmkbc.models.causal.abilities import Abilities, abilities
-from lmkbc.models.causal.branches import Batched, Packed
-from lmkbc.models.causal.caches import Beginnings, sliding_window
-from lmkbc.models.causal.decode import ANSWER, Asked, Completion, Decoding, Read, decode
-from lmkbc.models.causal.endings import list_end
-from lmkbc.models.causal.options import Option, with_options
-from lmkbc.models.causal.prefixes import Group, Tokens, groups, of_one_length
-from lmkbc.models.causal.template import rendered
-from lmkbc.models.causal.trees import PromptScores, alone, layer_at, read_batched, read_packed
+from lmkbc.models.local.abilities import Abilities, abilities
+from lmkbc.models.local.branches import Batched, Packed
+from lmkbc.models.local.caches import Beginnings, sliding_window
+from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, decode
+from lmkbc.models.local.endings import list_end
+from lmkbc.models.local.options import Option, with_options
+from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
+from lmkbc.models.local.template import rendered
+from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.precision import computes
 
 Worked = TypeVar("Worked")

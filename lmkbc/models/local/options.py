@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lmkbc.models.causal.prefixes import Tokens, common
+from lmkbc.models.local.prefixes import Tokens, common
 
 
 class Option(NamedTuple):

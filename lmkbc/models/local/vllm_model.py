@@ -11,11 +11,11 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.causal.decode import Completion, Decoding, spelt
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.options import with_options
-from lmkbc.models.causal.prefixes import Tokens
 from lmkbc.models.loading import ADAPTER, explained
+from lmkbc.models.local.decode import Completion, Decoding, spelt
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.options import with_options
+from lmkbc.models.local.prefixes import Tokens
 from lmkbc.models.located import located
 from lmkbc.models.reference import ModelReference
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedModel
 
-from lmkbc.models.causal.branches import Batched
-from lmkbc.models.causal.caches import Beginnings, read_row
-from lmkbc.models.causal.options import Option
-from lmkbc.models.causal.prefixes import Group, Tokens, of_one_length, portions
+from lmkbc.models.local.branches import Batched
+from lmkbc.models.local.caches import Beginnings, read_row
+from lmkbc.models.local.options import Option
+from lmkbc.models.local.prefixes import Group, Tokens, of_one_length, portions
 from lmkbc.models.parallel import side_by_side
 
 COLUMNS = 768

@@ -11,8 +11,8 @@ import tiny_causal
 import tiny_gguf
 
 from lmkbc.errors import InputError
-from lmkbc.models.causal import template
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local import template
+from lmkbc.models.local.model import CausalModel
 
 TURNS = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "Où?\n{{ x }} <b>"}]
 BEGUN = [*TURNS, {"role": "assistant", "content": "It is  "}]

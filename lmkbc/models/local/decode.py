@@ -19,9 +19,9 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
-from lmkbc.models.causal.branches import Branches
-from lmkbc.models.causal.endings import Repeats
-from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.local.branches import Branches
+from lmkbc.models.local.endings import Repeats
+from lmkbc.models.local.prefixes import Tokens
 from lmkbc.settings import checked
 
 ANSWER = 32

@@ -17,16 +17,16 @@ from transformers import BloomConfig, Gemma3ForCausalLM, LlamaForCausalLM, Mistr
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
-from lmkbc.models.causal import branches as branches_module
-from lmkbc.models.causal import decode as decode_module
-from lmkbc.models.causal import model as model_module
-from lmkbc.models.causal.abilities import Abilities
-from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.caches import Beginnings
-from lmkbc.models.causal.decode import Asked, Decoding
-from lmkbc.models.causal.endings import Repeats
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.prefixes import common, groups, portions
+from lmkbc.models.local import branches as branches_module
+from lmkbc.models.local import decode as decode_module
+from lmkbc.models.local import model as model_module
+from lmkbc.models.local.abilities import Abilities
+from lmkbc.models.local.branches import Batched, Branches, Packed
+from lmkbc.models.local.caches import Beginnings
+from lmkbc.models.local.decode import Asked, Decoding
+from lmkbc.models.local.endings import Repeats
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import common, groups, portions
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -106,7 +106,7 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
 
 @pytest.mark.parametrize("kind", ["bloom", "gemma3"])
 def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.models.causal.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
+    monkeypatch.setattr("lmkbc.models.local.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
     model = CausalModel(made(kind), TOKENIZER)
     model._able = Abilities(packs=False, shares=True, reaches=False)
     shapes: list[torch.Size] = []

@@ -16,8 +16,8 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.causal.caches import Beginnings, forward, read_row
-from lmkbc.models.causal.prefixes import Tokens, portions
+from lmkbc.models.local.caches import Beginnings, forward, read_row
+from lmkbc.models.local.prefixes import Tokens, portions
 
 PIECE = 512
 """Tokens of prompts that are read at one time: with more, what they do not see of each other takes longer than reading.

@@ -13,8 +13,8 @@ from lmkbc.groups import grouped
 from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.call import Call
-from lmkbc.models.causal.decode import Completion, Decoding
-from lmkbc.models.causal.model import CausalModel
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 

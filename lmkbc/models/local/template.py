@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from lmkbc.errors import InputError
-from lmkbc.models.causal import rendering
+from lmkbc.models.local import rendering
 
 TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 """Mark of the end of a turn that is to go on; the text is cut there."""

@@ -18,9 +18,9 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.access import StepModel, open_model
-from lmkbc.models.causal.decode import Decoding
-from lmkbc.models.causal.model import CausalModel
-from lmkbc.models.causal.vllm_model import VllmModel, engine
+from lmkbc.models.local.decode import Decoding
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.vllm_model import VllmModel, engine
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.run.base import ModelRun

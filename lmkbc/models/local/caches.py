@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.causal.prefixes import Group, Tokens
+from lmkbc.models.local.prefixes import Group, Tokens
 
 KEPT = 8
 """Beginnings whose caches are kept, the latest."""

@@ -11,9 +11,9 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
-from lmkbc.models.causal.branches import Batched, Branches, Packed
-from lmkbc.models.causal.caches import Beginnings, sliding_window
-from lmkbc.models.causal.prefixes import Tokens
+from lmkbc.models.local.branches import Batched, Branches, Packed
+from lmkbc.models.local.caches import Beginnings, sliding_window
+from lmkbc.models.local.prefixes import Tokens
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
 """A beginning and two ways to go on, on which a model that is not known is tried."""
