@@ -26,6 +26,7 @@ import figures
 from pools import Bench as Pools
 from recorded import GEMMA, QWEN, context_of
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -210,4 +211,5 @@ def attesting(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Corrobo
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -18,6 +18,7 @@ import torch
 from masked import prompts, random_bert
 from transformers import BertConfig
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.workspace import Workspace
@@ -89,4 +90,5 @@ def operations(length: int, config: BertConfig) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

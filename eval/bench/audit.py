@@ -19,6 +19,7 @@ import numpy as np
 
 from lmkbc.audit.estimate import Interval, shares, stratified
 from lmkbc.audit.sample import BinKey, ConfidenceBin, SamplePlan, bin_of, planned
+from lmkbc.cli.terminal import error_status
 from lmkbc.select.calibration import log_odds, logistic
 from lmkbc.select.ranking import Floats
 
@@ -140,4 +141,5 @@ def _width(found: Interval) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

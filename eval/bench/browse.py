@@ -31,6 +31,7 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import Shard, finished, started
+from lmkbc.cli.terminal import error_status
 from lmkbc.workspace import Workspace
 
 SHARD, ASKED, OBJECTS = 16_384, 4, (0, 1, 1, 2, 4)
@@ -197,4 +198,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -25,6 +25,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.decode import Decoding
@@ -152,4 +153,5 @@ def random_model(kind: str) -> CausalModel:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

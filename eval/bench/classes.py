@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 import lmkbc
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import error_status, progress
 from lmkbc.workspace import Workspace
 
 SUBJECTS = {
@@ -95,4 +95,5 @@ def show(title: str, base: lmkbc.KnowledgeBase, classes: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

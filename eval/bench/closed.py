@@ -17,6 +17,7 @@ import torch
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
+from lmkbc.cli.terminal import error_status
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.model import CausalModel
@@ -95,4 +96,5 @@ def peak() -> int:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

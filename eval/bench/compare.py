@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.compare import Difference, difference
 from lmkbc.scoring import paired
 from lmkbc.scoring.paired import Floats
@@ -95,4 +96,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import figures
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
@@ -96,4 +97,5 @@ def measured(names: Names, key: Callable[[str], str]) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -17,6 +17,7 @@ from typing import Any
 import figures
 from recorded import BERT, GPT4, GPT35, RECODE, context_of, row_parser
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
@@ -101,4 +102,5 @@ def asked_twice(examples: Sequence[Example]) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

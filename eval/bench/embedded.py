@@ -18,6 +18,7 @@ from typing import Any
 import figures
 from recorded import untuned
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.columns import read_column
@@ -80,4 +81,5 @@ def macro_f1(
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

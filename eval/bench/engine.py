@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.link.linker import Linker
 from lmkbc.pipeline import Block
@@ -133,4 +134,5 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

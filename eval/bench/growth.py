@@ -26,6 +26,8 @@ from typing import Any
 
 import figures
 
+from lmkbc.cli.terminal import error_status
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from opened import recipe_of
 from space import SPACE
@@ -187,4 +189,5 @@ def shown(values: Sequence[float], form: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any
 
 from lmkbc.cli import build
+from lmkbc.cli.terminal import error_status
 from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.select.registry import RULES
 
@@ -183,4 +184,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -21,6 +21,7 @@ import venv
 from collections.abc import Iterator
 from pathlib import Path
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.files.jsonl import read_examples
 from lmkbc.workspace import Workspace
 
@@ -132,4 +133,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

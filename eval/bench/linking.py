@@ -22,6 +22,7 @@ from typing import Any
 from rapidfuzz import process
 
 from lmkbc.answer.parse import parse
+from lmkbc.cli.terminal import error_status
 from lmkbc.link.build import build_index
 from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
@@ -283,4 +284,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -29,6 +29,7 @@ from typing import NamedTuple
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
+from lmkbc.cli.terminal import error_status
 from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace
 
@@ -189,4 +190,5 @@ def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

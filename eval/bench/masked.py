@@ -21,6 +21,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, pipeline
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.models.encoder import TOKENIZER, find_encoder
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
@@ -139,4 +140,5 @@ def agreement(found: Answers, wanted: Answers) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

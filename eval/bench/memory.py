@@ -24,6 +24,7 @@ from figures import option, record
 from lmkbc.api.building import build
 from lmkbc.build.engine import ShardPart, Work
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
+from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation
 
 SIZES = (1_000_000, 3_000_000, 10_000_000)
@@ -116,4 +117,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -30,6 +30,7 @@ from typing import Any
 
 import figures
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.generate.spec import merged
 from lmkbc.models.packaged import GENERATIVE
 from lmkbc.pipeline import propose
@@ -159,4 +160,5 @@ def _apart(row: Row) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from lmkbc.cli.terminal import error_status
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from llama_server import serving
 
@@ -74,4 +76,5 @@ def run(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

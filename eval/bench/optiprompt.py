@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from lmkbc.cli.terminal import show_table
+from lmkbc.cli.terminal import error_status, show_table
 from lmkbc.files.places import data_dirs
 from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import load
@@ -114,4 +114,5 @@ def show(step: str, done: int, total: int | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

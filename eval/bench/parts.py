@@ -25,7 +25,7 @@ import tomli_w
 from msgspec import structs
 from recorded import context_of
 
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import error_status, progress
 from lmkbc.files.places import cache_dir
 from lmkbc.generate.spec import merged
 from lmkbc.pipeline import propose
@@ -134,4 +134,5 @@ def without_cut(candidates: CandidateSet) -> CandidateSet:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

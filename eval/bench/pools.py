@@ -30,6 +30,7 @@ from recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, row_par
 from simulated import SIMULATED, simulated
 from sklearn.isotonic import IsotonicRegression
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
@@ -376,4 +377,5 @@ def show(made: Made, *, head: bool = True) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import figures
 from recorded import ROWS, context_of, row_parser
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.select.cutoffs import Cutoff
@@ -93,4 +94,5 @@ def errors(known: Reliability) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

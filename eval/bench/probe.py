@@ -22,6 +22,7 @@ from typing import Any
 
 import figures
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, controls, learned
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
@@ -221,4 +222,5 @@ def taught(texts: Sequence[str]) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

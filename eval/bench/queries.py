@@ -28,6 +28,7 @@ from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import finished, started
 from lmkbc.cli.export import Format, export
+from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
@@ -172,4 +173,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

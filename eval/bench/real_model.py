@@ -26,7 +26,7 @@ from typing import Any
 
 import figures
 
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import error_status, progress
 from lmkbc.edition import Edition
 from lmkbc.errors import LmkbcError
 from lmkbc.files.places import cache_dir
@@ -233,4 +233,5 @@ class Bench:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.recipe import RecipeFile, read_file
 from lmkbc.workspace import Workspace
 
@@ -61,4 +62,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import figures
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -151,4 +152,5 @@ def scored(recipe: Recipe, sets: Sequence[CandidateSet], examples: Sequence[Exam
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -19,6 +19,7 @@ from typing import Any
 import figures
 from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH, row_parser
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.evaluate import evaluate
 from lmkbc.pipeline import Proposals, propose
@@ -269,4 +270,5 @@ def _figures(summary: Summary, row: Row) -> tuple[float, ...]:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

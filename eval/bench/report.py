@@ -21,6 +21,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.report.run import ReportInput, page
 from lmkbc.run.saved import SavedRun
 from lmkbc.workspace import Workspace
@@ -108,4 +109,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -21,6 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from lmkbc.cli.terminal import error_status
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "scoring"))
 EDITIONS = ("2022", "2023", "2024", "2025", "2026")
@@ -154,4 +156,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -25,6 +25,7 @@ from recorded import GPT3, context_of
 from scipy.optimize import LinearConstraint, milp
 
 from lmkbc.build.settle import Claim, settled
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.names import folded_key
 from lmkbc.pipeline import propose
@@ -162,4 +163,5 @@ def best(facts: Sequence[Claim], relation: Relation) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

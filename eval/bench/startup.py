@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.workspace import Workspace
 
 
@@ -64,4 +65,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.store_place import Database, Place
@@ -119,4 +120,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

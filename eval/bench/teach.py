@@ -28,7 +28,7 @@ from typing import Literal
 import figures
 import torch
 
-from lmkbc.cli.terminal import progress
+from lmkbc.cli.terminal import error_status, progress
 from lmkbc.edition import Edition
 from lmkbc.files.places import cache_dir, data_dirs
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -223,4 +223,5 @@ def covered(edition: Edition, run: Run, name: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

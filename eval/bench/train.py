@@ -21,6 +21,7 @@ from pathlib import Path
 import figures
 import torch
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.files.columns import read_column
 from lmkbc.files.places import data_dirs
@@ -159,4 +160,5 @@ class Bench:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
@@ -124,4 +125,5 @@ def typical(run: Callable[[], object], times: int = 31) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

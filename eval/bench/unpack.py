@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.located import gguf_file
 from lmkbc.models.packaged import GENERATIVE
@@ -76,4 +77,5 @@ def alone(folder: str, name: str) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -20,6 +20,7 @@ from typing import Any
 
 import figures
 
+from lmkbc.cli.terminal import error_status
 from lmkbc.files.places import cache_dir
 from lmkbc.pipeline import propose
 from lmkbc.recipe import RecipeFile, make_recipe
@@ -153,4 +154,5 @@ def show(label: str, cells: Mapping[str, str], heads: Sequence[str], seconds: fl
 
 
 if __name__ == "__main__":
-    main()
+    with error_status():
+        main()

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lmkbc.cli.terminal import note, show_logs
+from lmkbc.cli.terminal import error_status, note, show_logs
 from lmkbc.errors import InputError, LmkbcError, OptionError, lacking
 
 COMMANDS = {
@@ -204,11 +204,8 @@ def main() -> None:
         _open_streams()
         show_logs()
         try:
-            with _terminations():
+            with error_status(), _terminations():
                 build()(prog_name="lmkbc")
-        except LmkbcError as error:
-            note(f"error: {error}")
-            sys.exit(error.exit_code)
         except OSError as error:  # a full disk, a directory that vanished
             where = f" {error.filename}" if error.filename else " the output"
             reason = error.strerror or error

@@ -30,6 +30,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from lmkbc.errors import LmkbcError
 from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, Report, lasting
 
 if TYPE_CHECKING:
@@ -47,6 +48,16 @@ def plain(text: str) -> str:
 def note(sentence: str) -> None:
     """Write a line for people to stderr."""
     sys.stderr.write(plain(sentence) + "\n")
+
+
+@contextmanager
+def error_status() -> Iterator[None]:
+    """Leave the process with an error's sentence on stderr and its exit status, in place of a traceback."""
+    try:
+        yield
+    except LmkbcError as error:
+        note(f"error: {error}")
+        sys.exit(error.exit_code)
 
 
 def note_published(edition: Edition, split: str, profile: str = "") -> None:
