@@ -10,7 +10,7 @@ from typing import Any
 from lmkbc.ask.bank import read_bank
 from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, TextEncoder
 from lmkbc.ask.frames import Frames, part
-from lmkbc.ask.prompts import compose, listed, one_line, worded
+from lmkbc.ask.prompts import Composer, listed, one_line, worded
 from lmkbc.ask.steps import Step
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition
@@ -114,11 +114,12 @@ def _reworded(step: Step, words: Mapping[tuple[str, ...], Any], where: str) -> S
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Style, examples and sampling of a relation's questions."""
+    """Style, examples, sampling and prompts of a relation's questions."""
 
     style: PromptStyle
     selector: ExampleSelector
     sampling: Sampling
+    composer: Composer
 
 
 class Asking:
@@ -136,7 +137,6 @@ class Asking:
         known: Mapping[str, Relation] | None = None,
         encoder: TextEncoder | None = None,
     ) -> None:
-        self._edition = edition
         self._relations = {**(known or {}), **relations}
         spelt = {(known or relations)[name].name: name for name in asks.relations}
         selectors: dict[Shots, ExampleSelector] = {}
@@ -151,7 +151,8 @@ class Asking:
                 if bank is None and names is None:
                     names = KnownNames(train)
                 selectors[shots] = ExampleSelector(shots, train, encoder, bank, names if bank is None else None)
-            self._plans[name] = Plan(style, selectors[shots], sampling)
+            composer = Composer(style, self._relations, name, edition=edition.name)
+            self._plans[name] = Plan(style, selectors[shots], sampling, composer)
 
     def plan(self, query: Query) -> Plan:
         """Return how a query's relation is asked."""
@@ -182,7 +183,8 @@ class Asking:
         return Prompt((Message("system", task),) if task else (), (Message("user", text),), style.form)
 
     def _composed(self, query: Query, context: str, slots: Slots | None, shots: Sequence[Example]) -> Prompt:
-        style, edition = self._plans[query.relation].style, self._edition.name
+        plan = self._plans[query.relation]
+        style = plan.style
         if stop := next((stop for stop in style.stop if stop in one_line(query.subject)), ""):
             raise InputError(
                 f"subject {query.subject!r} of {query.relation} holds {stop!r}, at which its prompt's answers stop, so "
@@ -190,7 +192,7 @@ class Asking:
             )
         if style.steps and slots is None:
             raise InputError(f"prompt.steps of {query.relation}: a model that is not asked to write fills no slots")
-        return compose(style, self._relations, query, shots, edition=edition, context=context, slots=slots)
+        return plan.composer.prompt(query, shots, context=context, slots=slots)
 
     def follow_up(self, query: Query, context: str) -> str:
         """Return what is said once a query is answered, so that it is answered again; "" if the answer stands."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from lmkbc.ask.frames import JOINTS, SLOT
 from lmkbc.ask.style import PromptStyle
@@ -17,37 +18,55 @@ from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
+HANDS = 16
+"""Sets of worked examples whose part of a prompt is kept; queries that share one are composed faster."""
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
 
 
-def compose(
-    style: PromptStyle,
-    relations: Mapping[str, Relation],
-    query: Query,
-    shots: Sequence[Example] = (),
-    *,
-    edition: str = "",
-    context: str = "",
-    slots: Mapping[str, str] | None = None,
-) -> Prompt:
-    """Return the prompt of one query. relations: by the edition's names. shots: worked examples, in the order shown.
+class Composer:
+    """Composes the prompts of one relation's queries.
 
-    edition: whose cardinalities the knowledge block tells. context: retrieved or recalled text, told before the query.
-    slots: what steps filled.
+    relations: by the edition's names. relation: its name there. edition: whose cardinalities the knowledge block tells.
     """
-    writer = _Writer(style, relations[query.relation], edition)
-    writers = [(shot, _Writer(style, relations[shot.query.relation], edition)) for shot in shots]
-    header, own = writer.header(query.relation), writer.own(query, context, slots or {})
-    if style.form == "chat":
-        turns = [Message("system", header)] if header else []
-        for shot, its in writers:
-            turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
-        return Prompt(tuple(turns), (Message("user", own),))
-    blocks = [f"{header}\n\n"] if header else []
-    blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
-    static = (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
-    return Prompt(static, (Message(style.speaker, own),), style.form)
+
+    def __init__(
+        self, style: PromptStyle, relations: Mapping[str, Relation], relation: str, *, edition: str = ""
+    ) -> None:
+        self._style, self._relations, self._relation, self._edition = style, relations, relation, edition
+        self._writer = _Writer(style, relations[relation], edition)
+        self._static = lru_cache(maxsize=HANDS)(self._composed_static)
+
+    def prompt(
+        self,
+        query: Query,
+        shots: Sequence[Example] = (),
+        *,
+        context: str = "",
+        slots: Mapping[str, str] | None = None,
+    ) -> Prompt:
+        """Return the prompt of one query of the relation. shots: worked examples, in the order shown.
+
+        context: retrieved or recalled text, told before the query. slots: what steps filled.
+        """
+        own = self._writer.own(query, context, slots or {})
+        if self._style.form == "chat":
+            return Prompt(self._static(tuple(shots)), (Message("user", own),))
+        return Prompt(self._static(tuple(shots)), (Message(self._style.speaker, own),), self._style.form)
+
+    def _composed_static(self, shots: tuple[Example, ...]) -> tuple[Message, ...]:
+        """Return what stands before the query: role, task, knowledge and examples."""
+        style, relations = self._style, self._relations
+        writers = [(shot, _Writer(style, relations[shot.query.relation], self._edition)) for shot in shots]
+        header = self._writer.header(self._relation)
+        if style.form == "chat":
+            turns = [Message("system", header)] if header else []
+            for shot, its in writers:
+                turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
+            return tuple(turns)
+        blocks = [f"{header}\n\n"] if header else []
+        blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
+        return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
 def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:

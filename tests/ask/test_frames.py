@@ -16,7 +16,7 @@ from space import SPACE
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.frames import Frames, captured
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import answered, compose
+from lmkbc.ask.prompts import Composer, answered
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
@@ -48,17 +48,17 @@ def style(**settings: Any) -> PromptStyle:
 
 
 def test_one_template_words_examples_and_query() -> None:
-    found = compose(style(**RECALL), RELATIONS, Query("Utopia", AREA), [SHOT])
+    found = Composer(style(**RECALL), RELATIONS, AREA).prompt(Query("Utopia", AREA), [SHOT])
     answer = "\nCrete is a geographic feature. Its area is 8336 square kilometres"
     assert found.text == f"### Crete{answer}\n\n### Utopia"
     assert style(**RECALL).stops == ("\n\n",)
-    none = compose(style(**SENTINEL), RELATIONS, Query("Bob", DEATH), [ALIVE])
+    none = Composer(style(**SENTINEL), RELATIONS, DEATH).prompt(Query("Bob", DEATH), [ALIVE])
     assert none.text == "Ada died in the future, since alive\nBob died in"
 
 
 def test_turns_of_a_chat_are_frames_too() -> None:
     table = {"block": "Area of {subject}, in {unit}?", "answer": "It is {answer}.", "number": "{number} {unit}"}
-    turns = compose(style(**table), RELATIONS, Query("Utopia", AREA), [SHOT]).messages()
+    turns = Composer(style(**table), RELATIONS, AREA).prompt(Query("Utopia", AREA), [SHOT]).messages()
     assert [turn["content"] for turn in turns] == [
         "Area of Crete, in km2?",
         'It is ["8336 km2"].',

@@ -11,7 +11,7 @@ from space import SPACE
 
 from lmkbc.answer.parse import parse
 from lmkbc.ask.frames import Listing, Style
-from lmkbc.ask.prompts import compose, fill, listed
+from lmkbc.ask.prompts import Composer, fill, listed
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
@@ -27,7 +27,8 @@ SHOTS = (
 
 
 def prompt(query: Query = QUERY, shots: tuple[Example, ...] = SHOTS, context: str = "", **settings: Any) -> Prompt:
-    return compose(checked(PromptStyle, settings, "prompt"), RELATIONS, query, shots, edition="2023", context=context)
+    style = checked(PromptStyle, settings, "prompt")
+    return Composer(style, RELATIONS, query.relation, edition="2023").prompt(query, shots, context=context)
 
 
 def test_chat_turns_stand_in_order() -> None:
@@ -138,7 +139,7 @@ def test_knowledge_is_told_once_or_in_each_record() -> None:
     assert [once.count(line) for line in lines] == [1] * 4
     assert [each.count(line) for line in lines] == [3] * 4
     assert "Number of answers" not in prefix(
-        compose(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY)
+        Composer(checked(PromptStyle, {"knowledge": told}, "prompt"), RELATIONS, QUERY.relation).prompt(QUERY)
     )
 
 
