@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from lmkbc.api.pages import report as write_page
 from lmkbc.cli.options import OneSplit
@@ -63,6 +64,6 @@ def report(
             progress=told,
         )
     what = "with the files beside it, which need no network" if page.folder else "one file that needs no network"
-    note(f"{page.path}: {page.size / 1e6:.1f} MB, {what}")
+    note(f"{page.path}: {decimal(page.size)}, {what}")
     if browser:
         webbrowser.open(page.path.resolve().as_uri())
