@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.ask.prompts import compose
+from lmkbc.ask.prompts import Composer
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered_lines, read_bytes, read_examples
@@ -158,7 +158,7 @@ def test_no_prompt_shows_an_id(data_dir: Path, name: str) -> None:
     style, selector = PromptStyle(recall=True), ExampleSelector(Shots(k=1000), train)
     for relation in edition.relations:
         shots = selector.select(Query("Nobody", relation))
-        text = compose(style, space.relations, Query("Nobody", relation), shots).text
+        text = Composer(style, space.relations, relation).prompt(Query("Nobody", relation), shots).text
         assert not re.search(r"\bQ\d{2,}\b", text)
         assert all(shot.names or not shot.objects for shot in shots)
 

@@ -12,7 +12,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.local.branches import Batched, Branches, Packed
-from lmkbc.models.local.caches import Beginnings, sliding_window
+from lmkbc.models.local.caches import Beginnings, cache_argument, sliding_window
 from lmkbc.models.local.prefixes import Tokens
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
@@ -47,8 +47,8 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
     layers = DynamicCache(config=model.config).layers
     recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
-    shares = "past_key_values" in takes or "cache_params" in takes
-    packs = "position_ids" in takes and "past_key_values" in takes and not alibi and not recurrent
+    shares = cache_argument(model) is not None
+    packs = shares and "position_ids" in takes and not alibi and not recurrent
     trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
     prefix, prompts = _trial(model, encode)
 
@@ -61,7 +61,7 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
         return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
     with torch.inference_mode():
-        packs = packs and shares and (trusted or agrees(Packed(model, Beginnings(model))))
+        packs = packs and (trusted or agrees(Packed(model, Beginnings(model))))
         shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
         if not packs or sliding_window(model) is None:
             return Abilities(packs, shares, packs)

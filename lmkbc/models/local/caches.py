@@ -14,8 +14,16 @@ from transformers import Cache, DynamicCache
 
 from lmkbc.models.local.prefixes import Group, Tokens
 
+CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
+"""What transformers calls it: since 5.24; before that, and in models that bring a class; of recurrent ones before."""
 KEPT = 8
 """Beginnings whose caches are kept, the latest."""
+
+
+def cache_argument(model: torch.nn.Module) -> str | None:
+    """Return by which argument a model takes a cache; None where it takes none."""
+    known = inspect.signature(model.forward).parameters
+    return next((name for name in CACHE_ARGUMENTS if name in known), None)
 
 
 def forward(
@@ -28,7 +36,7 @@ def forward(
     """
     known = inspect.signature(model.forward).parameters
     keep = more.pop("logits_to_keep", 0)
-    place = "past_key_values" if "past_key_values" in known else "cache_params"
+    place = cache_argument(model) or CACHE_ARGUMENTS[-1]
     if "logits_to_keep" in known:
         more["logits_to_keep"] = keep
     if layer is not None:

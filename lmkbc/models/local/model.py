@@ -206,8 +206,10 @@ class CausalModel:
         return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-        """Return prompts by shared beginning; all in one where the model can share none."""
-        return groups(prompts, spare) if self._able.shares else [Group(0, tuple(range(len(prompts))))]
+        """Return prompts by shared beginning; all in one where the model can share none, and none of no prompts."""
+        if self._able.shares or not prompts:
+            return groups(prompts, spare)
+        return [Group(0, tuple(range(len(prompts))))]
 
     def _answered(
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
