@@ -15,7 +15,7 @@ from transformers import Cache, DynamicCache
 from lmkbc.models.local.prefixes import Group, Tokens
 
 CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
-"""Names of the cache argument: in transformers since 5.24, in older ones and in classes of models, of recurrent ones."""
+"""Names of the cache argument: in transformers since 5.24; before it, and in classes of models; of recurrent ones."""
 KEPT = 8
 """Beginnings whose caches are kept, the latest."""
 
