@@ -18,8 +18,8 @@ from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
-HANDS = 16
-"""Sets of worked examples whose part of a prompt is kept; queries that share one are composed faster."""
+KEPT = 16
+"""Static parts of prompts that a composer keeps, the latest: queries with the same examples share one."""
 RECALLED = 3
 """Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
 
@@ -35,7 +35,7 @@ class Composer:
     ) -> None:
         self._style, self._relations, self._relation, self._edition = style, relations, relation, edition
         self._writer = _Writer(style, relations[relation], edition)
-        self._static = lru_cache(maxsize=HANDS)(self._composed_static)
+        self._static = lru_cache(maxsize=KEPT)(self._composed_static)
 
     def prompt(
         self,
@@ -49,10 +49,10 @@ class Composer:
 
         context: retrieved or recalled text, told before the query. slots: what steps filled.
         """
+        style = self._style
         own = self._writer.own(query, context, slots or {})
-        if self._style.form == "chat":
-            return Prompt(self._static(tuple(shots)), (Message("user", own),))
-        return Prompt(self._static(tuple(shots)), (Message(self._style.speaker, own),), self._style.form)
+        speaker = "user" if style.form == "chat" else style.speaker
+        return Prompt(self._static(tuple(shots)), (Message(speaker, own),), style.form)
 
     def _composed_static(self, shots: tuple[Example, ...]) -> tuple[Message, ...]:
         """Return what stands before the query: role, task, knowledge and examples."""

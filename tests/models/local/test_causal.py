@@ -63,7 +63,7 @@ def made(kind: str) -> Any:
 
 MODELS = {kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "gemma3", "qwen3-next")}
 CACHE = cache_argument(MODELS["llama"]) or ""
-"""How transformers' own classes call it here; classes that come with a model still say past_key_values."""
+"""Name of the cache argument in transformers' own classes; classes that come with a model say past_key_values."""
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -171,6 +171,8 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     tiny.__class__ = Forgets
     model = CausalModel(tiny, TOKENIZER)
     assert answers(model, PROMPTS[:2], max_tokens=1) == expected
+    (only,) = dict(model.complete(["x" * 5000], Decoding(max_tokens=1))).values()
+    assert only[0].text is None  # no room, and nothing to share: not asked
     assert [record.getMessage() for record in caplog.records if "cannot go on" in record.getMessage()] == [
         "the model cannot go on from what it has read (Forgets): every prompt is read as a whole, which takes longer"
     ]
