@@ -48,7 +48,7 @@ def test_unreadable_replies_count_as_wrong_and_only_submit_refuses(
     out = tmp_path / "run"
     _, told = command.done(*PREDICT, "--from", said, "--out", out)
     assert "2 of 160 queries failed, first " in told
-    assert "they count as wrong, and the run cannot be submitted" in told
+    assert "they count as wrong, so the run gets no zip" in told
     assert f"{out / 'predictions.jsonl'}: 160 queries" in told
     rows = [json.loads(line) for line in (out / "predictions.jsonl").read_bytes().splitlines()]
     asked = {(row["SubjectEntity"], row["Relation"]) for row in rows}
