@@ -107,7 +107,7 @@ class Facts:
         return np.flatnonzero(np.diff(self.confidence, append=-1.0))
 
     def prefixes(self) -> tuple[Floats, Ints, Ints]:
-        """Return each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
+        """Return each prefix that a threshold can keep: the threshold, the number of right facts, and the size."""
         ends = self._ends
         return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
 
@@ -128,7 +128,7 @@ class Facts:
         return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
 
     def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
-        """Return of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
+        """Return the number of facts of each query above its threshold, and the number of right ones, (n,) each."""
         sure, queries = self.confidence >= thresholds[self.row], len(self.gold)
         right = np.bincount(self.row[sure], self.right[sure], queries)
         return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
