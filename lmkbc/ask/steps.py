@@ -42,16 +42,20 @@ _OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "st
 class Step:
     """Step of a chain, as in a recipe.
 
-    name: the slot that it fills. task: system turn of a chat. ask: template over the slots of a style's `ask` and the
-    names of earlier steps. items: values of the slot, instead of a question. parse_as: how the answer fills the slot:
-    its "text", the names of its "list", its "numbers", or the years of its "span" in slots of `every` years. After a
-    "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among the draws of an
-    "existence" step is a NIL probability. Both fill no slot. each: whether later questions are asked once per item;
-    else once with all items. max: most items that count, from the first. longest: most characters that count. until:
-    the year at which a span without an end stops. samples: 1 (all draws continue from one answer) or the table's number
-    (each draw continues from its own answer); any number for an existence step. temperature, first_temperature,
-    max_tokens, stop: of these answers; the table's if not given. widen: whether a span with more than max slots gets
-    wider slots; else only the last slots count.
+    name: the slot that it fills.
+    task: system turn of a chat.
+    ask: template over the slots of a style's `ask` and the names of earlier steps.
+    items: values of the slot, instead of a question.
+    parse_as: how the answer fills the slot: its "text", the names of its "list", its "numbers", or the years of its
+    "span" in slots of `every` years. After a "no" to a "gate", the draw names nothing and is not asked further. The
+    share of "no" among the draws of an "existence" step is a NIL probability. Both fill no slot.
+    each: whether later questions are asked once per item; else once with all items.
+    max: most items that count, from the first. longest: most characters that count.
+    until: the year at which a span without an end stops.
+    samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
+    number for an existence step.
+    temperature, first_temperature, max_tokens, stop: of these answers; the table's if not given.
+    widen: whether a span with more than max slots gets wider slots; else only the last slots count.
     """
 
     name: str
