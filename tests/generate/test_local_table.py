@@ -140,9 +140,7 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert found.texts(["Say yes."], 4) == step_model({"component": "causal"}, "ask").open(run, Notes()).texts(
         ["Say yes."], 4
     )
-    assert notes.remarks == [
-        "tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"
-    ]
+    assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
 MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.generate if spec.component == "chat"}
