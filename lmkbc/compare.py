@@ -26,9 +26,10 @@ ALPHA = 1 - LEVEL
 class Difference:
     """Macro-F1 of two runs over the same rows, and their difference (second - first).
 
-    low, high: the 95 % interval; None if a relation has only one row. p: p-value of the sign-flip test. corrected: p
-    after Holm's correction, over all relations or over all runs that are compared with the first. won, lost: numbers of
-    rows on which the second run scores higher or lower.
+    low, high: the 95 % interval; None if a relation has only one row.
+    p: p-value of the sign-flip test.
+    corrected: p after Holm's correction, over all relations or over all runs that are compared with the first.
+    won, lost: numbers of rows on which the second run scores higher or lower.
     """
 
     rows: int
@@ -76,8 +77,9 @@ class ChangedRow(NamedTuple):
 class Comparison:
     """Comparison of a second run with a first run, overall and per relation.
 
-    subjects: number of subjects that were resampled. relations: relation name -> difference. changed: the rows won and
-    lost, the largest differences first.
+    subjects: number of subjects that were resampled.
+    relations: relation name -> difference.
+    changed: the rows won and lost, the largest differences first.
     """
 
     first: str
@@ -198,8 +200,9 @@ def paired(
 def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
     """Compare two columns of row scores, averaged within strata, then over strata.
 
-    scores: (n, 2). subjects: number of the subject of each row, (n,). strata: number of the average that the row
-    belongs to, (n,), from 0.
+    scores: (n, 2).
+    subjects: number of the subject of each row, (n,).
+    strata: number of the average that the row belongs to, (n,), from 0.
     """
     sizes = np.bincount(strata)
     weights = 1 / (len(sizes) * sizes[strata])

@@ -54,10 +54,12 @@ class Published:
 class Edition:
     """Benchmark edition: columns, splits, official metric and leaderboard.
 
-    folder: directory of the splits, below the data directory. column: the scored column. target: "id" (QIDs, so
-    predictions are linked) or "string". held_out: the labelled split that tuning may use. repeats: (subject, relation)
-    pairs that the published splits hold twice; any other repeated query is refused. profiles: name -> an earlier scorer
-    of the edition, which computed some of its published scores.
+    folder: directory of the splits, below the data directory.
+    column: the scored column.
+    target: "id" (QIDs, so predictions are linked) or "string".
+    held_out: the labelled split that tuning may use.
+    repeats: (subject, relation) pairs that the published splits hold twice; any other repeated query is refused.
+    profiles: name -> an earlier scorer of the edition, which computed some of its published scores.
     """
 
     name: str

@@ -129,8 +129,9 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
 class RequestLimits:
     """Limits on requests to a server, and on retries.
 
-    requests_per_minute, tokens_per_minute: None for no limit. attempts: most attempts of one request, the first
-    included. total_wait: most seconds that the retries of a request may take, waits that the server asks for included.
+    requests_per_minute, tokens_per_minute: None for no limit.
+    attempts: most attempts of one request, the first included.
+    total_wait: most seconds that the retries of a request may take, waits that the server asks for included.
     first_wait: seconds before the first retry; the wait doubles before each next one.
     """
 

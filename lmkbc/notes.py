@@ -35,9 +35,11 @@ class Written(Protocol):
 class Replies(NamedTuple):
     """Replies of a model about a query.
 
-    source: the model's name in the recipe. parts: for each prompt of the query, one reply per draw; None for a failed
-    call. nil_probabilities: probability of no object, by the step that estimated it. verification: object ->
-    verification score. model: name that the server reports; "" if it is the same.
+    source: the model's name in the recipe.
+    parts: for each prompt of the query, one reply per draw; None for a failed call.
+    nil_probabilities: probability of no object, by the step that estimated it.
+    verification: object -> verification score.
+    model: name that the server reports; "" if it is the same.
     """
 
     source: str
@@ -51,9 +53,12 @@ class Replies(NamedTuple):
 class Notes:
     """Side information that a run passes in and a step fills.
 
-    usage: tokens, calls and cost. remarks: sentences for the user. passages: the passages in a query's prompt. replies:
-    replies to the query itself. at_end: checks that run after the last query. models: models whose answers the step
-    uses.
+    usage: tokens, calls and cost.
+    remarks: sentences for the user.
+    passages: the passages in a query's prompt.
+    replies: replies to the query itself.
+    at_end: checks that run after the last query.
+    models: models whose answers the step uses.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)

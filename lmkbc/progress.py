@@ -152,9 +152,10 @@ class Overall:
     def left(self) -> float:
         """Return the seconds that the run will still take, estimated from the steps so far.
 
-        A step's measured pace is mixed with its expected pace, which has the weight of a tenth of the step: the first
-        item often includes the loading of a model. Later steps are expected to be slower than usual by the square root
-        of the slowdown so far, since another kind of step uses the processor in another way.
+        A step's measured pace is mixed with its expected pace, which has the weight of a tenth of the step. The reason
+        is that the first item often includes the loading of a model. Later steps are expected to be slower than usual
+        by the square root of the slowdown so far. The full slowdown would be too much, since other steps use the
+        processor differently.
         """
         if self._counted:
             began, done, total = self._counted
@@ -180,8 +181,11 @@ class Overall:
 class Lines:
     """Progress without a terminal: a plain line about the current step every ten seconds.
 
-    A context manager; its `report` is the callback. write: called with each line. clock: returns seconds. wait: waits
-    for the given seconds and returns whether the run has ended; tests replace it.
+    A context manager; its `report` is the callback.
+
+    write: called with each line.
+    clock: returns seconds.
+    wait: waits for the given seconds and returns whether the run has ended; tests replace it.
     """
 
     def __init__(

@@ -29,10 +29,11 @@ from lmkbc.workspace import Workspace
 class RecipeFile:
     """Top level of a recipe's file, with the tables of the steps unchecked.
 
-    year: year of the challenge in which a published system took part. wording: whose words the prompts use, this
-    project's ("own") or the authors', which 'lmkbc systems fetch' downloads. differs: sentences about parts of the
-    system that cannot be reproduced. shortcuts: sentences about parts that could be, but are not. source: where the
-    authors' words are published.
+    year: year of the challenge in which a published system took part.
+    wording: whose words the prompts use, this project's ("own") or the authors', which 'lmkbc systems fetch' downloads.
+    differs: sentences about parts of the system that cannot be reproduced.
+    shortcuts: sentences about parts that could be, but are not.
+    source: where the authors' words are published.
     """
 
     description: str

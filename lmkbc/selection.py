@@ -42,10 +42,12 @@ def selector_for(
 ) -> tuple[PerRelation, dict[str, Any]]:
     """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
 
-    any_thresholds: whether to accept thresholds tuned for other models, words or data. untuned: whether to ignore all
-    thresholds. precision: keep what reaches this expected precision and withhold the rest (see `at_precision`), instead
-    of maximising F1. Raise InputError if the thresholds do not fit, or if a precision is given without tuned
-    thresholds.
+    any_thresholds: whether to accept thresholds tuned for other models, words or data.
+    untuned: whether to ignore all thresholds.
+    precision: keep what reaches this expected precision and withhold the rest (see `at_precision`), instead of
+    maximising F1.
+
+    Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds.
     """
     if precision is not None:
         check_precision(precision)

@@ -46,8 +46,9 @@ LONGEST = 100
 class Origin:
     """Origin of candidates. Scores are not comparable between models, or between prompts.
 
-    models: names, sorted; () if no model is asked. wording: "own" or "authors", as in the recipe; "" if no model is
-    asked. wording_sha256: hash of the settings and texts that make up the prompts.
+    models: names, sorted; () if no model is asked.
+    wording: "own" or "authors", as in the recipe; "" if no model is asked.
+    wording_sha256: hash of the settings and texts that make up the prompts.
     """
 
     models: tuple[str, ...] = ()
@@ -68,8 +69,9 @@ class Origin:
 class Provenance:
     """What thresholds were tuned on.
 
-    data_sha256: hash of the labelled split. candidates_sha256: hash of the candidates. models, wording, wording_sha256:
-    as in the candidates' `Origin`; None in older files.
+    data_sha256: hash of the labelled split.
+    candidates_sha256: hash of the candidates.
+    models, wording, wording_sha256: as in the candidates' `Origin`; None in older files.
     """
 
     edition: str

@@ -98,11 +98,14 @@ def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str
 
 
 def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
-    """Return the objects as `clean` does, and those of which nothing was kept.
+    """Return the objects as `clean` does, and those of which nothing was kept, with the violated rule.
 
-    Some rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer". Others are general.
-    "placeholder" is a word for the object type alone. "no name" is prose, a word piece or mere marks. "no number" is a
-    text without a number. "unwritable" is a number that is too large or too small for plain digits.
+    "closed", "stop", "subject", "minimum", "maximum" and "integer" are rules of the shape. The others are general:
+
+    - "placeholder": a word for the object type alone.
+    - "no name": prose, a word piece or mere marks.
+    - "no number": a text without a number.
+    - "unwritable": a number that is too large or too small for plain digits.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}

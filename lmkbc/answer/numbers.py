@@ -1,8 +1,8 @@
 """Numbers in a model's text: digits with separators, scales, units, ranges and number words, as plain digits.
 
 Ambiguous texts are read as follows. A comma, apostrophe or space before exactly three digits groups thousands. A single
-comma before one or two digits is a decimal comma. A dot is a decimal point, with two exceptions: two dots with groups
-of three, and one dot before three digits if only whole numbers are possible.
+comma before one or two digits is a decimal comma. A dot is a decimal point, with two exceptions. Two dots before groups
+of three digits group thousands. So does one dot before three digits if only whole numbers are possible.
 
 A range stands for its midpoint, since scorers compare one number within a tolerance; it is rounded down if only whole
 numbers are possible. A number with its unit precedes numbers without one, and other units of area are converted.

@@ -33,8 +33,9 @@ PARTS = "parts"
 class Frame(NamedTuple):
     """Templates of one example and of the query.
 
-    block: the question, up to where the answer begins. answer: the answer, with {answer} for the objects. cue: the text
-    for the slot {cue}.
+    block: the question, up to where the answer begins.
+    answer: the answer, with {answer} for the objects.
+    cue: the text for the slot {cue}.
     """
 
     block: str

@@ -163,8 +163,9 @@ class Asking:
     ) -> Prompt:
         """Return the prompt of a query.
 
-        context: text that was found about it. slots: values from earlier steps. unseen: another query whose subject no
-        example may show.
+        context: text that was found about it.
+        slots: values from earlier steps.
+        unseen: another query whose subject no example may show.
         """
         return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen))
 

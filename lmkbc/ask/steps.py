@@ -46,11 +46,12 @@ class Step:
     task: system turn of a chat.
     ask: template over the slots of a style's `ask` and the names of earlier steps.
     items: values of the slot, instead of a question.
-    parse_as: how the answer fills the slot: its "text", the names of its "list", its "numbers", or the years of its
-    "span" in slots of `every` years. After a "no" to a "gate", the draw names nothing and is not asked further. The
-    share of "no" among the draws of an "existence" step is a NIL probability. Both fill no slot.
+    parse_as: content of the slot: the "text", the names of a "list", the "numbers", or the years of a "span", `every`
+    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no"
+    among the draws of an "existence" step is a NIL probability. Both fill no slot.
     each: whether later questions are asked once per item; else once with all items.
-    max: most items that count, from the first. longest: most characters that count.
+    max: most items that count, from the first.
+    longest: most characters that count.
     until: the year at which a span without an end stops.
     samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
     number for an existence step.

@@ -115,8 +115,9 @@ def open_model(
 ) -> LanguageModel:
     """Return an opened model of any back end. Raise InputError for something that the run lacks.
 
-    completion: whether plain questions are completed as text; None for a chat if the model supports it. extra, batch:
-    see `ServerModel`. of_servers: names of other given settings that only a server supports.
+    completion: whether plain questions are completed as text; None for a chat if the model supports it.
+    extra, batch: see `ServerModel`.
+    of_servers: names of other given settings that only a server supports.
     """
     if runs_here(model, run):
         vllm = backend_of(model, run) == "vllm"

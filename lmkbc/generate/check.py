@@ -38,20 +38,24 @@ class FactQuestion:
 class Check:
     """Settings of fact verification, as in a recipe.
 
-    variants: wordings of a fact: the relation's "statement", its "clozes" (each is a paraphrase), its "question" with
-    the answer, or "reverse", which asks for the subject of an object.
-    by: whether to read the probability of the two words, or the text. words: for true and for false.
-    shots: number of worked examples, half of them true. relations: examples of the fact's "own" relation, or the same
-    examples for all facts, from the first rows of "all" relations in turn.
-    denial: with by = "text", the reply that denies a fact: one that begins with the "word" for false, or a "reply" that
-    is only this word; every other reply affirms it.
+    variants: wordings of a fact: the relation's "statement", each of its "clozes", or its "question" with the answer. The
+    variant "reverse" asks for the subject of an object.
+    by: whether to read the probability of the two words, or the text.
+    words: for true and for false.
+    shots: number of worked examples, half of them true.
+    relations: examples of the fact's "own" relation, or the same examples for all facts, from the first rows of "all"
+    relations in turn.
+    denial: with by = "text", the replies that deny a fact. "word": those that begin with the word for false. "reply":
+    only this word alone; every other reply then affirms the fact.
     facts: relation, by any name -> worked examples to use in order, instead of drawn ones.
     bare: whether to omit the task before the examples and the cue after the fact.
     questions: questions besides the variants, which may be (). Each is asked separately without examples, and its reply
     is read as text.
     aggregation: score of a fact: "mean" of the variants, or "votes", the share of variants that affirm it.
-    only: relations to check; () for all. max_sources: do not check candidates that more sources name.
-    samples: texts per question. temperature: of the texts; by default 1 for several samples and 0 for one.
+    only: relations to check; () for all.
+    max_sources: do not check candidates that more sources name.
+    samples: texts per question.
+    temperature: of the texts; by default 1 for several samples and 0 for one.
     match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 

@@ -22,9 +22,12 @@ from lmkbc.types import CandidateSet, Nil, Query, Source
 class Conversation:
     """Questions to a model about queries, the turns after its replies, and the resulting candidates.
 
-    name: name of the model's sources. context: provider of passages for prompts. notes: where passages and replies are
-    recorded. model: name of the model, if it differs from `name`. clean: whether to bring names into the relation's
-    shape. schema: whether to request the answer to the query itself as JSON of a fixed schema.
+    name: name of the model's sources.
+    context: provider of passages for prompts.
+    notes: where passages and replies are recorded.
+    model: name of the model, if it differs from `name`.
+    clean: whether to bring names into the relation's shape.
+    schema: whether to request the answer to the query itself as JSON of a fixed schema.
     """
 
     def __init__(

@@ -47,9 +47,12 @@ class EntityMaskedSpec(GeneratorSpec):
 class EntityMasked:
     """Scores a relation's known objects, and no object, by a softmax over the mean log-odds of its clozes.
 
-    relations: by the edition's spelling. top_k: candidates per query. fold: returns the model trained without the
-    subjects of a fold, by its number; it answers for these subjects, so that tuning on a train split is unbiased. Raise
-    InputError for a relation without training facts.
+    relations: by the edition's spelling.
+    top_k: candidates per query.
+    fold: returns the model trained without the subjects of a fold, by its number. It answers for
+    these subjects, so that tuning on a train split is unbiased.
+
+    Raise InputError for a relation without training facts.
     """
 
     def __init__(

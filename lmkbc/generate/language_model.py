@@ -42,11 +42,14 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     """The table of a generator over a language model.
 
-    ranking: rank the known objects of a relation; without it, the model writes its answers. context: text about each
-    subject for the prompt. closed_book: whether to refuse text from outside the model. verify: fact verification; none
-    if not given. clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling
-    the shape lists. schema: whether to ask a server for JSON of a fixed schema. executor: "calls" asks a server query
-    by query; "batch" sends all queries as one job of the Batch API.
+    ranking: rank the known objects of a relation; without it, the model writes its answers.
+    context: text about each subject for the prompt.
+    closed_book: whether to refuse text from outside the model.
+    verify: fact verification; none if not given.
+    clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling the shape
+    lists.
+    schema: whether to ask a server for JSON of a fixed schema.
+    executor: "calls" asks a server query by query; "batch" sends all queries as one job of the Batch API.
     """
 
     ranking: CandidateRanking | None = None

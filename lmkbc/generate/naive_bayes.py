@@ -1,8 +1,8 @@
 """Naive Bayes over the words of subjects' names: a baseline from surface cues of train rows.
 
-P(o|r) times the product of P(w|o, r) over the words w of the subject, with add-one smoothing (Zhong, Friedman and Chen,
-Factual Probing Is [MASK], NAACL 2021, section 5). "No object" is one more class. Other word counts use the same
-estimate, `log_posterior`.
+The score is P(o|r) times the product of P(w|o, r) over the words w of the subject, with add-one smoothing. The baseline
+is that of Zhong, Friedman and Chen (Factual Probing Is [MASK], NAACL 2021, section 5). The answer "no object" is one
+more class. Other word counts use the same estimate, `log_posterior`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ def log_posterior(
 ) -> Floats:
     """Return log P(o) + trust * sum of log P(w|o) over words, for m queries and c candidates, (m, c).
 
-    prior: P(o), (c,), above 0. seen: count of each of k words with each candidate, (k, c). totals: count of all words
-    with each candidate, (c,). counted: count of each word in each query, (m, k); None for one query with each word
-    once. P(w|o) is (seen + pseudo) / (totals + size). pseudo: 1, or the words' background among `size` words, (k, 1)
-    (m-estimate; Cestnik, ECAI 1990).
+    prior: P(o), (c,), above 0.
+    seen: count of each of k words with each candidate, (k, c).
+    totals: count of all words with each candidate, (c,).
+    counted: count of each word in each query, (m, k); None for one query with each word once. P(w|o) is (seen + pseudo)
+    / (totals + size).
+    pseudo: 1, or the words' background among `size` words, (k, 1) (m-estimate; Cestnik, ECAI 1990).
     """
     logs = np.log(seen + pseudo)
     if counted is None:  # added word by word like a sparse product, so that the order of candidates has no influence

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class ClosedSet:
     """The c objects in n train rows of one relation, merged over aliases, and the rows for which each is right.
 
-    candidates: the first proposes no object; the others are ordered by normal form, which depends on no row. labels:
-    their preferred names. hits: (n, c + 1), whether the edition's scorer matches a gold object of the row. sources: (n,
-    c + 1), whether the candidate comes from the row; without such a row it is unknown.
+    candidates: the first proposes no object; the others are ordered by normal form, which depends on no row.
+    labels: their preferred names.
+    hits: (n, c + 1), whether the edition's scorer matches a gold object of the row.
+    sources: (n, c + 1), whether the candidate comes from the row; without such a row it is unknown.
     """
 
     candidates: tuple[Candidate, ...]

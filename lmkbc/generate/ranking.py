@@ -36,11 +36,11 @@ References = dict[str, Floats]
 class CandidateRanking:
     """Settings for the ranking of known objects, as in a recipe.
 
-    objects: number of the relation's train objects, the most frequent first. rows: least number of train rows of an
-    object, since an object of a single subject is seldom right for another. calibration: what is subtracted from
-    log-probabilities (PMI): "background", their mean over `subjects` train subjects; "neutral", those of a subject that
-    names only the type; or "nothing". by_length: whether to use log-probabilities per token, so that long names are not
-    penalised.
+    objects: number of the relation's train objects, the most frequent first.
+    rows: least number of train rows of an object, since an object of a single subject is seldom right for another.
+    calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For "background" it
+    is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
+    by_length: whether to use log-probabilities per token, so that long names are not penalised.
     """
 
     objects: int = 60
@@ -71,9 +71,9 @@ class _Scored(NamedTuple):
 class RankingGenerator:
     """Proposes the known objects of a relation, and NIL, with shares that sum to 1 per query.
 
-    For a query in train, objects of its row alone are not proposed, its row does not count for others, and no prompt
-    shows it, also not in prompts of the reference subjects. A query without objects to score has no draw. If scores of
-    the query or of the reference subjects are missing, the query is missing.
+    For a query in train, objects of its row alone are not proposed, and its row does not count for others. No prompt
+    shows the row, including prompts of the reference subjects. A query without objects to score has no draw. If scores
+    of the query or of the reference subjects are missing, the query is missing.
     """
 
     def __init__(

@@ -71,9 +71,13 @@ class RecordedSpec(GeneratorSpec):
 class Recorded:
     """Generator that reads recorded files instead of asking a model.
 
-    files: completions or candidates, plain or gzipped; `ended` reports missing answers. clean: whether to bring names
-    into the relation's shape. read: reads a query's replies. score: reads a row of scores. name: name of the model, if
-    all files hold draws of one model. Raise InputError with file, line and field.
+    files: completions or candidates, plain or gzipped; `ended` reports missing answers.
+    clean: whether to bring names into the relation's shape.
+    read: reads a query's replies.
+    score: reads a row of scores.
+    name: name of the model, if all files hold draws of one model.
+
+    Raise InputError with file, line and field.
     """
 
     def __init__(

@@ -77,8 +77,9 @@ class GeneratorQuestions(NamedTuple):
 class GeneratorSpec(ABC):
     """Settings that the table of every generator may have.
 
-    component: kind of generator. name: its name in pools and records. only: relations that it is asked about; () for
-    all.
+    component: kind of generator.
+    name: its name in pools and records.
+    only: relations that it is asked about; () for all.
     """
 
     component: str

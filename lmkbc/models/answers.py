@@ -30,9 +30,12 @@ Usable = Callable[[Any], bool]
 class Store:
     """Answers by call. Failures are never stored, so a failed call is repeated.
 
-    place: the file or database. damaged: model (or table) -> number of rows with a wrong checksum; these are dropped,
-    so that the calls are repeated. Raise LmkbcError if the store cannot be read or written, or if more than single rows
-    are damaged: a store that fails is never treated as empty.
+    place: the file or database.
+    damaged: model (or table) -> number of rows with a wrong checksum; these are dropped, so that the calls are
+    repeated.
+
+    Raise LmkbcError if the store cannot be read or written, or if more than single rows are damaged. A store that fails
+    is never treated as empty.
     """
 
     def __init__(self, place: Place) -> None:
@@ -185,7 +188,8 @@ def answered(
 
     ask: receives the places of calls without a stored answer; yields batches, each a mapping of places to answers. Each
     batch is committed in one transaction before its answers are yielded. None is a failure: yielded, but not stored.
-    shape, usable: as in `look_up` and `commit`. store: None to store nothing. For example::
+    shape, usable: as in `look_up` and `commit`.
+    store: None to store nothing. For example::
 
         def ask(missing: list[int]) -> Iterator[dict[int, Reply | None]]:
             for start in range(0, len(missing), 512):

@@ -90,10 +90,13 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 class Sampling:
     """Settings of sampling; None leaves a parameter to the server.
 
-    first_temperature: temperature of the first draw, if it differs; 0 for greedy decoding. max_tokens: per answer.
-    samples: answers per query. seed: of the first draw; later draws count up; None for no seed. stop: None for the
-    stops of the prompt's style. logprobs: whether to request log-probabilities and score candidates by them. extra:
-    further fields of the request, in the server's format.
+    first_temperature: temperature of the first draw, if it differs; 0 for greedy decoding.
+    max_tokens: per answer.
+    samples: answers per query.
+    seed: of the first draw; later draws count up; None for no seed.
+    stop: None for the stops of the prompt's style.
+    logprobs: whether to request log-probabilities and score candidates by them.
+    extra: further fields of the request, in the server's format.
     """
 
     temperature: float | None = None
@@ -135,9 +138,10 @@ FAILED = frozenset(
 class Reply(msgspec.Struct, omit_defaults=True):
     """Draw as it is stored.
 
-    finish: "stop", a member of CUT_OFF or WITHHELD, or the server's word. prompt_tokens, completion_tokens: this draw's
-    share of the request. logprobs: (token, log-probability) of the answer, if available. first: the same for the
-    alternatives at the answer's first word, if requested.
+    finish: "stop", a member of CUT_OFF or WITHHELD, or the server's word.
+    prompt_tokens, completion_tokens: this draw's share of the request.
+    logprobs: (token, log-probability) of the answer, if available.
+    first: the same for the alternatives at the answer's first word, if requested.
     """
 
     text: str
@@ -171,8 +175,10 @@ def answer_of(text: str) -> str | None:
 class Request:
     """Some draws of a prompt.
 
-    stops: texts that end an answer. lists: whether an answer ends with its closing bracket. schema: JSON schema to
-    request, if any. shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
+    stops: texts that end an answer.
+    lists: whether an answer ends with its closing bracket.
+    schema: JSON schema to request, if any.
+    shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
     """
 
     prompt: Prompt

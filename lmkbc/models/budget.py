@@ -18,10 +18,13 @@ MAX_TOKENS, MAX_COST = "--max-tokens", "--max-cost"
 class Usage:
     """Counts since a model was loaded. Stored answers count as if they had been requested.
 
-    prompt_tokens: each prompt counts once, for any number of draws or options. completion_tokens: decoded tokens, end
-    tokens included. calls: prompts that the model read. from_store: answers from the store. saved_by_prefixes: prompt
-    tokens that were not read again, since they are a shared prefix. saved_by_store: tokens of stored answers and their
-    prompts. seconds: time in which the model worked.
+    prompt_tokens: each prompt counts once, for any number of draws or options.
+    completion_tokens: decoded tokens, end tokens included.
+    calls: prompts that the model read.
+    from_store: answers from the store.
+    saved_by_prefixes: prompt tokens that were not read again, since they are a shared prefix.
+    saved_by_store: tokens of stored answers and their prompts.
+    seconds: time in which the model worked.
     """
 
     prompt_tokens: int = 0
@@ -65,9 +68,11 @@ def checked_prices(prices: Any, what: str) -> tuple[float, float]:
 class Budget:
     """Limits of a run, and the amounts that a single client has spent. Answers from the store cost nothing.
 
-    max_cost: in the currency of the prices. max_tokens: prompt and answer tokens together. prices: of a million prompt
-    tokens and a million answer tokens. together: budgets of all clients of the run, this one included; the limits hold
-    for their sum. reached: the option that prevented a request.
+    max_cost: in the currency of the prices.
+    max_tokens: prompt and answer tokens together.
+    prices: of a million prompt tokens and a million answer tokens.
+    together: budgets of all clients of the run, this one included; the limits hold for their sum.
+    reached: the option that prevented a request.
 
     A request in flight counts as its estimate times the largest excess of a report over its estimate so far. No more
     requests are in flight than `most_at_once`, so the first report controls the rest.

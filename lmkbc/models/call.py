@@ -15,7 +15,9 @@ import msgspec
 class Call:
     """A draw from a model, with everything that determines its answer: no timeouts, keys or concurrency.
 
-    prompt: the messages or the text. sampling: JSON values. draw: distinguishes draws with the same prompt and seed.
+    prompt: the messages or the text.
+    sampling: JSON values.
+    draw: distinguishes draws with the same prompt and seed.
     """
 
     model: str

@@ -17,7 +17,8 @@ from lmkbc.models.store_place import Place
 class CallCounter:
     """Counts of a dry run's calls, each call once.
 
-    answer_tokens: limits of the answers, or guesses without a limit. estimated: requests with estimated token counts.
+    answer_tokens: limits of the answers, or guesses without a limit.
+    estimated: requests with estimated token counts.
     stored: answers in the store.
     """
 

@@ -18,10 +18,12 @@ class ModelReference:
     """A reference to a language model; all tables of a recipe that ask one share these settings.
 
     component: "causal" prefers this machine, and downloads the model if needed; "chat" uses this machine only if the
-    model is already there. backend: "server", "local" or "vllm" (vLLM in this process); "auto" decides by the other
-    settings. base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`. key_env: environment
-    variable with the key for base_url; the key is sent only after the user has named it for that host. dtype, device,
-    trust_remote_code, quantise: of this machine, see `lmkbc.models.local.checkpoint.load`.
+    model is already there.
+    backend: "server", "local" or "vllm" (vLLM in this process); "auto" decides by the other settings.
+    base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
+    key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
+    host.
+    dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.models.local.checkpoint.load`.
     """
 
     component: Literal["chat", "causal"] = "chat"

@@ -1,7 +1,7 @@
 """The store's rows in PostgreSQL, for workers on many machines: the same rows and checksums as in a file.
 
-Every statement is idempotent. If a lost connection, a restart of the server or a deadlock interrupts it, it runs again
-on a new connection, for at most `WAIT` seconds. The tables are in the user's search path.
+Every statement is idempotent. After a lost connection, a restart of the server or a deadlock it runs again on a new
+connection, for at most `WAIT` seconds. The tables are in the user's search path.
 """
 
 from __future__ import annotations

@@ -110,9 +110,11 @@ class AliasScorer:
 class IdScorer:
     """Scorer of 2023 and 2024: exact QIDs or literals. In 2023 repeated predictions count, so recall can exceed 1.
 
-    distinct: whether to compare sets (2024); else the lists as written (2023). An empty list has precision 1. In 2023 a
-    gold of [""] means "no object": recall is 1 for any prediction, and a predicted "" is correct. none_is_object:
-    whether "" is an ordinary object that only "" matches (the 2023 script before its correction).
+    distinct: whether to compare sets (2024); else the lists as written (2023).
+    none_is_object: whether "" is an ordinary object that only "" matches (the 2023 script before its correction).
+
+    An empty list has precision 1. In 2023 a gold of [""] means "no object". Recall is then 1 for any prediction, and a
+    predicted "" is correct.
     """
 
     distinct: bool

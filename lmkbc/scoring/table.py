@@ -75,9 +75,10 @@ class Table:
 class Metric:
     """An edition's scorer, its average, and its treatment of missing queries.
 
-    average: "relation" (mean of relation means) or "row". missing: "empty" (an empty answer) or "refuse" (the official
-    script stops). detailed: whether the official table has micro averages and prediction counts. vacuous: precision if
-    only the prediction is empty, and recall if only the gold is empty.
+    average: "relation" (mean of relation means) or "row".
+    missing: "empty" (an empty answer) or "refuse" (the official script stops).
+    detailed: whether the official table has micro averages and prediction counts.
+    vacuous: precision if only the prediction is empty, and recall if only the gold is empty.
     """
 
     scorer: Scorer

@@ -59,7 +59,7 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
     `of_nothing`. judged: whether there is a verification score. verification: its log-odds.
 
-    Per model there are three columns. said: whether it proposes the candidate. agreed: whether another model does too.
+    Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does too.
     score: log-odds of its score, if it proposes the candidate.
 
     For older files there are three more. share: the pooled score itself. lead: log of its ratio to the best score.
@@ -165,8 +165,10 @@ class Point(NamedTuple):
 class PrecisionCurve:
     """Thresholds on a relation's confidence, each with a lower bound of the precision above it.
 
-    threshold, precision: ascending. precision: lower bound of the share of right facts (`at_least`); it is low if there
-    are few facts. recall: share of all gold objects. max: most facts of a query; None for no limit.
+    threshold, precision: ascending.
+    precision: lower bound of the share of right facts (`at_least`); it is low if there are few facts.
+    recall: share of all gold objects.
+    max: most facts of a query; None for no limit.
     """
 
     threshold: tuple[float, ...] = ()

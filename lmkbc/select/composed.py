@@ -21,11 +21,12 @@ Evidence = Literal["nothing", "lead", "draws", "existence"]
 class AbstentionThreshold(BatchSelector, Rule):
     """Answer nothing if the evidence for it is at least `threshold`; else select as `inner` does.
 
-    evidence: "nothing" is the score of the NIL proposal. "lead" is its share of the sum with the best candidate's
-    score. "draws" is the share of draws that abstained. "existence" is one minus the existence probability. source: the
-    only source whose evidence counts, if given; a source without an answer gives no evidence. MAVE (LM-KBC 2026) asks
-    one source whether there is any object. If `inner` is a `source-filter` that excludes this source, it serves for
-    abstention only.
+    MAVE (LM-KBC 2026) asks one source whether there is any object. If `inner` is a `source-filter` that excludes this
+    source, it serves for abstention only.
+
+    evidence: "nothing" is the score of NIL. "lead" is its share of the sum with the best candidate's score. The
+    value "draws" is the share of draws that abstained, and "existence" is one minus the existence probability.
+    source: the only source whose evidence counts, if given; a source without an answer gives no evidence.
     """
 
     name: ClassVar[str] = "abstention-threshold"
@@ -79,8 +80,8 @@ class AbstentionThreshold(BatchSelector, Rule):
 class Fallback(Rule):
     """Select as `first` does; if it keeps nothing, select as `then` does.
 
-    With abstention thresholds around `then`, an abstention is reversed if several signals contradict it (CS2, LM-KBC
-    2026: few draws for nothing, a probable object, and a leading candidate).
+    With abstention thresholds around `then`, an abstention is reversed if several signals contradict it. In CS2 (LM-KBC
+    2026) these are few draws for nothing, a probable object, and a leading candidate.
     """
 
     name: ClassVar[str] = "fallback"

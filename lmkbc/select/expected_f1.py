@@ -23,7 +23,9 @@ def expected_f1(p: Floats, missing: float = 0.0) -> Floats:
     """Return the expected official F1 of the first k of m candidates, for k = 0..m: (n, m) -> (n, m + 1).
 
     p: probability that each candidate is an object, independent of the others. missing: objects expected outside the
-    list. With h of the k kept candidates true and r of the others true, F1 is 2h / (k + h + r + missing). h and r are
+    list.
+
+    With h of the k kept candidates true and r of the others true, F1 is 2h / (k + h + r + missing). Both h and r are
     Poisson-binomial; one convolution per candidate gives their distributions. An empty answer scores 1 if no candidate
     is true. For p in descending order, no other set of k candidates is better (Jansche, ACL 2007).
     """

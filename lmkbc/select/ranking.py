@@ -22,10 +22,15 @@ Mask = npt.NDArray[np.bool_]
 class Ranking:
     """Candidates of `n` queries, each list best first and padded to the longest length `m`.
 
-    ranked: the proposed objects, without NIL. scores: (n, m), clipped to [0, 1], -1 for padding. nothing: (n,), score
-    of NIL, 0 if not proposed. abstained: (n,), share of abstentions among the answers. nil_probability: (n,), 0.5 if
-    not given. nil: scores of NIL and NIL probabilities per model, "MODEL:nothing" and "MODEL:nil_probability" -> (n,),
-    -1 if not given. Raise InputError for a score that is NaN.
+    ranked: the proposed objects, without NIL.
+    scores: (n, m), clipped to [0, 1], -1 for padding.
+    nothing: (n,), score of NIL, 0 if not proposed.
+    abstained: (n,), share of abstentions among the answers.
+    nil_probability: (n,), 0.5 if not given.
+    nil: scores of NIL and NIL probabilities per model, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 if not
+    given.
+
+    Raise InputError for a score that is NaN.
     """
 
     ranked: tuple[tuple[Candidate, ...], ...]

@@ -54,8 +54,9 @@ CUT = Real(1e-6, 2.0, log=True)
 class Rule(ABC):
     """Decides which candidates of a query to keep. Subclasses are frozen dataclasses of parameters.
 
-    name: name in recipes and thresholds files. search: parameter -> range, for parameters worth tuning. reads_others:
-    whether the rule uses candidates of other queries (see `read`).
+    name: name in recipes and thresholds files.
+    search: parameter -> range, for parameters worth tuning.
+    reads_others: whether the rule uses candidates of other queries (see `read`).
     """
 
     name: ClassVar[str]
@@ -108,8 +109,9 @@ class BatchSelector(ABC):
 class PerRelation(BatchSelector):
     """Selector with a rule per relation. general: the rule of all other relations.
 
-    rules, calibrations, curves: by every spelling of a relation in queries. calibrations: fitted by tuning for rules
-    without a calibration. curves: the precision that confidences promise.
+    rules, calibrations, curves: by every spelling of a relation in queries.
+    calibrations: fitted by tuning for rules without a calibration.
+    curves: the precision that confidences promise.
     """
 
     general: Rule

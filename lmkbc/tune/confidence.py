@@ -67,8 +67,10 @@ class Facts:
 
     Repeated answers of a query are left out.
 
-    confidence: (f,). right: (f,), number of gold objects that each fact adds to those found by surer facts of its
-    query. row: (f,), number of its query. gold: (n,), number of gold objects of each query.
+    confidence: (f,).
+    right: (f,), number of gold objects that each fact adds to those found by surer facts of its query.
+    row: (f,), number of its query.
+    gold: (n,), number of gold objects of each query.
     """
 
     confidence: Floats
@@ -161,8 +163,10 @@ class RelationConfidence:
 class Kept:
     """Facts of all relations that are kept out of fold, by thresholds that promise `PROMISED` on other folds.
 
-    precision: None if nothing is kept. interval: 95 % interval of the precision, over subjects. relations: relations
-    with kept facts. broken: those of them with less precision than promised.
+    precision: None if nothing is kept.
+    interval: 95 % interval of the precision, over subjects.
+    relations: relations with kept facts.
+    broken: those of them with less precision than promised.
     """
 
     facts: int
@@ -177,8 +181,9 @@ class Kept:
 class Confidences:
     """Confidences that tuning learned.
 
-    recall: mean over relations. recall_interval: its 95 % interval, over subjects. raw, calibrated: reliability of the
-    pooled scores, and of the confidences out of fold.
+    recall: mean over relations.
+    recall_interval: its 95 % interval, over subjects.
+    raw, calibrated: reliability of the pooled scores, and of the confidences out of fold.
     """
 
     relations: Mapping[str, RelationConfidence]

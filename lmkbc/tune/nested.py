@@ -1,8 +1,8 @@
 """Choice of a rule per relation: inner cross-validation, a shared default, and the gain required to leave it.
 
-Optuna's result is one more family. Everything is also chosen without it, to measure its gain. Two more choices are made
-per relation by the same held-out F1: whether verification scores count, if candidates were verified, and whether both
-sides of a pair count, if both were queried.
+Optuna's result is one more family. Everything is also chosen without it, to measure its gain. The same held-out F1
+decides two more questions per relation. If candidates were verified, do verification scores count? If both sides of a
+pair were queried, do both count?
 """
 
 from __future__ import annotations
@@ -129,9 +129,10 @@ def choose(
 ) -> Rules:
     """Return a rule per relation, chosen on the given rows only.
 
-    tasks: on unchanged candidates. judged: tasks for each way in which verification scores change scores. mutual: tasks
-    of relations with another side. A relation uses these candidates if its held-out F1 is higher. step: called after
-    each relation of each kind of candidates.
+    tasks: on unchanged candidates.
+    judged: tasks for each way in which verification scores change scores.
+    mutual: tasks of relations with another side. A relation uses these candidates if its held-out F1 is higher.
+    step: called after each relation of each kind of candidates.
     """
     made = _choose(tasks, rows, inner, how, step)
     rules = _BestRules(dict(made.best), dict(made.swept))

@@ -25,8 +25,9 @@ Made = TypeVar("Made")
 class Matched:
     """Key and matches of each ranked candidate of a query.
 
-    keys: the scorer's key; "" for no answer. matches: indices of the matching gold objects. gold: number of gold
-    objects.
+    keys: the scorer's key; "" for no answer.
+    matches: indices of the matching gold objects.
+    gold: number of gold objects.
     """
 
     keys: tuple[str, ...]

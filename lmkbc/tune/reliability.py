@@ -29,9 +29,11 @@ class Reliability:
     """Calibration errors over all candidates of all relations; 0 is best.
 
     ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, weighted
-    by their candidates (Naeini et al. 2015). ace: the same over ten bins of equal size; equal confidences share a bin
-    (Nixon et al. 2019). brier: mean squared error (Brier 1950); it is not 0 for a constant confidence at the base rate.
-    ace_spread, brier_spread: half the 95 % interval, over queries. bins: of equal width, for a diagram.
+    by their candidates (Naeini et al. 2015).
+    ace: the same over ten bins of equal size; equal confidences share a bin (Nixon et al. 2019).
+    brier: mean squared error (Brier 1950); it is not 0 for a constant confidence at the base rate.
+    ace_spread, brier_spread: half the 95 % interval, over queries.
+    bins: of equal width, for a diagram.
     """
 
     ece: float

@@ -55,9 +55,10 @@ class TunedRelation:
 class Tuned:
     """Rules that tuning chose, and their scores.
 
-    failed: number of queries that no model answered; every F1 counts them as wrong. predictions: out of fold, one per
-    query, in the order of the candidate sets; failed ones stay failed. confidences: calibrations of candidates and
-    their quality. They read both sides of a pair if the final rule does; only that choice was made on all rows.
+    failed: number of queries that no model answered; every F1 counts them as wrong.
+    predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
+    confidences: calibrations of candidates and their quality. They read both sides of a pair if the final rule does;
+    only that choice was made on all rows.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -88,12 +89,16 @@ def tune(
 ) -> Tuned:
     """Choose a rule per relation by its official F1, cross-validated over subjects.
 
-    sets: pooled candidates, linked if the edition needs ids. relations: by the edition's spelling. rules: names of the
-    families to try; None for all. both_sides: whether to try the rule `mutual` for relations whose other side is
-    queried. trials: most Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids
-    and calibrations alone. storage: URL of an SQLite or PostgreSQL database in which processes share and resume
-    studies. report: callback for progress, called after each relation and fold. Raise InputError for candidates without
-    gold, or for wrong settings.
+    sets: pooled candidates, linked if the edition needs ids.
+    relations: by the edition's spelling.
+    rules: names of the families to try; None for all.
+    both_sides: whether to try the rule `mutual` for relations whose other side is queried.
+    trials: most Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
+    calibrations alone.
+    storage: URL of an SQLite or PostgreSQL database in which processes share and resume studies.
+    report: callback for progress, called after each relation and fold.
+
+    Raise InputError for candidates without gold, or for wrong settings.
     """
     check(rules, folds, trials)
     pairs = _paired(sets, examples)

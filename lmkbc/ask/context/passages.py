@@ -1,7 +1,7 @@
 """Passages: text about a subject that a prompt shows before the question, the settings for it, and local corpora.
 
-A provider finds passages for queries. A run is closed-book if its text comes from the model itself ("recall"). "titles"
-and "passages" read text from outside the model, which a closed-book recipe must not do.
+A provider finds passages for queries. A run is closed-book if its text comes from the model itself ("recall"). The
+providers "titles" and "passages" read text from outside the model, which a closed-book recipe must not do.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class ContextSettings:
     """Source of context, as in a recipe.
 
     path: JSONL file with "title" and "text" per line, for "titles" and "passages"; "from" for the file of --from.
-    passages: most passages in a prompt. words: length of a passage. overlap: words that a passage shares with the one
-    before. With words = overlap = 0, texts are not cut. titles: relation, by any name -> the title to look up, with the
-    slot {subject}; the subject itself if not given.
+    passages: most passages in a prompt.
+    words: length of a passage.
+    overlap: words that a passage shares with the one before. With words = overlap = 0, texts are not cut.
+    titles: relation, by any name -> the title to look up, with the slot {subject}; the subject itself if not given.
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"

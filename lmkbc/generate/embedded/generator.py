@@ -35,9 +35,12 @@ VERSION = 4
 class EmbeddedGenerator:
     """Scores a closed set of candidates, the train objects, by stacked signals fitted on train.
 
-    relations: by the edition's spelling. encoder: None to use strings alone. kept: store of fitted trees and vectors;
-    the user's cache if None. report: callback for progress, also during fitting, which precedes the first answer.
-    reader: reads a language model's states. sources: other generators, whose scores are further signals.
+    relations: by the edition's spelling.
+    encoder: None to use strings alone.
+    kept: store of fitted trees and vectors; the user's cache if None.
+    report: callback for progress, also during fitting, which precedes the first answer.
+    reader: reads a language model's states.
+    sources: other generators, whose scores are further signals.
     train_features: whether words, names and links of train are signals.
 
     Scores are probabilities. The empty candidate has the probability of "no object". A query in train is scored by a

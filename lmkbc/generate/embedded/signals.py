@@ -33,9 +33,11 @@ STATE_TEMPERATURE = 0.1
 class Texts:
     """n texts as features.
 
-    words: word presence, (n, words). grams: counts of character n-grams, (n, grams). vectors: unit vectors, (n, d).
-    states: a language model's states for the question, (n, s). The widths of words and grams are 0 if texts are not
-    used. d is 0 without a sentence encoder. s is 0 without a language model, and for texts that are no subjects.
+    words: word presence, (n, words); no columns if texts are not used.
+    grams: counts of character n-grams, (n, grams); no columns if texts are not used.
+    vectors: unit vectors, (n, d); d is 0 without a sentence encoder.
+    states: a language model's states for the question, (n, s); s is 0 without a model, and for texts that are no
+    subjects.
     """
 
     words: sparse.csr_array

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class Embedded(GeneratorSpec):
     """The recipe's table of this generator.
 
-    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder; else the
-    stack has only models' scores and train frequencies. encoder: whether to use the sentence encoder, if it is
-    installed. features: tables of generators whose scores are features; they are asked about train too. hidden_states:
-    table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
+    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder. Without
+    them, the stack has models' scores and train frequencies.
+    encoder: whether to use the sentence encoder, if it is installed.
+    features: tables of generators whose scores are features; they are asked about train too.
+    hidden_states: table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
     """
 
     use_train_features: bool = True

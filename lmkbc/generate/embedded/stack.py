@@ -52,9 +52,10 @@ def identity(query: Query) -> str:
 class Stack:
     """Signals and links of some train rows; trees turn them into probabilities.
 
-    embed: texts -> (n, d) vectors, d = 0 without an encoder. read: queries -> (n, s) states of a language model.
-    sources: other generators, asked about train too. train_features: whether train's words, names and links are
-    signals.
+    embed: texts -> (n, d) vectors, d = 0 without an encoder.
+    read: queries -> (n, s) states of a language model.
+    sources: other generators, asked about train too.
+    train_features: whether train's words, names and links are signals.
     """
 
     def __init__(

@@ -11,10 +11,10 @@ Ensemble = Literal["mean", "max", "count"]
 
 
 def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
-    """Return object -> score in [0, 1], best first. proposals: one mapping of objects to probabilities per cloze.
+    """Return object -> score in [0, 1], best first.
 
-    "mean": an object counts 0 in clozes that do not propose it. "max": the best score. "count": ranks by the number of
-    clozes, then by the best score, as (number - 1 + best) / all.
+    proposals: one mapping of objects to probabilities per cloze. method: "mean", where a cloze without the object
+    counts 0; "max", the best score; or "count", by number of clozes, then by best score: (number - 1 + best) / all.
     """
     merged: dict[str, float] = {}
     for name in dict.fromkeys(name for scores in proposals for name in scores):

@@ -22,17 +22,25 @@ class ProbeSettings:
     Tables have relations as keys, in any spelling, and "*" for all others.
 
     clozes: number of clozes, first the relation's, then its paraphrases; 0 for all of the relation's; or a table of
-    numbers and of lists of clozes. soft_prompts: whether soft prompts trained beside the model replace the clozes.
-    ensemble: how clozes are merged. top_k: most answers per cloze. min_prob: lower bound of their probability. Both are
-    numbers or tables. vocabulary: "all" words of the model, the objects of "train", or a list of names. softmax: over
-    "all" tokens or the "subset" in the vocabulary. match: see `Forward`. preconditions: whether to ask those of the
-    relation, or a table of others. If several rewrite clozes, the last one counts.
+    numbers and of lists of clozes.
+    soft_prompts: whether soft prompts trained beside the model replace the clozes.
+    ensemble: how clozes are merged.
+    top_k: most answers per cloze.
+    min_prob: lower bound of their probability. Both are numbers or tables.
+    vocabulary: "all" words of the model, the objects of "train", or a list of names.
+    softmax: over "all" tokens or the "subset" in the vocabulary.
+    match: see `Forward`.
+    preconditions: whether to ask those of the relation, or a table of others. If several rewrite clozes, the last one
+    counts.
 
-    clean: whether to bring answers into the relation's shape. variants: table of words and their meanings. stems:
-    number of first letters by which names of the relation's closed list are recognised. name_words: whether to ask the
-    words of the subject's name too, and the score of an object that one of them names. digits: whether numbers must be
-    digits. maximum: table of the largest numbers. null: word for no object. rescale: whether the answers that remain
-    after cleaning get the total probability of all.
+    clean: whether to bring answers into the relation's shape.
+    variants: table of words and their meanings.
+    stems: number of first letters by which names of the relation's closed list are recognised.
+    name_words: whether to ask the words of the subject's name too, and the score of an object that one of them names.
+    digits: whether numbers must be digits.
+    maximum: table of the largest numbers.
+    null: word for no object.
+    rescale: whether the answers that remain after cleaning get the total probability of all.
 
     objects: objects of several tokens: excluded ("token"), or added as new tokens for train's or the listed names
     ("expand"). compose: vector of a new token: "mean" of its pieces', or weighted by inverse "frequency" (Yang et al.

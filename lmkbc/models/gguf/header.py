@@ -40,7 +40,9 @@ _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?")))
 class Tensor:
     """Place of a tensor in a file.
 
-    shape: as in torch, rows first. kind: number format, by its name in llama.cpp, such as Q4_1. start: first byte.
+    shape: as in torch, rows first.
+    kind: number format, by its name in llama.cpp, such as Q4_1.
+    start: first byte.
     size: number of bytes.
     """
 

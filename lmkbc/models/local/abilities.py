@@ -28,8 +28,9 @@ NARROW = 3
 class Abilities(NamedTuple):
     """Ways in which a model can read prompts.
 
-    packs: many prompts can share one row, separated by a mask. shares: a cache can be continued. reaches: packed
-    prompts may exceed the model's sliding window, if it has one.
+    packs: many prompts can share one row, separated by a mask.
+    shares: a cache can be continued.
+    reaches: packed prompts may exceed the model's sliding window, if it has one.
     """
 
     packs: bool

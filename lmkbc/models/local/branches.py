@@ -1,9 +1,10 @@
 """Shared prefixes: each is encoded once, and all prompts of its group continue its key/value cache.
 
 There are two ways with one interface. `Packed` holds prefixes and branches in one row of the cache. An attention mask
-lets a token see its own prefix, prompt and answer. Nothing is copied or padded, whatever the lengths. `Batched` gives
-every prompt a row with a copy of one prefix's cache. Its prompts have equal lengths, so it suits models without
-attention masks or position ids (recurrent layers, ALiBi), and models whose window our mask cannot narrow.
+lets a token see its own prefix, prompt and answer. Nothing is copied or padded, whatever the lengths.
+
+`Batched` gives every prompt a row with a copy of one prefix's cache. Its prompts have equal lengths. It suits models
+without attention masks or position ids (recurrent layers, ALiBi), and models whose window our mask cannot narrow.
 """
 
 from __future__ import annotations

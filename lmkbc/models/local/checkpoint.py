@@ -46,9 +46,12 @@ def load(
     """Return the model, ready to use, and its tokenizer.
 
     dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 if the hardware multiplies it, else float32), or
-    the name of a torch type. quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al.
-    2023). weights: False for a model without weights, which has only settings. Raise InputError if the name leads to no
-    causal model, only to pickled weights, or to a model that needs its own code while `trust_remote_code` is False.
+    the name of a torch type.
+    quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al. 2023).
+    weights: False for a model without weights, which has only settings.
+
+    Raise InputError if the name leads to no causal model, or only to pickled weights. Raise it also if the model needs
+    its own code while `trust_remote_code` is False.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
         from lmkbc.models.gguf.convert import plan, write_settings

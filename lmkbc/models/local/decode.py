@@ -31,11 +31,16 @@ ANSWER = 32
 class Decoding:
     """Settings of decoding.
 
-    max_tokens: most tokens of an answer. temperature: 0 takes the likeliest token. top_p: total probability of the
-    likeliest tokens to sample from. top_k: number of these tokens; 0 for all. draws: answers per prompt. first: number
-    of the first draw, which selects its random numbers. repetition_penalty: divisor of the scores of tokens already
-    seen (a factor for scores below 0), as in CTRL. stops: texts that end an answer, besides the model's end token.
-    lists: whether an answer ends with its list. logprobs: whether to return the tokens' log-probabilities.
+    max_tokens: most tokens of an answer.
+    temperature: 0 takes the likeliest token.
+    top_p: total probability of the likeliest tokens to sample from.
+    top_k: number of these tokens; 0 for all.
+    draws: answers per prompt.
+    first: number of the first draw, which selects its random numbers.
+    repetition_penalty: divisor of the scores of tokens already seen (a factor for scores below 0), as in CTRL.
+    stops: texts that end an answer, besides the model's end token.
+    lists: whether an answer ends with its list.
+    logprobs: whether to return the tokens' log-probabilities.
     """
 
     max_tokens: int = 64
@@ -78,10 +83,11 @@ class Decoding:
 class Completion:
     """Draw: its text up to the stop string, and whether it is complete.
 
-    text: None if the prompt leaves no room in the model's window. logprobs: the text that each token adds, and the
-    token's log-probability, if requested. looped: whether it was stopped because it repeated itself. tokens: number of
-    decoded tokens, the end token included. prompt_tokens: tokens read for this draw; 0 for further draws of the same
-    prompt.
+    text: None if the prompt leaves no room in the model's window.
+    logprobs: the text that each token adds, and the token's log-probability, if requested.
+    looped: whether it was stopped because it repeated itself.
+    tokens: number of decoded tokens, the end token included.
+    prompt_tokens: tokens read for this draw; 0 for further draws of the same prompt.
     """
 
     text: str | None

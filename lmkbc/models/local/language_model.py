@@ -43,8 +43,9 @@ class _Draw(NamedTuple):
 class LocalModel:
     """A causal model of this machine.
 
-    identity: distinguishes it, weights included, from models of the same name in the store. chats: whether plain
-    questions use the chat template. longest: tokens of an answer without a limit; None for the default of `Decoding`.
+    identity: distinguishes it, weights included, from models of the same name in the store.
+    chats: whether plain questions use the chat template.
+    longest: tokens of an answer without a limit; None for the default of `Decoding`.
     notes: get the usage.
     """
 

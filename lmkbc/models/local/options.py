@@ -20,8 +20,8 @@ def with_options(
 ) -> list[list[Option]]:
     """Return the tokens of each prompt with each option.
 
-    No token crosses the beginning of a word. If an option only adds tokens to the shortest prompt with some last word,
-    it thus adds the same tokens to every prompt with this last word.
+    No token crosses the beginning of a word. The tokens that an option adds are therefore equal for all prompts with
+    the same last word. They are computed for the shortest of these prompts.
     """
     starts = encode(prompts)
     shortest: dict[str, int] = {}

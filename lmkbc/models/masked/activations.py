@@ -65,7 +65,8 @@ def bert_layer(
 class Activations:
     """Activations of the frozen layers for n prompts.
 
-    vectors: vectors of all tokens, one prompt after the other, in fp16. starts: index of each prompt's first vector.
+    vectors: vectors of all tokens, one prompt after the other, in fp16.
+    starts: index of each prompt's first vector.
     masks: position of the mask within each prompt.
     """
 

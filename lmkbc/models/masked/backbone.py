@@ -68,8 +68,8 @@ def load(
     """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone if offline).
 
     new_head: whether to add an untrained head, tied to the input embeddings, to an encoder without one. device: None
-    for CUDA if available. Raise InputError for a model that is missing, damaged or pickled, that has no mask token or
-    no trained head, that generates left to right, or that needs its own code.
+    for CUDA if available. Raise InputError for a model that is missing, damaged or pickled, or that needs its own code.
+    Raise it also for a model without a mask token or a trained head, and for one that generates left to right.
     """
     name, place = str(model), device_of(device)
     check_files(name)

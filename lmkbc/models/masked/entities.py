@@ -32,8 +32,11 @@ NOTHING = "none"
 class Entities:
     """n objects, the first of which is "no object", spelled "".
 
-    ids: QIDs, "" if unknown. rows: vocabulary rows. pieces: token ids of each object. relations: relation -> indices of
-    its objects. folds: normal form of a training subject -> the fold whose head was trained without it.
+    ids: QIDs, "" if unknown.
+    rows: vocabulary rows.
+    pieces: token ids of each object.
+    relations: relation -> indices of its objects.
+    folds: normal form of a training subject -> the fold whose head was trained without it.
     """
 
     names: tuple[str, ...]
@@ -56,8 +59,10 @@ class Entities:
     ) -> Entities:
         """Return the objects of facts.
 
-        size: size of the model's vocabulary. always: relations of which every object is taken. least: least number of
-        facts per object of other relations. expand: whether to include objects of several tokens.
+        size: size of the model's vocabulary.
+        always: relations of which every object is taken.
+        least: least number of facts per object of other relations.
+        expand: whether to include objects of several tokens.
         """
         counts, spellings, ids, answers = _gather(facts)
         chosen = {key for key, count in counts.items() if count >= least}

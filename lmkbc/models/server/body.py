@@ -47,7 +47,8 @@ Optional = TypeVar("Optional")
 class TokenReport:
     """Report of a server on the tokens of a text and on the next token.
 
-    tokens: each with its log-probability; None for the first token of a given text. chosen: id of the next token.
+    tokens: each with its log-probability; None for the first token of a given text.
+    chosen: id of the next token.
     likeliest: token id -> log-probability, of the next token and its alternatives.
     """
 

@@ -28,9 +28,10 @@ log = logging.getLogger(__name__)
 class ServerModel:
     """A server's model. All answers stay in the store, so that an interrupted run can resume.
 
-    completion: whether plain questions are completed as text; else they are one message each. extra: further fields of
-    plain questions, such as one that disables reasoning. batch: whether to send the first requests of conversations as
-    a job of the Batch API. notes: get the usage, and remarks about missing answers.
+    completion: whether plain questions are completed as text; else they are one message each.
+    extra: further fields of plain questions, such as one that disables reasoning.
+    batch: whether to send the first requests of conversations as a job of the Batch API.
+    notes: get the usage, and remarks about missing answers.
     """
 
     def __init__(

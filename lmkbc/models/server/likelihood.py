@@ -1,9 +1,9 @@
 """Log-probabilities of given texts from a server: two methods, and the choice between them.
 
-vLLM and older completion servers echo a prompt with the log-probabilities of its tokens (`Echo`). llama.cpp reports
-only the next token, with any number of alternatives (`Walk`). If it is forced to write a token, it reports the token's
-original log-probability. The options of a prompt are therefore requested as a tree of tokens, each position once, and
-the prompt cache keeps the tokens before it.
+`Echo` serves vLLM and older completion servers, which echo a prompt with the log-probabilities of its tokens. `Walk`
+serves llama.cpp, which reports only the next token, with any number of alternatives. If it is forced to write a token,
+it reports the token's original log-probability. The options of a prompt are therefore requested as a tree of tokens,
+each position once, and the prompt cache keeps the tokens before it.
 """
 
 from __future__ import annotations

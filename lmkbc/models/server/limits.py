@@ -26,8 +26,10 @@ Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
 class Limits(RequestLimits):
     """Limits of one server, as in a recipe. They do not influence answers, so they are no part of the store's keys.
 
-    concurrency: requests in flight. timeout: seconds for one attempt. patience: failed queries in a row after which a
-    run stops asking. poll: seconds between two checks of a batch job. For the others, see `RequestLimits`.
+    concurrency: requests in flight.
+    timeout: seconds for one attempt.
+    patience: failed queries in a row after which a run stops asking.
+    poll: seconds between two checks of a batch job. For the others, see `RequestLimits`.
     """
 
     concurrency: int = 8

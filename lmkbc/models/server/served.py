@@ -1,8 +1,8 @@
 """Metadata of a server: the models that it serves, and its context length in tokens.
 
-If the recipe accepts any model, answers are stored under the server's name for it. llama.cpp reports its context at
-/v1/models (older versions at /props), vLLM and related servers as `max_model_len`, some gateways as `context_length`;
-others only in refusals. llama.cpp and vLLM count tokens at /tokenize.
+If the recipe accepts any model, answers are stored under the server's name for it. Servers report their context in
+different places: /v1/models of llama.cpp (/props in older versions), `max_model_len` of vLLM and related servers,
+`context_length` of some gateways. Others report it only in refusals. Both llama.cpp and vLLM count tokens at /tokenize.
 """
 
 from __future__ import annotations
@@ -133,8 +133,10 @@ def _chosen(server: Server, models: Sequence[str]) -> str:
 class Window:
     """Context of a server.
 
-    tokens: most tokens of prompt and answer together; None if unknown. whole: whether the server refuses a request
-    unless an answer fits at its full length; else the answer only ends early. scale: real tokens per estimated token.
+    tokens: most tokens of prompt and answer together; None if unknown.
+    whole: whether the server refuses a request unless an answer fits at its full length; else the answer only ends
+    early.
+    scale: real tokens per estimated token.
     """
 
     tokens: int | None = None

@@ -34,10 +34,15 @@ Answer = TypeVar("Answer")
 class Session:
     """Gets draws from a server.
 
-    stopped: why the session sends no more requests; None while it does. replayed: answers from the store. dropped:
-    stored rows that were no answers, and are requested again. window: the server's context. too_long: prompts that
-    exceed it. shortened: prompts that fit with fewer examples. failures: reason -> number of queries. tokens: of all
-    answers used, stored ones included, as (prompt, answer). notes: get the amounts spent.
+    stopped: why the session sends no more requests; None while it does.
+    replayed: answers from the store.
+    dropped: stored rows that were no answers, and are requested again.
+    window: the server's context.
+    too_long: prompts that exceed it.
+    shortened: prompts that fit with fewer examples.
+    failures: reason -> number of queries.
+    tokens: of all answers used, stored ones included, as (prompt, answer).
+    notes: get the amounts spent.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class Session:
         """Return the answers to calls that differ only in seed and draw; None for a failed call.
 
         shorter: the same calls with shorter and shorter prompts. The next one is tried if the server has no room for
-        the current one, or if nothing may be sent and the store has no answer to it.
+        the current one. It is also tried if nothing may be sent and the store has no answer to the current one.
         """
         refused: TooLongError | None = None
         last = calls

@@ -173,7 +173,7 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     assert answers(model, PROMPTS[:2], max_tokens=1) == expected
     (only,) = dict(model.complete(["x" * 5000], Decoding(max_tokens=1))).values()
     assert only[0].text is None  # no room, and nothing to share: not asked
-    assert [record.getMessage() for record in caplog.records if "cannot go on" in record.getMessage()] == [
+    assert [record.getMessage() for record in caplog.records if "cannot continue" in record.getMessage()] == [
         "the model cannot continue from a cache (Forgets): every prompt is read as a whole, which takes longer"
     ]
 
