@@ -38,15 +38,15 @@ class FactQuestion:
 class Check:
     """Settings of fact verification, as in a recipe.
 
-    variants: wordings of a fact: the relation's "statement", each of its "clozes", or its "question" with the answer. The
-    variant "reverse" asks for the subject of an object.
+    variants: wordings of a fact: the relation's "statement", each of its "clozes", or its "question" with the answer.
+    The variant "reverse" asks for the subject of an object.
     by: whether to read the probability of the two words, or the text.
     words: for true and for false.
     shots: number of worked examples, half of them true.
     relations: examples of the fact's "own" relation, or the same examples for all facts, from the first rows of "all"
     relations in turn.
-    denial: with by = "text", the replies that deny a fact. "word": those that begin with the word for false. "reply":
-    only this word alone; every other reply then affirms the fact.
+    denial: with by = "text", the replies that deny a fact. The value "word" means all that begin with the word for
+    false. The value "reply" means only this word alone; every other reply then affirms the fact.
     facts: relation, by any name -> worked examples to use in order, instead of drawn ones.
     bare: whether to omit the task before the examples and the cue after the fact.
     questions: questions besides the variants, which may be (). Each is asked separately without examples, and its reply

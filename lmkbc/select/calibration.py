@@ -59,8 +59,8 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
     `of_nothing`. judged: whether there is a verification score. verification: its log-odds.
 
-    Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does too.
-    score: log-odds of its score, if it proposes the candidate.
+    Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does
+    too. score: log-odds of its score, if it proposes the candidate.
 
     For older files there are three more. share: the pooled score itself. lead: log of its ratio to the best score.
     agreed: whether several models propose the candidate.

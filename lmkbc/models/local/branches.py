@@ -113,11 +113,11 @@ class Packed:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add a column per token, which sees its row's prefix, prompt and answer; return logits and columns."""
         of = self._tensor(rows)
-        prefix, prompt, own = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
+        prefix, prompt, answer = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
         before = columns.shape[1]
-        columns = torch.cat([columns, torch.stack([own[:, 0], self._tensor(positions)])], 1)
+        columns = torch.cat([columns, torch.stack([answer[:, 0], self._tensor(positions)])], 1)
         owner, order = columns[0], torch.arange(columns.shape[1], device=self._device)
-        seen = (owner == prefix) | (owner == prompt) | (owner == own)
+        seen = (owner == prefix) | (owner == prompt) | (owner == answer)
         seen &= order <= order[before:, None]
         return read_row(self._model, cache, tokens, columns[1], seen, wanted)[0], columns
 

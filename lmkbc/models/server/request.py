@@ -123,7 +123,7 @@ def dropped(body: Mapping[str, Any], error: RejectedError) -> list[str]:
     return fields
 
 
-def own(reply: Reply, prompt: Any) -> Reply:
+def without_prefill(reply: Reply, prompt: Any) -> Reply:
     """Return a reply without a given beginning of the answer, which llama.cpp repeats."""
     given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
     return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply

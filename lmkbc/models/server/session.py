@@ -23,7 +23,7 @@ from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.refusal import RejectedError, TooLongError
-from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, own, without
+from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
 
@@ -199,7 +199,7 @@ class Session:
         self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
-        return [reply and own(reply, calls[0].prompt) for reply in replies]
+        return [reply and without_prefill(reply, calls[0].prompt) for reply in replies]
 
     async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
         """Fill in missing replies: all unseeded draws at once if the server supports it, else one by one."""
