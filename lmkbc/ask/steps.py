@@ -47,8 +47,8 @@ class Step:
     ask: template over the slots of a style's `ask` and the names of earlier steps.
     items: values of the slot, instead of a question.
     parse_as: content of the slot: the "text", the names of a "list", the "numbers", or the years of a "span", `every`
-    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no"
-    among the draws of an "existence" step is a NIL probability. Both fill no slot.
+    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among
+    the draws of an "existence" step is a NIL probability. Both fill no slot.
     each: whether later questions are asked once per item; else once with all items.
     max: most items that count, from the first.
     longest: most characters that count.

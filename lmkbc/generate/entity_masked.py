@@ -49,8 +49,8 @@ class EntityMasked:
 
     relations: by the edition's spelling.
     top_k: candidates per query.
-    fold: returns the model trained without the subjects of a fold, by its number. It answers for
-    these subjects, so that tuning on a train split is unbiased.
+    fold: returns the model trained without the subjects of a fold, by its number. It answers for these subjects, so
+    that tuning on a train split is unbiased.
 
     Raise InputError for a relation without training facts.
     """
