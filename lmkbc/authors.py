@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import tomli_w
 
+from lmkbc.ask.bank import read_bank
+from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
@@ -19,6 +23,9 @@ from lmkbc.files.places import fetched_frames
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
+
+BANK = "examples.jsonl"
+"""The authors' worked examples."""
 
 RECORD = "sha256.txt"
 """SHA-256 of each fetched file and its address, a line each."""
@@ -49,15 +56,29 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
             download(url, digests if digests or one.url else None, kept, name, progress)
         texts.append(read_bytes(kept, DOCUMENT))
         fetched[url] = file_sha256(kept)
-    new = frames.with_name("frames.new.toml")
-    write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
+    words = converted(file.source, texts)
+    new, new_bank, bank = (frames.with_name(name) for name in ("frames.new.toml", "examples.new.jsonl", BANK))
+    if words.examples:
+        write_bytes(new_bank, b"".join(msgspec.json.encode(row) + b"\n" for row in words.examples))
+        read_bank(str(new_bank), workspace.relations, {})
+    told = {"shots": {"file": str(bank)}} if words.examples else {}
+    write_bytes(new, tomli_w.dumps(_each(words.frames, told)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())
     write_bytes(record, "".join(f"{digest}  {url}\n" for url, digest in fetched.items()).encode())
+    if words.examples:
+        os.replace(new_bank, bank)
     os.replace(new, frames)
     return frames
+
+
+def _each(frames: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, those of parts included, each with a setting besides."""
+    parts = {name: _each(part, told) for name, part in frames.get(PARTS, {}).items()}
+    own = {name: {**frame, **told} for name, frame in frames.items() if name != PARTS}
+    return own | ({PARTS: parts} if parts else {})
 
 
 def _recorded(record: Path) -> dict[str, list[str]]:

@@ -62,10 +62,10 @@ class Composer:
         if style.form == "chat":
             turns = [Message("system", header)] if header else []
             for shot, its in writers:
-                turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
+                turns += Message("user", its.asked(shot)), Message("assistant", its.answer(shot))
             return tuple(turns)
-        blocks = [f"{header}\n\n"] if header else []
-        blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
+        blocks = [f"{header}{style.task_end}"] if header else []
+        blocks += [its.asked(shot) + its.reply(shot) + style.gap for shot, its in writers]
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
@@ -130,6 +130,10 @@ class _Writer:
         """Return the block that asks for a query's objects; of a text, it ends where the answer begins."""
         return self.filled(self._frame.block, query, cue=self._frame.cue)
 
+    def asked(self, shot: Example) -> str:
+        """Return the block that asks for an example's objects, in its own words where it has any."""
+        return self.filled(self._frame.block, shot.query, cue=self._frame.cue, **dict(shot.words))
+
     def answer(self, shot: Example) -> str:
         """Return what a good answer to an example is."""
         style, relation, template = self._style, self._relation, self._frame.answer
@@ -139,7 +143,8 @@ class _Writer:
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
         told = {"recalled": self._recalled, "reasoning": self._reasoned}
         told_of = {slot: tell(shot) for slot, tell in told.items() if f"{{{slot}}}" in template}
-        return self.filled(template, shot.query, answer=listed(style, objects, relation), **told_of)
+        slots = {"answer": listed(style, objects, relation), **told_of, **dict(shot.words)}
+        return self.filled(template, shot.query, **slots)
 
     def reply(self, shot: Example) -> str:
         """Return what follows on the block of a text: its answer, behind a space where neither of the two has one."""

@@ -56,7 +56,8 @@ class PromptStyle:
     parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
     has it before {answer}. A reply without such a line, or with two that disagree, is none. "split" cuts a reply
     wherever the listing has a mark, within names too. most: names of a draw that count, the first ones; 0: all.
-    separator: what parts examples. stop: what ends an answer that a text goes on with.
+    separator: what parts examples. task_end: what parts the instructions of a text from what follows. stop: what ends
+    an answer that a text goes on with.
     wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
     "has states" for CountryHasStates.
     """
@@ -78,6 +79,7 @@ class PromptStyle:
     block: str = ""
     answer: str = ""
     separator: str = ""
+    task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
     parse_as: Literal["any", "line", "split"] = "any"
     most: int = 0

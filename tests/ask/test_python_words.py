@@ -60,7 +60,7 @@ SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(
 
 def frames(*words: NamedWords, code: str = SOURCE, **slots: str) -> dict[str, dict[str, Any]]:
     file = WordFile(format="python", url="https://example.org/ask.py", words=words, slots={**SLOTS, **slots})
-    return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [code.encode()])
+    return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [code.encode()]).frames
 
 
 def test_texts_are_put_together_and_what_the_code_fills_is_a_slot() -> None:
@@ -94,7 +94,7 @@ def test_words_for_all_relations_stand_beside_those_of_each() -> None:
 def test_a_phrase_stands_in_the_block_and_an_ask_in_the_second_turn() -> None:
     made = frames(
         NamedWords(name="Model.joined.other", relation="*"),
-        NamedWords(name="ask.phrase", setting="phrase", relations={"big": "hasArea"}),
+        NamedWords(name="ask.phrase", slot="phrase", relations={"big": "hasArea"}),
         NamedWords(name="Model.joined.text[1]", setting="ask", relation="*"),
         NamedWords(name="Model.joined.text[0]", setting="follow_up", relation="*"),
         **{"clause(who)": "{phrase}", "who": "{ask}"},
