@@ -143,6 +143,7 @@ class _Writer:
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
         told = {"recalled": self._recalled, "reasoning": self._reasoned}
         told_of = {slot: tell(shot) for slot, tell in told.items() if f"{{{slot}}}" in template}
+        objects = sorted(objects) if style.ordered else objects
         slots = {"answer": listed(style, objects, relation), **told_of, **dict(shot.words)}
         return self.filled(template, shot.query, **slots)
 
@@ -167,9 +168,13 @@ class _Writer:
     def _values(self, query: Query) -> dict[str, str]:
         relation, subject = self._relation, one_line(query.subject)
         words = " ".join(re.findall("[A-Z]?[a-z]+|[A-Z]+", query.relation)[1:]).lower()
+        apart = self._style.apart
+        name, parted, place = subject.partition(apart) if apart else (subject, "", "")
         phrase = {"name": query.relation, "words": words, "phrase": relation.triple}[self._style.wording]
         return {
             "subject": subject,
+            "subject_name": name,
+            "subject_place": parted + place,
             "phrase": phrase,
             "quoted_subject": json.dumps(subject, ensure_ascii=False),
             "quoted_phrase": json.dumps(phrase, ensure_ascii=False),

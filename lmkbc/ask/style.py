@@ -14,10 +14,10 @@ Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
 
-_PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
+_PARTS = (*_SLOTS, "subject_name", "subject_place", "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
 """Slots of a frame, which are about one query."""
 
-_SUBJECT = ("subject", "quoted_subject", "question", "cloze", "asked")
+_SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "asked")
 """Slots that name the subject."""
 
 _TEMPLATES = {
@@ -53,6 +53,8 @@ class PromptStyle:
     block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
     {answer} for the objects, {recalled} for what is known, and {reasoning} for that in steps: what the subject is, its
     facts, and how many objects they come to. A reply is read by the same template.
+    apart: what parts a subject's name from its place, as " in " does: {subject_name} and {subject_place}, which begins
+    with that. ordered: objects of examples by the alphabet, not as train has them.
     parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
     has it before {answer}. A reply without such a line, or with two that disagree, is none. "split" cuts a reply
     wherever the listing has a mark, within names too. most: names of a draw that count, the first ones; 0: all.
@@ -78,6 +80,8 @@ class PromptStyle:
     recall: bool = False
     block: str = ""
     answer: str = ""
+    apart: str = ""
+    ordered: bool = False
     separator: str = ""
     task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
