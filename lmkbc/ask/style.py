@@ -14,7 +14,16 @@ Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
 
-_PARTS = (*_SLOTS, "subject_name", "subject_place", "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
+_PARTS = (
+    *_SLOTS,
+    "subject_name",
+    "subject_place",
+    "quoted_subject",
+    "quoted_phrase",
+    "identifier",
+    "knowledge",
+    "unit",
+)
 """Slots of a frame, which are about one query."""
 
 _SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "asked")

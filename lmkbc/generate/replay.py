@@ -56,7 +56,7 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
         names = ", ".join(spec.called[0] for spec in specs.values())
         raise InputError(
             f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
-            "of them in the rows' field model"
+            "of them in the rows' field model, or in the file's name"
         )
     return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
 
@@ -78,7 +78,8 @@ def names_model(name: str, spec: GeneratorSpec) -> bool:
 class Replay:
     """A generator over recorded answers. ask: opens what is asked for those that are lacking; None where nobody is.
 
-    A query is lacking where no reply to it was recorded, or all calls behind it failed.
+    A query is lacking where no reply to it was recorded, or all calls behind it failed. Where no file holds answers of
+    the model, and nobody is asked, its sets are without draws.
     """
 
     def __init__(self, recorded: Recorded | None, ask: Callable[[], Generator] | None) -> None:
@@ -101,4 +102,4 @@ class Replay:
         if self._recorded:
             yield from self._recorded.generate(queries)
         else:
-            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in dict.fromkeys(queries))
+            yield from (CandidateSet(query, draws=()) for query in dict.fromkeys(queries))

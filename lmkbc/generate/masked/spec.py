@@ -155,7 +155,7 @@ class Masked(GeneratorSpec):
         others = [name for name in recorded if not names_model(name, self)]
         if others and self.models and not run.model:
             raise InputError(
-                f"the recorded scores are of {', '.join(others)}, and the limits of this recipe are for "
+                f"the recorded answers are of {', '.join(others)}, and the limits of this recipe are for "
                 f"{', '.join(self.models)}: name another file with --from, or the model with --model {others[0]}"
             )
 
