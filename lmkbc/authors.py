@@ -19,16 +19,13 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.files.places import fetched_frames
+from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
 
 BANK = "examples.jsonl"
 """The authors' worked examples."""
-
-RECORD = "sha256.txt"
-"""SHA-256 of each fetched file and its address, a line each."""
 
 
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
@@ -45,7 +42,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         raise InputError(f"{path}: no [source] says where the authors' words are published: there is nothing to fetch")
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
-    record = frames.with_name(RECORD)
+    record = fetched_record(path.stem)
     known = _recorded(record)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
@@ -67,7 +64,8 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())
-    write_bytes(record, "".join(f"{digest}  {url}\n" for url, digest in fetched.items()).encode())
+    made = {frames.name: file_sha256(new)} | ({BANK: file_sha256(new_bank)} if words.examples else {})
+    write_bytes(record, "".join(f"{digest}  {name}\n" for name, digest in {**fetched, **made}.items()).encode())
     if words.examples:
         os.replace(new_bank, bank)
     os.replace(new, frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -169,7 +170,10 @@ def test_words_become_frames(fetch: Command, served: str, tmp_path: Path, file: 
         ("slots.json", "hasArea: block has a slot {town}"),
         ("strange.json", "names 'hasSize', which is no relation"),
         ("empty.json", "it holds none"),
-        ("absent.json", "absent.json cannot be fetched (404 Not Found); run the command again"),
+        (
+            "absent.json",
+            "absent.json cannot be fetched (404 Not Found); it is gone from there, and nothing was changed",
+        ),
     ],
 )
 def test_what_is_wrong_leaves_the_last_good_file(
@@ -293,7 +297,7 @@ def test_of_a_commit_the_first_fetch_is_believed_and_every_later_one_has_to_matc
         assert asked(name) == "How big is Rhodes?"
         record = fetched_frames("mine").with_name("sha256.txt")
         digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
-        assert record.read_text() == f"{digest}  {server.url}{at}\n"
+        assert record.read_text().startswith(f"{digest}  {server.url}{at}\n")
         fetched_frames("mine").with_name("source-1").unlink()
         files[at] = FILES["/questions.csv"]
         good = fetched_frames("mine").read_bytes()
@@ -319,6 +323,52 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source
         assert not source or all(file.path or file.sha256 for file in source.files), name
+
+
+def test_what_was_fetched_and_changed_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:
+    name = recipe(tmp_path, f"{served}/questions.json")
+    assert fetch(name)[0] == 0
+    fetched_frames("mine").write_text('[hasArea]\nblock = "{subject}, I say?"\n')
+    with pytest.raises(InputError, match=r"frames\.toml is not as it was fetched: run 'lmkbc systems fetch mine"):
+        asked(name)
+    assert fetch(name)[0] == 0
+    assert asked(name) == "How big is Rhodes?"
+
+
+BANK = [
+    {"SubjectEntity": "Crete", "Relation": "hasArea", "ObjectEntities": [["8336"]], "Ask": "Crete?", "Why": " Known. "},
+    {"SubjectEntity": "Milos", "Relation": "hasArea", "ObjectEntities": [], "Ask": "Milos?", "Why": "Small."},
+]
+SHOWN = """[[source.files]]
+url = "{url}/bank.jsonl"
+format = "examples"
+sha256 = "{digest}"
+fields = {{ question = "Ask", reasoning = "Why" }}
+"""
+
+
+def test_examples_are_fetched_with_their_own_words(fetch: Command, tmp_path: Path) -> None:
+    bank = "\n".join(map(json.dumps, BANK)).encode()
+    shown = 'block = "{question}", answer = " {reasoning} {answer}", ask = "{asked}"'
+    files = FILES | {"/bank.jsonl": bank}
+    with Files(files) as server:
+        name = Path(recipe(tmp_path, f"{server.url}/questions.json"))
+        about = SHOWN.format(url=server.url, digest=hashlib.sha256(bank).hexdigest())
+        name.write_text(name.read_text().replace('block = "{subject}?"', shown) + about)
+        assert fetch(str(name))[0] == 0
+        assert asked(str(name)) == "How big is Crete? Known. ['8336']\nHow big is Milos? Small. []\nHow big is Rhodes?"
+        good = fetched_frames("mine").read_bytes()
+        for wrong, said in (
+            (b'{"SubjectEntity": "Crete", "Relation": "hasArea", "ObjectEntities": []}', "line 1 has no 'Ask'"),
+            (bank + b"\n{", "line 3 is no JSON"),
+            (b"[]", "line 1 has no 'SubjectEntity'"),
+        ):
+            files["/wrong.jsonl"] = wrong
+            given = about.replace("bank", "wrong")
+            given = re.sub("[0-9a-f]{64}", hashlib.sha256(wrong).hexdigest(), given)
+            name.write_text(Path(recipe(tmp_path, f"{server.url}/questions.json")).read_text() + given)
+            assert f"wrong.jsonl is not as its format 'examples' has it: {said}" in fetch.fails(str(name))
+            assert fetched_frames("mine").read_bytes() == good
 
 
 STEPS = """frames = ""

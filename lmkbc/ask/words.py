@@ -219,9 +219,12 @@ def _divided(text: str) -> Settings:
 def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
     """Yield the examples of a file in the simpler format, each with its own words. ValueError names a wrong line."""
     for number, line in enumerate(text.splitlines(), start=1):
-        row = json.loads(line) if line.strip() else None
-        if row is None:
+        if not line.strip():
             continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise ValueError(f"line {number} is no JSON") from None
         wanted = ("SubjectEntity", "Relation", "ObjectEntities", *file.fields.values())
         if not isinstance(row, dict) or (lacking := next((key for key in wanted if row.get(key) is None), "")):
             raise ValueError(f"line {number} has no {lacking if isinstance(row, dict) else wanted[0]!r}")

@@ -32,8 +32,8 @@ class Masked(GeneratorSpec):
     """The table of a generator over a masked language model.
 
     model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames: a
-    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`, and whose `precondition` rewords
-    the first precondition; with its `forms`, that asks its relation's clozes.
+    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`, and whose `precondition`
+    rewords the first precondition; with its `forms`, that asks its relation's clozes.
     """
 
     model: str | Mapping[str, str] = ""
