@@ -187,8 +187,16 @@ class _Writer:
             "definition": relation.definition,
             "knowledge": "".join(f"\n{name}: {value}" for name, value in self._knowledge()),
             "unit": relation.unit or "",
+            "cardinality": self._cardinality() or "any number of",
             "null": self._style.null,
         }
+
+    def _cardinality(self) -> str:
+        """Return how many objects subjects have in the edition, in words; "" where that is not known."""
+        if self._edition not in self._relation.cardinality:
+            return ""
+        fewest, most = self._relation.cardinality[self._edition]
+        return f"from {fewest} to {most}" if fewest < most else str(most)
 
     def _knowledge(self) -> list[tuple[str, str]]:
         relation, blocks = self._relation, self._style.knowledge
@@ -199,9 +207,8 @@ class _Writer:
             lines.append(("Wikidata property", relation.property))
         if "definition" in blocks:
             lines.append(("Meaning", relation.definition.rstrip(".")))
-        if "cardinality" in blocks and self._edition in relation.cardinality:
-            fewest, most = relation.cardinality[self._edition]
-            lines.append(("Number of answers", f"from {fewest} to {most}" if fewest < most else str(most)))
+        if "cardinality" in blocks and (number := self._cardinality()):
+            lines.append(("Number of answers", number))
         return lines
 
     def _recalled(self, shot: Example) -> str:

@@ -13,6 +13,7 @@ from lmkbc.models.base import Form, Role
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+_ASKED = (*_SLOTS, "cardinality", "asked")
 
 _PARTS = (
     *_SLOTS,
@@ -32,8 +33,8 @@ _SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "a
 _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
-    "ask": (*_SLOTS, "asked"),
-    "follow_up": (*_SLOTS, "asked", "context"),
+    "ask": _ASKED,
+    "follow_up": (*_ASKED, "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "reasoning", "answer"),
@@ -50,8 +51,8 @@ class PromptStyle:
     instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, and
-    {asked}, which asks as examples do.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, the number
+    of objects that the edition has, {cardinality}, and {asked}, which asks as examples do.
     steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
     of the query, the answers are one.
     follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and
