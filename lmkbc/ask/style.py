@@ -51,8 +51,8 @@ class PromptStyle:
     instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, the number
-    of objects that the edition has, {cardinality}, and {asked}, which asks as examples do.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, the
+    edition's number of objects, {cardinality}, and {asked}, which asks as examples do.
     steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
     of the query, the answers are one.
     follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and

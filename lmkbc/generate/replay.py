@@ -62,10 +62,18 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
 
 
 def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
-    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it."""
+    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it.
+
+    Else of those whose name in the recipe begins a word of it, as "qwen" begins Qwen3.5-9B-AWQ.
+    """
     names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
     found = [place for place, own in names.items() if name.casefold() in own]
-    return found or [place for place, spec in specs.items() if names_model(name, spec)]
+    found = found or [place for place, spec in specs.items() if names_model(name, spec)]
+    return found or [place for place, spec in specs.items() if spec.name and _begins(spec.name, name)]
+
+
+def _begins(own: str, name: str) -> bool:
+    return re.search(rf"(?<![a-z]){re.escape(own.casefold())}(?![a-z])", name.casefold()) is not None
 
 
 def names_model(name: str, spec: GeneratorSpec) -> bool:

@@ -127,6 +127,10 @@ def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
     assert found[0].draws == (State.ANSWERED, State.ANSWERED, State.MISSING)
     alone = proposed(recipe, first, tmp_path=tmp_path)
     assert [one.draws for one in alone.sets][:1] == [(State.ANSWERED,)]  # no draws of models that no file is of
+    kin = answers(tmp_path / "k.jsonl", said(2, '["Togo"]', model="Org/C-9B"))
+    assert [one.candidates[0].sources for one in proposed(recipe, kin, tmp_path=tmp_path).sets if one.candidates] == [
+        sources("c#0")
+    ]
     named = answers(tmp_path / "c of z.jsonl", said(2, '["Togo"]', model="z"))
     (only,) = [one.candidates[0] for one in proposed(recipe, named, tmp_path=tmp_path).sets if one.candidates]
     assert only.sources == sources("c#0")  # by the file's name
