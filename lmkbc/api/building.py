@@ -19,8 +19,8 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Engine
 from lmkbc.build.entities import ENTITIES
-from lmkbc.build.facts import FACTS, SCHEMAS
-from lmkbc.build.frontier import Frontier
+from lmkbc.build.facts import FACTS, LEAST, SCHEMAS
+from lmkbc.build.frontier import LEAST_MEAN, Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.settle import REMOVED
@@ -88,6 +88,12 @@ class KnowledgeBase:
         return self.counts["failed"]
 
     @property
+    def unsure(self) -> list[str]:
+        """Return the relations that were answered, and of which no fact is written."""
+        counts = self.manifest["of_relations"]
+        return [name for name, count in counts.items() if count["nothing"] and not count["facts"]]
+
+    @property
     def limit(self) -> str:
         """Return the limit of cost or tokens for which alone queries are missing; "" where they failed, or none is."""
         reasons = self.missing.select(pl.col("reason").unique()).collect()["reason"].sort()
@@ -139,9 +145,9 @@ def build(
     of the first so many subjects. grow: ask about what the facts name in turn, so many levels deep; budget: of at most
     so many subjects in all; novelty: until a smaller share of a level's entities is new; grow_by: "level" for breadth
     first, "value" for the subjects first that promise the most right facts per token, and each relation until its
-    newest facts fall below `precision`. any_thresholds, untuned, precision, progress: as of `lmkbc.predict`. least:
-    leave out facts of less confidence; else what `precision` keeps, or what expected F1 keeps of confidences that are
-    probabilities. engine: what answers, if not this process. InputError for what is wrong, before anything is asked of
+    newest facts fall below `precision`, or 0.5 without one. any_thresholds, untuned, precision, progress: as of
+    `lmkbc.predict`. least: leave out facts of less confidence; else of less than `precision` promises, or of less than
+    0.7 where confidences are probabilities. engine: what answers, if not this process. InputError for what is wrong, before anything is asked of
     a model. Queries that failed are counted as such, and asked by the same build again.
     """
     if least is not None and not 0 <= least <= 1:
@@ -153,7 +159,7 @@ def build(
     by_own = {one.name: one for one in plan.relations.values()}
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
     names = {name: one.name for name, one in plan.relations.items()}
-    frontier = Frontier(plan.classes, names, grow, precision) if by_value else None
+    frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
     growth = Growth(bounds, plan.classes, by_own, index, frontier)
     selector, provenance = selector_for(
@@ -163,6 +169,7 @@ def build(
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,
         "least": least,
+        "floor": LEAST if least is None and precision is None else None,
         "classes": key([msgspec.to_builtins(run.workspace.classes), bool(relation)]),
         "grow": asdict(bounds) | by_value if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},

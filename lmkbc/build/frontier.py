@@ -30,6 +30,8 @@ PRIOR = 10
 """Queries that a broader mean counts for."""
 ENOUGH = 20
 """Facts of a relation whose mean confidence ends it, where that is too low."""
+LEAST_MEAN = 0.5
+"""Least mean confidence where no other is given: an export leaves out what is less sure."""
 WHOLE = 1_000_000
 """Confidence 1, as it is summed: facts have it to six places."""
 Cell = tuple[str | int, ...]
@@ -56,11 +58,11 @@ class Frontier:
         classes: Classes,
         names: Mapping[str, str],
         deepest: int,
-        precision: float | None = None,
+        precision: float = LEAST_MEAN,
         size: int = ROUND,
     ) -> None:
         self._classes, self._names, self._deepest = classes, names, deepest
-        self._precision, self._size = precision or 0.0, size
+        self._precision, self._size = precision, size
         self._waiting = list[Waiting]()
         self._row_of = dict[int, int]()  # of those that wait and were asked something
         self._depths = list[int]()  # of each row

@@ -71,7 +71,7 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
-    for row in InputTable(path, ("subject", "property", "object"), 3).rows():
+    for row in InputTable(path, ("subject", "property", "object"), 3, ends=True).rows():
         subject, name, value = (cell or "" for cell in row.values)
         qid, name = as_qid(subject), name.strip().rpartition("/")[2]
         if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):

@@ -35,12 +35,13 @@ class InputTable:
     """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
 
     columns: those that are read, others are left alone. needed: how many of them, from the first on, must be there.
+    ends: whether the last line of CSV must end, since a value that is cut short is another value.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str], needed: int) -> None:
+    def __init__(self, path: Path, columns: Sequence[str], needed: int, *, ends: bool = False) -> None:
         if not path.is_file():
             raise InputError(f"{path} is {'no regular file' if path.exists() else 'not there'}: give a file")
-        self.path, self._columns, self._needed = path, tuple(columns), needed
+        self.path, self._columns, self._needed, self._ends = path, tuple(columns), needed, ends
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows in the order of the file. Blank lines are none."""
@@ -108,6 +109,11 @@ class InputTable:
 
     def _text(self) -> Iterator[str]:
         for number, line in self._lines():
+            if self._ends and not line.endswith(b"\n"):
+                raise InputError(
+                    f"{self.path}, line {number}: has no line end, so the file may be cut off; get it whole, or end "
+                    "the line"
+                )
             try:
                 yield line.decode()
             except UnicodeDecodeError:
