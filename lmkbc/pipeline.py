@@ -98,7 +98,7 @@ class Steps:
         self._sides = TrainSides(run.train, run.relations) if recipe.pool.train_sides else None
 
     def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
-        """Tell which models no file holds answers of; nothing where those can be asked."""
+        """Record a remark about models without answers in any file, unless they can be asked."""
         names = [
             spec.called[0] for spec in specs if not isinstance(spec, ModelReference) or not is_given(spec, self._run)
         ]
@@ -162,7 +162,7 @@ class Steps:
             some = following
 
     def _with_train(self, pooled: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return pooled sets with what train says from the other side, where the recipe has that."""
+        """Return pooled sets with the facts that train states from the other side, if the recipe uses them."""
         return self._sides.read(pooled) if self._sides else pooled
 
     def ended(self) -> None:

@@ -28,7 +28,7 @@ EXISTENCE = "?existence"
 """Suffix of a source's name in a file, for a source that only gives a NIL probability."""
 
 MARKS = ("\u0120", "\u2581")
-"""What stands for a blank in vocabularies of byte-level BPE and SentencePiece, and in no name."""
+"""Signs for a blank in vocabularies of byte-level BPE and SentencePiece; no name holds them."""
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
@@ -139,8 +139,8 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
                 _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
         for place, candidate in enumerate(row.candidates or ()):
             if candidate.object.startswith(MARKS):
-                said = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
-                _refuse(path, index, f"candidates[{place}].object", said)
+                reason = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
+                _refuse(path, index, f"candidates[{place}].object", reason)
         for field, value in _shares(row):
             if not 0 <= value <= 1:
                 _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
