@@ -39,10 +39,10 @@ class TextEncoder(Protocol):
 class Shots:
     """Number and choice of examples, as in a recipe.
 
-    method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest objects, one with the most,
-    the rest random; Li et al. 2023), "shortest" or "longest" (by number of objects). "balanced" has a share `empty` of
-    examples without objects. "nearest" takes the nearest subjects by embedding, nearest last. "log" spreads the
-    examples evenly over the logarithm of the number.
+    method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest and one with the most
+    objects, then random; Li et al. 2023), "shortest" or "longest" (by number of objects). The method "balanced" has a
+    share `empty` of examples without objects. The method "nearest" takes the nearest subjects by embedding, nearest
+    last. The method "log" spreads the examples evenly over the logarithm of the number.
     per: whether to draw once for the run, so that prompts share a prefix, or for each query.
     draw: with "hash", a query's draw depends on the SHA-256 of seed, subject and relation, and no subject is shown
     twice (Chironk 2026).

@@ -47,8 +47,8 @@ _TEMPLATES = {
 class PromptStyle:
     """Form, wording and templates of prompts, as in a recipe.
 
-    form: "completion" is one text that the model completes. "single" is the same text as one message of `speaker`.
-    "chat" has the instructions as system turn, and each example as a user and an assistant turn.
+    form: "completion" is one text that the model completes. The form "single" is the same text as one message of
+    `speaker`. The form "chat" has the instructions as system turn, and each example as a user and an assistant turn.
     style: form of the question.
     listing: form of the objects.
     null: text for no object.
@@ -70,9 +70,9 @@ class PromptStyle:
     apart: text such as " in " that separates a subject's name from its place, for the slots {subject_name} and
     {subject_place}, which begins with it.
     ordered: whether to sort the objects of examples alphabetically; else they are in train's order.
-    parse_as: reading of a reply. "any" is any form that names objects. "line" is the line that begins with the text
-    before {answer}; if there is none, or if two disagree, there is no answer. "split" cuts at every separator of the
-    listing, also within names.
+    parse_as: reading of a reply. The value "any" accepts any form that names objects. The value "line" reads the line
+    that begins with the text before {answer}; if there is none, or if two disagree, there is no answer. The value
+    "split" cuts at every separator of the listing, also within names.
     most: most names of a draw that count, from the first; 0 for all.
     number: template of a number, over {number} and {unit}.
     separator: text between examples.

@@ -42,7 +42,8 @@ class NamedWords:
     step: name of the recipe's step, if the words are its "task" or "ask".
     setting: setting of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
     model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
-    whole text: "lines" is a list of header, example and query, and "text" is one text with {examples} for the examples.
+    whole text. The setting "lines" is a list of header, example and query; "text" is one text with {examples} for the
+    examples.
     slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
     when: condition of the code for these words, if there are several (see `read_python`).
     relation: the relation, "*" for all others; "" if the code names relations itself, as dict keys or in conditions.
@@ -68,9 +69,10 @@ class NamedWords:
 class WordFile:
     """File of published words.
 
-    format: "templates" has each relation's question or cloze, as a JSON object or as CSV of relation and template.
-    "prompt" is a whole prompt with examples, and the subject in its last paragraph. "python" is source, which is not
-    run. "yaml" is a table of texts. "examples" is JSONL in an edition's format, with the examples of all prompts.
+    format: "templates" has each relation's question or cloze, as a JSON object or as CSV of relation and template. The
+    format "prompt" is a whole prompt with examples, and the subject in its last paragraph. The format "python" is
+    source, which is not run. The format "yaml" is a table of texts. The format "examples" is JSONL in an edition's
+    format, with the examples of all prompts.
     path: in the source's repository.
     commit: if not the source's.
     url: whole address, instead of path. sha256: digest of the file.
