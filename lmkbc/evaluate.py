@@ -24,7 +24,7 @@ from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
 WAITING, ROW = 192 << 20, 150
-"""Most bytes of rows that may wait for the other file (a million rows), and bytes of a row besides its text."""
+"""Maximum bytes of rows that may wait for the other file (a million rows), and bytes of a row besides its text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LONGEST_PAUSE = 60.0
-"""Most seconds between two attempts, unless the server asks for more."""
+"""Maximum number of seconds between two attempts, unless the server asks for more."""
 
 HEADERS = {"Accept-Encoding": "gzip"}
 """Gzip is the only encoding that is unpacked; `read_body` refuses others."""
@@ -130,8 +130,8 @@ class RequestLimits:
     """Limits on requests to a server, and on retries.
 
     requests_per_minute, tokens_per_minute: None for no limit.
-    attempts: most attempts of one request, the first included.
-    total_wait: most seconds that the retries of a request may take, waits that the server asks for included.
+    attempts: maximum number of attempts of one request, the first included.
+    total_wait: maximum seconds that the retries of a request may take, waits that the server asks for included.
     first_wait: seconds before the first retry; the wait doubles before each next one.
     """
 

@@ -83,7 +83,7 @@ def _is_invisible(char: str) -> bool:
 
 
 LONGEST = 300
-"""Most characters of an object; a longer text is prose, not a name."""
+"""Maximum number of characters of an object; a longer text is prose, not a name."""
 
 
 _TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # selection must not load Optuna
 
 CHECKSUM = "sha256"
 LONGEST = 100
-"""Most characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
+"""Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,13 +19,13 @@ from decimal import ROUND_FLOOR, Decimal
 from lmkbc.relation import Relation
 
 MOST_DIGITS = 15
-"""Most digits before the decimal point."""
+"""Maximum number of digits before the decimal point."""
 MOST_PLACES = 12
 """Last place after the point at which the first digit may stand."""
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""
 LONGEST = 20_000
-"""Most characters that are read; later text is no answer."""
+"""Maximum number of characters that are read; later text is no answer."""
 SENTENCE = 8
 """More words than this make a text prose, whose numbers without a unit may mean anything."""
 

@@ -22,7 +22,7 @@ from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
 LONGEST_ANSWER = 200_000
-"""Most characters that are read after the reasoning; no list of objects is longer."""
+"""Maximum number of characters that are read after the reasoning; no list of objects is longer."""
 
 
 _BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|\(?\d{1,4}[.)][ \t]+)(?=\S)")

@@ -22,13 +22,13 @@ VERDICTS = ("gate", "existence")
 """Kinds of steps with a yes or no answer, which fill no slot."""
 
 MOST_STEPS = 8
-"""Most steps of a chain."""
+"""Maximum number of steps of a chain."""
 
 MOST_ITEMS = 256
-"""Most questions that a chain may ask for one draw."""
+"""Maximum number of questions that a chain may ask for one draw."""
 
 LONGEST_FED = 20_000
-"""Most characters of an answer that may fill a slot."""
+"""Maximum number of characters of an answer that may fill a slot."""
 
 YEARS = 1000, 2100
 """First number that a step reads as a year, and first one above."""
@@ -50,8 +50,8 @@ class Step:
     years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among
     the draws of an "existence" step is a NIL probability. Both fill no slot.
     each: whether later questions are asked once per item; else once with all items.
-    max: most items that count, from the first.
-    longest: most characters that count.
+    max: maximum number of items that count, from the first.
+    longest: maximum number of characters that count.
     until: the year at which a span without an end stops.
     samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
     number for an existence step.

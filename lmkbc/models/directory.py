@@ -16,9 +16,9 @@ from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.models.files import READ
 
 WORDS = 300_000
-"""Most words of a vocabulary; the largest model families have 262,144."""
+"""Maximum number of words of a vocabulary; the largest model families have 262,144."""
 MERGES = 1_200_000
-"""Most strings in a list of merges; a merge has one or two."""
+"""Maximum number of strings in a list of merges; a merge has one or two."""
 LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
 """File -> most bytes, for files that may be larger than others."""
 MARKS = {"vocab.txt": b"\n", "merges.txt": b"\n", "vocab.json": b'":'}

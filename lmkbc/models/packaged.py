@@ -22,7 +22,7 @@ from lmkbc.models.files import file_digest
 
 logger = logging.getLogger("lmkbc")
 MOST = 1 << 30
-"""Most bytes of all pieces together."""
+"""Maximum number of bytes of all pieces together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import torch
 
 Result = TypeVar("Result")
 MOST = 8
-"""Most passes at a time; each needs its own memory."""
+"""Maximum number of passes at a time; each needs its own memory."""
 SMALL = 1_000_000_000
 """Up to this many parameters a pass has one thread, so that its numbers do not depend on the number of cores."""
 

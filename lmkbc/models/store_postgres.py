@@ -29,7 +29,7 @@ START = 5.0
 LOCK = 0x6C6D6B6263
 """Advisory lock during the creation of tables, so that workers that start together create them once."""
 LONGEST = 300
-"""Most characters of a server's message in errors."""
+"""Maximum number of characters of a server's message in errors."""
 PATIENCE: Mapping[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,

@@ -168,7 +168,7 @@ class PrecisionCurve:
     threshold, precision: ascending.
     precision: lower bound of the share of right facts (`at_least`); it is low if there are few facts.
     recall: share of all gold objects.
-    max: most facts of a query; None for no limit.
+    max: maximum number of facts of a query; None for no limit.
     """
 
     threshold: tuple[float, ...] = ()

@@ -29,7 +29,7 @@ from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
-"""Most names with a label prior: more change little and make thresholds files long."""
+"""Maximum number of names with a label prior: more change little and make thresholds files long."""
 PRIOR = {"score": 0.5}
 """Prior means of the general weights. Model scores are over-confident, so their log-odds are halved."""
 RIDGE, POOLED, FREE = 1.0, 3.0, 0.01

@@ -84,7 +84,7 @@ class Facts:
     ) -> Facts:
         """Return the facts of some queries.
 
-        p: confidences, (n, m). lost: gold objects of each failed query. max_facts: most facts of a query.
+        p: confidences, (n, m). lost: gold objects of each failed query. max_facts: maximum number of facts of a query.
         """
         confidence: list[Floats] = []
         right: list[Ints] = []

@@ -5,6 +5,6 @@ from __future__ import annotations
 FOLDS = 5
 SEED = 0
 TRIALS = 40
-"""Most Optuna trials per relation and fold."""
+"""Maximum number of Optuna trials per relation and fold."""
 PATIENCE = 15
 """Trials without a gain after which a study ends."""

@@ -27,9 +27,9 @@ from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
 POINTS = 400
-"""Most points of a grid. Each of n parameters has the n-th root of it, at least two."""
+"""Maximum number of points of a grid. Each of n parameters has the n-th root of it, at least two."""
 MOST_SOURCES = 12
-"""Most sources of which every subset is tried (4,095 subsets)."""
+"""Maximum number of sources of which every subset is tried (4,095 subsets)."""
 UNFITTED = TopK(k=1)
 """Rule if there is no training row: the best candidate."""
 
@@ -212,7 +212,7 @@ def _given(kind: type[ExpectedScore | StabMid]) -> Fit:
 
 
 SUBSETS = "source-subsets"
-"""Family that is tried only if it is named, since it takes minutes and seldom helps."""
+"""Family that is tried only if it is named, since it takes minutes and most users do not need it."""
 
 FAMILIES: Mapping[str, Fit] = {
     ExpectedScore.name: _given(ExpectedScore),

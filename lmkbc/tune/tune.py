@@ -93,7 +93,7 @@ def tune(
     relations: by the edition's spelling.
     rules: names of the families to try; None for all.
     both_sides: whether to try the rule `mutual` for relations whose other side is queried.
-    trials: most Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
+    trials: maximum Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
     calibrations alone.
     storage: URL of an SQLite or PostgreSQL database in which processes share and resume studies.
     report: callback for progress, called after each relation and fold.

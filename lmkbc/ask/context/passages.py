@@ -30,7 +30,7 @@ class ContextSettings:
     """Source of context, as in a recipe.
 
     path: JSONL file with "title" and "text" per line, for "titles" and "passages"; "from" for the file of --from.
-    passages: most passages in a prompt.
+    passages: maximum number of passages in a prompt.
     words: length of a passage.
     overlap: words that a passage shares with the one before. With words = overlap = 0, texts are not cut.
     titles: relation, by any name -> the title to look up, with the slot {subject}; the subject itself if not given.

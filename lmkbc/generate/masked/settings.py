@@ -25,7 +25,7 @@ class ProbeSettings:
     numbers and of lists of clozes.
     soft_prompts: whether soft prompts trained beside the model replace the clozes.
     ensemble: how clozes are merged.
-    top_k: most answers per cloze.
+    top_k: maximum number of answers per cloze.
     min_prob: lower bound of their probability. Both are numbers or tables.
     vocabulary: "all" words of the model, the objects of "train", or a list of names.
     softmax: over "all" tokens or the "subset" in the vocabulary.

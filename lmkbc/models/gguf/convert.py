@@ -35,7 +35,7 @@ VERSION = 1
 RECORD = "unpacked.json"
 """Name of the file that lists the others with their SHA-256."""
 SHARD = 1 << 30
-"""Most bytes of weights in memory at a time, and in one file."""
+"""Maximum number of bytes of weights in memory at a time, and in one file."""
 
 
 def unpacked(path: Path) -> Path:

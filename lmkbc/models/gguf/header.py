@@ -23,9 +23,9 @@ from lmkbc.errors import InputError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_BYTES = 64 << 20
-"""Most bytes of a header; a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
+"""Maximum number of bytes of a header; a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
 MOST_STRINGS = 800_000
-"""Most strings in all arrays; each takes 60 bytes or more in Python, and 300 more in a tokenizer."""
+"""Maximum number of strings in all arrays; each takes 60 bytes or more in Python, and 300 more in a tokenizer."""
 MOST_KEYS = MOST_TENSORS = 1 << 16
 MOST_AXES = 4
 ALIGNMENT = 32

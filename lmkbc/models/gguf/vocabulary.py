@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BLANK = "▁"
 LONGEST, MOST_MERGES = 128, 600_000
-"""Most characters of a token, and most merges, of Gemma's vocabulary; it has 31 and 514,906."""
+"""Maximum number of characters of a token, and of merges, of Gemma's vocabulary; it has 31 and 514,906."""
 _CONTROL, _OWN = 3, 4
 """Types of tokens that are never split: control tokens, and tokens that the model's makers added."""
 

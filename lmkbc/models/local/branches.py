@@ -21,7 +21,7 @@ from lmkbc.models.local.caches import PrefixCaches, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
 
 PIECE = 512
-"""Most tokens of prompts that are read at once; with more, masked pairs of tokens cost more than reading."""
+"""Maximum tokens of prompts that are read at once; with more, masked pairs of tokens cost more than reading."""
 
 
 class Packed:

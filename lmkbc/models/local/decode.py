@@ -31,7 +31,7 @@ ANSWER = 32
 class Decoding:
     """Settings of decoding.
 
-    max_tokens: most tokens of an answer.
+    max_tokens: maximum number of tokens of an answer.
     temperature: 0 takes the likeliest token.
     top_p: total probability of the likeliest tokens to sample from.
     top_k: number of these tokens; 0 for all.
@@ -100,7 +100,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt to answer. place: the caller's index. prefix: its shared prefix. room: most tokens of the answer."""
+    """A prompt to answer. place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer."""
 
     place: int
     prompt: Tokens
@@ -144,8 +144,8 @@ def decode(
 ) -> Iterator[tuple[Asked, list[Completion]]]:
     """Yield the draws of each prompt when they are complete. Waiting prompts join when half of `most` is free.
 
-    most: most columns of prompts and answers beyond the longest prefix; a single prompt may have more. ends: end
-    tokens.
+    most: maximum number of columns of prompts and answers beyond the longest prefix; a single prompt may have more.
+    ends: end tokens.
     """
     waiting = deque(prompts)
     rows: list[_Row] = []  # in the order of the branches

@@ -19,7 +19,7 @@ from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 
 AT_ONCE = 2048
-"""Most prompts that are in memory as tokens."""
+"""Maximum number of prompts that are in memory as tokens."""
 PORTION = 512
 """Prompts that are answered and stored at a time; a killed run loses at most these. Their prefix is read once."""
 

@@ -34,7 +34,7 @@ Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
-"""Most tokens of prompts and answers that continue prefixes at a time; more would only take memory."""
+"""Maximum number of tokens of prompts and answers that continue prefixes at a time; more would only take memory."""
 
 
 class CausalModel:

@@ -17,11 +17,11 @@ from functools import lru_cache
 from typing import Any
 
 SECONDS = 10.0
-"""Most seconds for rendering a prompt; usually a millisecond suffices."""
+"""Maximum number of seconds for rendering a prompt; usually a millisecond suffices."""
 MEMORY = 400 << 20
-"""Most bytes of memory of the process."""
+"""Maximum number of bytes of memory of the process."""
 OUTPUT = 4 << 20
-"""Most characters of a rendered prompt; no model's window holds more."""
+"""Maximum number of characters of a rendered prompt; no model's window holds more."""
 
 
 @lru_cache(maxsize=8)
@@ -76,7 +76,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(seconds: float) -> None:
-    """Answer requests until the input ends. seconds: most time of one render."""
+    """Answer requests until the input ends. seconds: maximum time of one render."""
     with contextlib.suppress(ImportError, ValueError, OSError):  # a system without memory limits
         import resource
 

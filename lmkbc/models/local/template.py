@@ -24,7 +24,7 @@ ANOTHER = "use form = 'completion', or name another model"
 class Renderer:
     """Renders templates in a separate process; after a limit has ended it, a new one starts.
 
-    seconds: most time of one render.
+    seconds: maximum time of one render.
     """
 
     def __init__(self, seconds: float = rendering.SECONDS) -> None:

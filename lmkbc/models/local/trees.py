@@ -24,13 +24,13 @@ from lmkbc.models.local.prefixes import Group, Tokens, of_one_length, portions
 from lmkbc.models.parallel import side_by_side
 
 COLUMNS = 768
-"""Most tokens that are read at once; more save little, and the mask grows with the square."""
+"""Maximum number of tokens that are read at once; more save little, and the mask grows with the square."""
 
 CPU_COLUMNS = 160
 """The same on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
 
 MOST_VALUES = 1 << 26
-"""Most logits at a time if a row is read for each option: a quarter of a GiB."""
+"""Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""
 
 
 class PromptScores(NamedTuple):
@@ -156,7 +156,7 @@ def read_batched(
 ) -> Iterator[tuple[int, PromptScores]]:
     """Return the same as `read_packed`, from one row for each prompt and option, for a model without attention masks.
 
-    find_groups: groups sequences by prefix, with a number of tokens left outside it. most: most tokens at a time.
+    find_groups: groups sequences by prefix, with a number of tokens left outside it. most: maximum tokens at a time.
     """
     asked: dict[Tokens, dict[Option, None]] = {}  # tokens to read -> the options that they predict
     for option in (option for options in prompts for option in options):

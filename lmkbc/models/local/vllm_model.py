@@ -139,7 +139,7 @@ def engine(model: ModelReference, source: str, settings: PreTrainedModel, *, off
 
 
 def _sampling(how: Decoding, most: int, **further: Any) -> Any:
-    """Return the engine's settings for a prompt. most: most tokens of its answer."""
+    """Return the engine's settings for a prompt. most: maximum number of tokens of its answer."""
     from vllm import SamplingParams
 
     return SamplingParams(

@@ -16,7 +16,7 @@ Layout = tuple[int, ...]
 SUBJECT, MASK, SOFT = -1, -2, -3
 """Placeholders in a layout; any other number is a token id."""
 WORDS, LETTERS = 16, 80
-"""Most words and letters of a subject's name, so that there is always room for the cloze."""
+"""Maximum number of words and letters of a subject's name, so that there is always room for the cloze."""
 
 
 def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:

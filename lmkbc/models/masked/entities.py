@@ -24,7 +24,7 @@ from lmkbc.types import Fact
 
 FILE = "entities.json"
 MOST_BYTES = 24 << 20
-"""Most bytes of this file; all objects of KAMEL take a fifth of it."""
+"""Maximum number of bytes of this file; all objects of KAMEL take a fifth of it."""
 NOTHING = "none"
 
 

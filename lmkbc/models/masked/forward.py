@@ -27,7 +27,7 @@ TOKENS = {"cpu": 512, "cuda": 32768}
 ROWS = 128
 """Masks that share one product with the output matrix: 16 MB of logits for BERT's vocabulary."""
 CELLS = 1 << 28
-"""Most logits at a time, 1 GB: large batches over a long vocabulary would exceed an accelerator's memory."""
+"""Maximum logits at a time, 1 GB: large batches over a long vocabulary would exceed an accelerator's memory."""
 BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta"))
 """Model types whose last layer is BERT's, so that it can be computed at the masks alone."""
 

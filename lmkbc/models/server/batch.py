@@ -29,13 +29,13 @@ from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
 MOST = 50_000
-"""Most requests of one job."""
+"""Maximum number of requests of one job."""
 
 LARGEST = 100_000_000
-"""Most bytes of one job's file: half of the API's limit."""
+"""Maximum number of bytes of one job's file: half of the API's limit."""
 
 MOST_OUTPUT = 2**30
-"""Most bytes of one job's output, decompressed."""
+"""Maximum number of bytes of one job's output, decompressed."""
 
 WINDOW: Final = "24h"
 LONGEST = 25 * 3600.0

@@ -33,10 +33,10 @@ Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 Decode = Callable[[bytes], tuple[str, list[Result]]]
 
 MOST_BYTES = 16 * 2**20
-"""Most bytes of an unpacked response: a hundred times the longest answer with log-probabilities."""
+"""Maximum number of bytes of an unpacked response: a hundred times the longest answer with log-probabilities."""
 
 SOON = 10.0
-"""Most seconds for a request of a server's metadata."""
+"""Maximum number of seconds for a request of a server's metadata."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -130,7 +130,7 @@ class ChatClient:
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
         """Return the result of a request through the SDK.
 
-        within: most seconds in all; by default those of one attempt. It also ends answers that arrive slowly. Raise
+        within: maximum seconds in all; by default those of one attempt. It also ends answers that arrive slowly. Raise
         CallError for no result, ServerError if all further requests would fail too.
         """
         try:

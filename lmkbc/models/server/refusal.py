@@ -15,7 +15,7 @@ from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.body import TooLong, too_long
 
 SHOWN = 200
-"""Most characters of a server's message in errors."""
+"""Maximum number of characters of a server's message in errors."""
 
 
 class RejectedError(CallError):

@@ -34,7 +34,7 @@ _UNKNOWN = re.compile(
 """Words of a server for a field that it does not support, whatever the value."""
 
 MOST_DRAWS = 128
-"""Most draws of one request: the API's limit."""
+"""Maximum number of draws of one request: the API's limit."""
 
 
 def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:

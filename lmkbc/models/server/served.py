@@ -34,10 +34,10 @@ Listings = MutableMapping[str, Sequence[str]]
 """Server -> models that it lists."""
 
 SHOWN = 5
-"""Most models in an error."""
+"""Maximum number of models in an error."""
 
 LONGEST = 300
-"""Most characters of a model's name; longer names are ignored."""
+"""Maximum number of characters of a model's name; longer names are ignored."""
 
 
 class _Meta(msgspec.Struct):
@@ -133,7 +133,7 @@ def _chosen(server: Server, models: Sequence[str]) -> str:
 class Window:
     """Context of a server.
 
-    tokens: most tokens of prompt and answer together; None if unknown.
+    tokens: maximum number of tokens of prompt and answer together; None if unknown.
     whole: whether the server refuses a request unless an answer fits at its full length; else the answer only ends
     early.
     scale: real tokens per estimated token.
