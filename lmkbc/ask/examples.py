@@ -53,7 +53,7 @@ class Shots:
     empty: share of examples without objects for "balanced", in [0, 1], or "train" for the share in train.
     relations: examples of the query's "own" relation, or of "all" relations, a different one each if possible. Examples
     of a file then keep its names of relations.
-    names: most objects shown per example, from the first; all if not given.
+    names: maximum number of objects shown per example, from the first; all if not given.
     fit: whether to show fewer examples if a prompt exceeds a server's context. The last is dropped first, but for
     "nearest" the farthest.
     """

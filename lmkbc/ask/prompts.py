@@ -19,9 +19,9 @@ from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
 KEPT = 16
-"""Most static parts of prompts in a composer's cache; queries with the same examples share one."""
+"""Maximum number of static parts of prompts in a composer's cache; queries with the same examples share one."""
 RECALLED = 3
-"""Most statements in an example's recall line, so that long lists leave room for other examples."""
+"""Maximum number of statements in an example's recall line, so that long lists leave room for other examples."""
 
 
 class Composer:

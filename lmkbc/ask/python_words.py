@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
 LONGEST = 400_000
-"""Most characters of a source, and of a text composed of its strings."""
+"""Maximum number of characters of a source, and of a text composed of its strings."""
 
 
 @dataclass(frozen=True, slots=True)

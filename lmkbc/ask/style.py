@@ -73,7 +73,7 @@ class PromptStyle:
     parse_as: reading of a reply. The value "any" accepts any form that names objects. The value "line" reads the line
     that begins with the text before {answer}; if there is none, or if two disagree, there is no answer. The value
     "split" cuts at every separator of the listing, also within names.
-    most: most names of a draw that count, from the first; 0 for all.
+    most: maximum number of names of a draw that count, from the first; 0 for all.
     number: template of a number, over {number} and {unit}.
     separator: text between examples.
     task_end: text between the instructions and the rest of a text.
