@@ -25,8 +25,8 @@ from lmkbc.files.columns import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
 from lmkbc.models.encoder import find_encoder
-from lmkbc.scoring.table import Pair
 from lmkbc.relation import Relation
+from lmkbc.scoring.table import Pair
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.mutual import TrainSides
 from lmkbc.types import Generator, Query
