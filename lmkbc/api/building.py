@@ -147,8 +147,8 @@ def build(
     first, "value" for the subjects first that promise the most right facts per token, and each relation until its
     newest facts fall below `precision`, or 0.5 without one. any_thresholds, untuned, precision, progress: as of
     `lmkbc.predict`. least: leave out facts of less confidence; else of less than `precision` promises, or of less than
-    0.7 where confidences are probabilities. engine: what answers, if not this process. InputError for what is wrong, before anything is asked of
-    a model. Queries that failed are counted as such, and asked by the same build again.
+    0.7 where confidences are probabilities. engine: what answers, if not this process. InputError for what is wrong,
+    before anything is asked of a model. Queries that failed are counted as such, and asked by the same build again.
     """
     if least is not None and not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")

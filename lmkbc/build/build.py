@@ -104,7 +104,7 @@ class Build:
     """Build of a knowledge base in a directory.
 
     start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
-    None for what expected F1 keeps. index: knows names of entities. usage: tokens and cost of the calls of each level,
+    None for that of `facts.floor`. index: knows names of entities. usage: tokens and cost of the calls of each level,
     and of each of its workers.
     """
 

@@ -121,10 +121,16 @@ class Knowledge:
         for relation in self.relations:
             yield from self.of(relation)
 
-    def of(self, relation: str) -> Iterator[FactRow]:
-        """Yield the facts of a relation, in the order of subjects; no more of them in memory than a part."""
-        about = self.relations[relation]
-        for part in self.parts(relation):
+    def of(self, relation: str, *, by_subject: bool = False) -> Iterator[FactRow]:
+        """Yield the facts of a relation as they lie; no more of them in memory than a part.
+
+        by_subject: sort them, as columns that are all in memory, where they do not lie in the order of subjects.
+        """
+        about, parts = self.relations[relation], self.parts(relation)
+        if by_subject and self._by_value:
+            held = [*parts]
+            parts = iter([pl.concat(held).sort("subject_row", maintain_order=True)] if held else ())
+        for part in parts:
             for values in part.iter_rows():
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
@@ -151,12 +157,11 @@ class Knowledge:
     def by_subject(self) -> Iterator[list[FactRow]]:
         """Yield the facts of one subject after the other, of all relations, in the order of subjects.
 
-        They lie in this order, unless the base grew by value: then all of them are held, and sorted.
+        They lie in this order, unless the base grew by value: then their columns are held, and sorted.
         """
         row = attrgetter("subject_row")
-        ordered = (
-            sorted(self.facts(), key=row) if self._by_value else heapq.merge(*map(self.of, self.relations), key=row)
-        )
+        self._done = 0
+        ordered = heapq.merge(*(self.of(relation, by_subject=True) for relation in self.relations), key=row)
         for _, facts in groupby(ordered, key=row):
             yield list(facts)
 
