@@ -56,8 +56,7 @@ class ConfidenceBin:
 
     @property
     def weight(self) -> float:
-        """Return size times standard deviation, as the mean confidence implies it: the bin's weight in the allocation.
-        """
+        """Return size times standard deviation (implied by the mean confidence): the bin's weight in the allocation."""
         mean = self.total / self.size
         return self.size * max(math.sqrt(mean * (1 - mean)), LEAST_SD)
 
