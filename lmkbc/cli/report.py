@@ -41,13 +41,13 @@ def report(
 ) -> None:
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
 
-    Of a knowledge base: coverage, confidences, contradictions, and every entity with its facts, in a folder of files.
-    --relation and --limit (subjects) write a part of it; the other options are of a run.
+    For a knowledge base: coverage, confidences, contradictions, and every entity with its facts, in a folder of files.
+    Only --relation, --limit (of subjects), --out, --open and --workspace apply to it.
 
-    --from names the recorded completions that the run read, whose replies are then shown; --index and --search-table
-    what it linked from, which tells why a name has its link.
+    --from names the recorded completions that the run read, and shows their replies. --index and --search-table name
+    the sources of its links, to explain them.
     """
-    with progress() as told:
+    with progress() as report_progress:
         page = write_page(
             run,
             out,
@@ -61,7 +61,7 @@ def report(
             limit=limit,
             data=data,
             workspace=workspace,
-            progress=told,
+            progress=report_progress,
         )
     what = "with the files beside it, which need no network" if page.folder else "one file that needs no network"
     note(f"{page.path}: {decimal(page.size)}, {what}")
