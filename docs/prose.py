@@ -41,7 +41,7 @@ AVOIDED = {
 }
 """Word -> what to write in its place."""
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`*\[(\d]|[a-z]\w*(?:, [a-z]\w*)*: )")  # the last: "limit: most rows"
+_SENTENCE = re.compile(r'(?<=[.!?:;])\s+(?=[A-Z`"*\[(\d]|--\w|[a-z]\w*(?:, [a-z]\w*)*: )')  # at last "limit: most rows"
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 
 

@@ -1,13 +1,14 @@
-"""Grouping of names, as 'lmkbc build' makes an entity of them: pairwise precision and recall on names of train objects.
+"""Grouping of names into entities, as in 'lmkbc build': pairwise precision and recall on names of train objects.
 
     python eval/bench/consolidation.py [--data DIR] [--figures FILE] [EDITION ...]
 
-The names are all aliases of all objects that are entities, in each query that has them: alias lists (2022, 2026), or
-the names beside QIDs (2023, 2024). A pair is two of them, of any queries and relations. It is right if both are of one
-object: of one QID, or of one first name. "folded" is what a build does where no name is linked. "index" is what it does
-with an index that has all of these aliases: a name of exactly one object is that object. "several" counts the names
-that the gold has of several objects. The other columns are groupings that were tried: without brackets, without legal
-forms such as "Ltd.", and words in any order.
+The names are all aliases of all entity objects, in each query that has them. They are alias lists (2022, 2026), or the
+names beside QIDs (2023, 2024). A pair is any two of them, from any queries and relations. A pair is right if both names
+belong to one object: to one QID, or to one first name.
+
+"folded" is the grouping of a build if no name is linked. "index" is its grouping with an index of all these aliases: a
+name of exactly one object is that object. "several" counts the names of several gold objects. The other columns are
+groupings that were tried: without brackets, without legal forms such as "Ltd.", and words in any order.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from lmkbc.workspace import Workspace
 
 EDITIONS = ("2022", "2026", "2023", "2024")
 Names = Mapping[tuple[str, str], int]
-"""(name, object) -> how many queries have it."""
+"""(name, object) -> number of queries with it."""
 
 
 def folded(name: str) -> str:
-    """Return what `lmkbc.build.entities` compares."""
+    """Return the form of a name that `lmkbc.build.entities` compares."""
     return folded_key(name) or name
 
 
@@ -75,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def named(examples: Iterable[Example]) -> Names:
-    """Return the names of the objects of queries."""
+    """Return the names of the objects of queries, with counts."""
     return Counter(
         (name, gold.id or folded(gold.names[0]))
         for example in examples
