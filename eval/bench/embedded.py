@@ -1,10 +1,10 @@
-"""Scores of the embedded default on each edition's labelled held-out split, beside its baselines.
+"""Scores of the embedded default on each edition's labelled held-out split, beside its floors.
 
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--cache DIR] [--seed N]
         [--system NAME] [--figures FILE]
 
-It is fitted on train only. All three columns use the edition's official scorer; default and prior have the same rule.
---system: another bundled system in place of the embedded default, with its recipe's own rule.
+Fitted on train only. All three columns have the edition's official scorer; default and prior have the same rule.
+--system: another bundled system in place of the embedded default, by its recipe's own rule.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def macro_f1(
     edition: Edition, gold: Mapping[Pair, Any], queries: Sequence[Query], generator: Generator | None
 ) -> float:
-    """Return the official macro-F1 of a generator's sets with the highest expected F1; without one, of empty sets."""
+    """Return the official macro-F1 of a generator's sets with the highest expected F1; without it, of empty sets."""
     kept: dict[Pair, list[str]] = {(query.subject, query.relation): [] for query in queries}
     for candidates in generator.generate(queries) if generator else ():
         objects = ExpectedF1().select(candidates).objects

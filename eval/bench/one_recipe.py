@@ -3,9 +3,9 @@
     python eval/bench/one_recipe.py [--system lix23] [--edition 2023] [--limit 20]
 
 The server is llama.cpp on loopback, with the same GGUF file (lmkbc[llamacpp]). It stores keys and values in half
-precision, so a few of its answers differ. If a recipe samples, all differ. The server is compared with vLLM too if that
-is installed. The recipe is the same file each time. Printed: seconds of the whole command, official F1 on the asked
-queries, and number of rows that differ from the first run's. A reply that cannot be parsed counts as an empty answer.
+precision, so a few of its answers differ. If a recipe samples, all differ. With vLLM installed, it is a fourth
+way. The recipe is the same file each time. Printed: seconds of the whole command, official F1 on the asked queries, and
+number of rows that differ from the first run's. A reply that cannot be parsed counts as an empty answer.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class KmirRun:
         shots = self.shots if self.train else 0
         model = opened(self.model, means)
         if not shots:
-            means.note("without examples (--train, --shots) the model is not told how answers look: expect little")
+            means.note("without examples (--train, --shots) the model cannot know the form of answers: expect little")
         requests = list(prompts(every, known, shots, self.seed))
         replies = chosen(model, every, requests) if self.choose else {}
         free = [place for place in range(len(every)) if place not in replies]
