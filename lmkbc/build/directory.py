@@ -82,7 +82,7 @@ class Directory:
         return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
 
     def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
-        """Return the shards that are already written; none if the build lacks nothing.
+        """Return the shards that are already written; an empty list if the build is complete.
 
         The SHA-256 of every file is checked. A damaged shard is left out. InputError if the directory holds a build of
         other inputs.

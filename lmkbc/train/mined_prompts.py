@@ -115,7 +115,7 @@ class TrainF1:
 def choose(
     scored: TrainF1, own: str, mined: Sequence[tuple[str, int]], pairs: int, gain: float, report: Report = silent
 ) -> MinedPrompts:
-    """Rank mined clozes by F1, and average the best ones. One more is added while F1 rises by more than `gain`.
+    """Rank mined clozes by F1, and average the best ones. A further one is added while F1 rises by more than `gain`.
 
     own: the relation's own cloze, for comparison.
     """

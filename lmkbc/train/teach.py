@@ -46,7 +46,7 @@ FOLDS = 3
 SECOND_RATE = 0.6
 """Share of the first pass's rate in the second pass, which refines a head that can already answer."""
 LEAST = 40
-"""Least number of facts before an object of another relation gets its own row."""
+"""Least number of facts of an object of another relation: with fewer it has no row of its own."""
 
 
 def teach(
