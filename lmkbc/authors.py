@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import tomli_w
 
+from lmkbc.ask.bank import read_bank
+from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
@@ -15,13 +19,13 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.files.places import fetched_frames
+from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
 
-RECORD = "sha256.txt"
-"""SHA-256 of each fetched file and its address, a line each."""
+BANK = "examples.jsonl"
+"""The authors' worked examples."""
 
 
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
@@ -38,7 +42,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         raise InputError(f"{path}: no [source] says where the authors' words are published: there is nothing to fetch")
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
-    record = frames.with_name(RECORD)
+    record = fetched_record(path.stem)
     known = _recorded(record)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
@@ -49,15 +53,30 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
             download(url, digests if digests or one.url else None, kept, name, progress)
         texts.append(read_bytes(kept, DOCUMENT))
         fetched[url] = file_sha256(kept)
-    new = frames.with_name("frames.new.toml")
-    write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
+    words = converted(file.source, texts)
+    new, new_bank, bank = (frames.with_name(name) for name in ("frames.new.toml", "examples.new.jsonl", BANK))
+    if words.examples:
+        write_bytes(new_bank, b"".join(msgspec.json.encode(row) + b"\n" for row in words.examples))
+        read_bank(str(new_bank), workspace.relations, {})
+    told = {"shots": {"file": str(bank)}} if words.examples else {}
+    write_bytes(new, tomli_w.dumps(_each(words.frames, told)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())
-    write_bytes(record, "".join(f"{digest}  {url}\n" for url, digest in fetched.items()).encode())
+    made = {frames.name: file_sha256(new)} | ({BANK: file_sha256(new_bank)} if words.examples else {})
+    write_bytes(record, "".join(f"{digest}  {name}\n" for name, digest in {**fetched, **made}.items()).encode())
+    if words.examples:
+        os.replace(new_bank, bank)
     os.replace(new, frames)
     return frames
+
+
+def _each(frames: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, those of parts included, each with a setting besides."""
+    parts = {name: _each(part, told) for name, part in frames.get(PARTS, {}).items()}
+    own = {name: {**frame, **told} for name, frame in frames.items() if name != PARTS}
+    return own | ({PARTS: parts} if parts else {})
 
 
 def _recorded(record: Path) -> dict[str, list[str]]:

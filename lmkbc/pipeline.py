@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from lmkbc.generate.access import is_given
 from lmkbc.generate.replay import shares
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linker
+from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -79,6 +82,7 @@ class Steps:
         answers = shares(recipe.generate, run.files, run.edition)
         self._linking, self._grouping = Notes(), Notes()
         replayed = any(files is not None for files in answers)
+        self._remark_absent([spec for spec, files in zip(recipe.generate, answers, strict=True) if files == ()])
         self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
         self._types = recipe.clean.open(run)
         self._sources: list[_OpenSource] = []
@@ -87,6 +91,14 @@ class Steps:
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
                 self._sources.append(_OpenSource(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
+
+    def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
+        """Tell which models no file holds answers of; nothing where those can be asked."""
+        names = [
+            spec.called[0] for spec in specs if not isinstance(spec, ModelReference) or not is_given(spec, self._run)
+        ]
+        if names:
+            self._linking.remark(f"no file of --from holds answers of {', '.join(names)}: the others decide alone")
 
     @property
     def usage(self) -> dict[str, Any]:

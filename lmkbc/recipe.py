@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 from lmkbc.ask.words import WordingSource
 from lmkbc.errors import InputError
-from lmkbc.files.places import fetched_frames
+from lmkbc.files.checksum import file_sha256
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.files.toml import leaves, read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
@@ -186,12 +189,21 @@ def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
 
 
 def authors_words(name: str) -> str:
-    """Return the file of frames in the words of a system's authors. InputError where it was not fetched."""
+    """Return the file of frames in the words of a system's authors. InputError where it was not fetched, or changed."""
     path = fetched_frames(Path(name).stem)
     if not path.is_file():
         raise InputError(
             "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch "
             f"{Path(name).name}', or say wording = 'own'"
+        )
+    record = fetched_record(Path(name).stem)
+    lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
+    recorded = [line.split("  ") for line in lines]
+    changed = [file for digest, file in recorded if "/" not in file and file_sha256(path.with_name(file)) != digest]
+    if changed:
+        raise InputError(
+            f"{path.with_name(changed[0])} is not as it was fetched: run 'lmkbc systems fetch {Path(name).name}' "
+            "again, or give a copy of the words another name, as frames of a recipe of yours"
         )
     return str(path)
 

@@ -78,7 +78,8 @@ class Precondition:
     with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
     it has there. times: how often the probability of an answer counts, where not once. decisive: only the likeliest
     answer counts, as if it were sure. clozes: asked in place of the relation's own where an answer counts, with
-    {subject} and {mask} once each and {answer} wherever wanted. drawn: where no answer counts, one is drawn by chance,
+    {subject} and {mask} once each and {answer} wherever wanted. forms: of answers, what stands for the subject there,
+    as in "the city of {subject}". drawn: where no answer counts, one is drawn by chance,
     always the same for the same subject. vetoes: the answers that mean "no object". required: where no answer counts,
     there is no object.
     """
@@ -92,6 +93,7 @@ class Precondition:
     times: Mapping[str, float] = field(default_factory=dict)
     decisive: bool = False
     clozes: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
     drawn: bool = False
     vetoes: frozenset[str] = frozenset()
     required: bool = False
@@ -101,6 +103,8 @@ class Precondition:
         require("cloze", self.cloze, {"subject", "mask"})
         for cloze in self.clozes:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
+        for form in self.forms.values():
+            require("forms", form, {"subject"})
         bounded, answers = bool(self.top_k or self.min_prob), set(self.answers)
         refuse(
             (

@@ -66,10 +66,14 @@ class GoldObject:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query with its objects: what train and val splits hold. No objects means a true empty answer."""
+    """A query with its objects: what train and val splits hold. No objects means a true empty answer.
+
+    words: slots of a prompt that it fills with words of its own, such as its reasoning, and these.
+    """
 
     query: Query
     objects: tuple[GoldObject, ...]
+    words: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from itertools import islice
 from typing import Literal, Protocol
 
@@ -41,7 +42,8 @@ class Shots:
     method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest objects, one with the most,
     the rest random; Li et al. 2023), "shortest" or "longest" (fewest or most objects), "balanced" (the share `empty` of
     them without objects), "nearest" (subjects nearest by embedding, nearest last), "log" (evenly over the logarithm of
-    the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query.
+    the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query. draw: "hash" draws
+    for a query by the SHA-256 of seed, subject and relation, and tells of no subject twice (Chironk 2026).
     file: where examples come from in place of train: JSONL, bundled, by its name, or a path. rows: only the relation's
     n-th to m-th row there or in train, counted from 1. empties: whether examples without objects may occur. one_empty:
     where the relation has such rows and none of them is shown, the first of them is, behind the k others.
@@ -55,6 +57,7 @@ class Shots:
     k: int = 5
     method: Method = "fixed"
     per: Literal["run", "query"] = "run"
+    draw: Literal["seed", "hash"] = "seed"
     seed: int = 0
     file: str = ""
     rows: tuple[int, int] | None = None
@@ -69,6 +72,10 @@ class Shots:
         """Raise ValueError for a value that makes no sense."""
         first, last = self.rows or (1, 1)
         refuse(
+            (
+                self.draw == "hash" and (self.method, self.per) != ("random", "query"),
+                "draw 'hash' is of method 'random' and per 'query': use it with both",
+            ),
             (self.k < 0, f"k is {self.k}: it cannot be negative"),
             (not 1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
             (
@@ -156,7 +163,9 @@ class ExampleSelector:
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self.shots
         free = (one for one in self._pool(query) if not self._about(one, own))
-        if shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
+        if shots.draw == "hash":
+            chosen = [*islice(_hashed([*free], query, shots.seed), shots.k)]
+        elif shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
             chosen = list(islice(free, shots.k))
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
@@ -173,7 +182,7 @@ class ExampleSelector:
         shots = self.shots
         draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
         pool = self._pools["" if shots.relations == "all" else query.relation]
-        if shots.method == "fixed":
+        if shots.method == "fixed" or shots.draw == "hash":
             return pool
         if shots.per == "query":
             return random.Random(repr(draw)).sample(pool, len(pool))
@@ -231,6 +240,17 @@ class ExampleSelector:
             texts = [subject] if self._vectors else [*dict.fromkeys((subject, *known))]
             self._vectors |= dict(zip(texts, self._encoder.encode(texts), strict=True))
         return self._vectors[subject]
+
+
+def _hashed(pool: list[Example], query: Query, seed: int) -> Iterator[Example]:
+    """Yield examples in an order of the query's own, the first of each subject."""
+    text = "\x1f".join(("shots", str(seed), query.subject, query.relation))
+    random.Random(int.from_bytes(sha256(text.encode()).digest()[:8])).shuffle(pool)
+    told: set[str] = set()
+    for example in pool:
+        if example.query.subject not in told:
+            told.add(example.query.subject)
+            yield example
 
 
 def _mixed(pool: Sequence[Example]) -> list[Example]:

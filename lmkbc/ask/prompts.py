@@ -62,10 +62,10 @@ class Composer:
         if style.form == "chat":
             turns = [Message("system", header)] if header else []
             for shot, its in writers:
-                turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
+                turns += Message("user", its.asked(shot)), Message("assistant", its.answer(shot))
             return tuple(turns)
-        blocks = [f"{header}\n\n"] if header else []
-        blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
+        blocks = [f"{header}{style.task_end}"] if header else []
+        blocks += [its.asked(shot) + its.reply(shot) + style.gap for shot, its in writers]
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
@@ -130,6 +130,10 @@ class _Writer:
         """Return the block that asks for a query's objects; of a text, it ends where the answer begins."""
         return self.filled(self._frame.block, query, cue=self._frame.cue)
 
+    def asked(self, shot: Example) -> str:
+        """Return the block that asks for an example's objects, in its own words where it has any."""
+        return self.filled(self._frame.block, shot.query, cue=self._frame.cue, **dict(shot.words))
+
     def answer(self, shot: Example) -> str:
         """Return what a good answer to an example is."""
         style, relation, template = self._style, self._relation, self._frame.answer
@@ -139,7 +143,9 @@ class _Writer:
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
         told = {"recalled": self._recalled, "reasoning": self._reasoned}
         told_of = {slot: tell(shot) for slot, tell in told.items() if f"{{{slot}}}" in template}
-        return self.filled(template, shot.query, answer=listed(style, objects, relation), **told_of)
+        objects = sorted(objects) if style.ordered else objects
+        slots = {"answer": listed(style, objects, relation), **told_of, **dict(shot.words)}
+        return self.filled(template, shot.query, **slots)
 
     def reply(self, shot: Example) -> str:
         """Return what follows on the block of a text: its answer, behind a space where neither of the two has one."""
@@ -162,9 +168,13 @@ class _Writer:
     def _values(self, query: Query) -> dict[str, str]:
         relation, subject = self._relation, one_line(query.subject)
         words = " ".join(re.findall("[A-Z]?[a-z]+|[A-Z]+", query.relation)[1:]).lower()
+        apart = self._style.apart
+        name, parted, place = subject.partition(apart) if apart else (subject, "", "")
         phrase = {"name": query.relation, "words": words, "phrase": relation.triple}[self._style.wording]
         return {
             "subject": subject,
+            "subject_name": name,
+            "subject_place": parted + place,
             "phrase": phrase,
             "quoted_subject": json.dumps(subject, ensure_ascii=False),
             "quoted_phrase": json.dumps(phrase, ensure_ascii=False),
@@ -177,8 +187,16 @@ class _Writer:
             "definition": relation.definition,
             "knowledge": "".join(f"\n{name}: {value}" for name, value in self._knowledge()),
             "unit": relation.unit or "",
+            "cardinality": self._cardinality() or "any number of",
             "null": self._style.null,
         }
+
+    def _cardinality(self) -> str:
+        """Return how many objects subjects have in the edition, in words; "" where that is not known."""
+        if self._edition not in self._relation.cardinality:
+            return ""
+        fewest, most = self._relation.cardinality[self._edition]
+        return f"from {fewest} to {most}" if fewest < most else str(most)
 
     def _knowledge(self) -> list[tuple[str, str]]:
         relation, blocks = self._relation, self._style.knowledge
@@ -189,9 +207,8 @@ class _Writer:
             lines.append(("Wikidata property", relation.property))
         if "definition" in blocks:
             lines.append(("Meaning", relation.definition.rstrip(".")))
-        if "cardinality" in blocks and self._edition in relation.cardinality:
-            fewest, most = relation.cardinality[self._edition]
-            lines.append(("Number of answers", f"from {fewest} to {most}" if fewest < most else str(most)))
+        if "cardinality" in blocks and (number := self._cardinality()):
+            lines.append(("Number of answers", number))
         return lines
 
     def _recalled(self, shot: Example) -> str:

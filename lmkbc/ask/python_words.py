@@ -54,11 +54,12 @@ class VariableText(NamedTuple):
     cases: Mapping[str, Value]
 
 
-def read_python(source: str, path: str) -> VariableText:
+def read_python(source: str, path: str, when: str = "") -> VariableText:
     """Return what a variable is: "PROMPTS" of the module, "ask.prompt" of a function, "Model.__init__.text" of a class.
 
-    "ask.content[2]" is the value of the third key "content" in tables of a function. A loop is read once. ValueError
-    where there is no such variable, or it holds no strings.
+    "ask.return" is what a function returns; "ask.content[2]" is the value of the third key "content" in its tables.
+    when: read only what follows on this condition, such as "kind == 'open'", or "not kind == 'open'" for its else. A
+    loop is read once. ValueError where there is no such variable or condition, or it holds no strings.
     """
     if len(source) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST:,} characters")
@@ -73,7 +74,9 @@ def read_python(source: str, path: str) -> VariableText:
         if not found:
             raise ValueError(f"it defines no {name!r} of {path!r}")
         body = found[-1].body
-    if keyed := re.fullmatch(r"(\w+)\[(\d+)\]", wanted):
+    if when:
+        body = _following(when, body)
+    if keyed := re.fullmatch(r"(\w*)\[(\d+)\]", wanted):
         return VariableText(_under(keyed[1], int(keyed[2]), body), {})
     scope = _Scope(wanted)
     _run(body, scope)
@@ -86,6 +89,15 @@ def read_python(source: str, path: str) -> VariableText:
             else f"it assigns nothing to {path!r}"
         )
     return words
+
+
+def _following(condition: str, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Return the statements of a condition, or those of its else, where the text begins with "not "."""
+    for node in (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.If)):
+        test = ast.unparse(node.test)
+        if condition in (test, f"not {test}"):
+            return node.body if condition == test else node.orelse
+    raise ValueError(f"it has no condition {condition!r}")
 
 
 def _under(key: str, number: int, body: Sequence[ast.stmt]) -> Value:
@@ -106,6 +118,8 @@ def _run(body: Iterable[ast.stmt], scope: _Scope) -> None:
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 _assign(_assigned(target), value, scope)
+            case ast.Return(value=ast.expr() as value):
+                _assign(["return"], value, scope)
             case ast.AugAssign(target=ast.Name(name), op=ast.Add(), value=value):
                 _assign([name], ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value), scope)
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [item])) if isinstance(

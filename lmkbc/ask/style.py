@@ -13,18 +13,28 @@ from lmkbc.models.base import Form, Role
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+_ASKED = (*_SLOTS, "cardinality", "asked")
 
-_PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
+_PARTS = (
+    *_SLOTS,
+    "subject_name",
+    "subject_place",
+    "quoted_subject",
+    "quoted_phrase",
+    "identifier",
+    "knowledge",
+    "unit",
+)
 """Slots of a frame, which are about one query."""
 
-_SUBJECT = ("subject", "quoted_subject", "question", "cloze", "asked")
+_SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "asked")
 """Slots that name the subject."""
 
 _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
-    "ask": (*_SLOTS, "asked"),
-    "follow_up": (*_SLOTS, "asked", "context"),
+    "ask": _ASKED,
+    "follow_up": (*_ASKED, "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "reasoning", "answer"),
@@ -41,8 +51,8 @@ class PromptStyle:
     instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
     listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, and
-    {asked}, which asks as examples do.
+    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, the
+    edition's number of objects, {cardinality}, and {asked}, which asks as examples do.
     steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
     of the query, the answers are one.
     follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and
@@ -53,10 +63,13 @@ class PromptStyle:
     block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
     {answer} for the objects, {recalled} for what is known, and {reasoning} for that in steps: what the subject is, its
     facts, and how many objects they come to. A reply is read by the same template.
+    apart: what parts a subject's name from its place, as " in " does: {subject_name} and {subject_place}, which begins
+    with that. ordered: objects of examples by the alphabet, not as train has them.
     parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
     has it before {answer}. A reply without such a line, or with two that disagree, is none. "split" cuts a reply
     wherever the listing has a mark, within names too. most: names of a draw that count, the first ones; 0: all.
-    separator: what parts examples. stop: what ends an answer that a text goes on with.
+    separator: what parts examples. task_end: what parts the instructions of a text from what follows. stop: what ends
+    an answer that a text goes on with.
     wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
     "has states" for CountryHasStates.
     """
@@ -77,7 +90,10 @@ class PromptStyle:
     recall: bool = False
     block: str = ""
     answer: str = ""
+    apart: str = ""
+    ordered: bool = False
     separator: str = ""
+    task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
     parse_as: Literal["any", "line", "split"] = "any"
     most: int = 0

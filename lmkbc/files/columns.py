@@ -66,9 +66,23 @@ class Column:
 
         bounded: whether to raise InputError for a file that is too large for memory.
         """
-        for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
-            self.loose = reader > 1
-            yield from rows if self.keeps is None else filter(self.keeps, rows)
+        try:
+            for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
+                self.loose = reader > 1
+                yield from rows if self.keeps is None else filter(self.keeps, rows)
+        except InputError:
+            self._refuse_answers()
+            raise
+
+    def _refuse_answers(self) -> None:
+        """Raise InputError for a file of what models answered, in place of what was selected of it."""
+        with packed.stream(self.path) as file:
+            first = next(iter(packed.lines(file)), b"")
+        if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
+            raise InputError(
+                f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
+                "predictions of them"
+            ) from None
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""

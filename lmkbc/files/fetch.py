@@ -51,7 +51,8 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     except TimeoutError:
         raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume") from None
     except CallError as error:
-        raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from None
+        how = "run the command again to resume" if error.transient else "it is gone from there, and nothing was changed"
+        raise LmkbcError(f"{url} cannot be fetched ({error}); {how}") from None
     if accepted is not None and (actual := file_sha256(part)) not in accepted:
         part.unlink()
         if not accepted:

@@ -38,6 +38,11 @@ def fetched_frames(system: str) -> Path:
     return cache_dir() / "systems" / system / "frames.toml"
 
 
+def fetched_record(system: str) -> Path:
+    """Return where the SHA-256 of a system's fetched files stand, of their addresses and of what was made of them."""
+    return fetched_frames(system).with_name("sha256.txt")
+
+
 def data_dirs(given: Path | None) -> list[Path]:
     """Return the directories to search for splits, in order: the given one, else $LMKBC_DATA, else the cache."""
     if given is not None:

@@ -27,6 +27,9 @@ from lmkbc.types import Source, State
 EXISTENCE = "?existence"
 """Suffix of a source's name in a file, for a source that only states a NIL probability."""
 
+MARKS = ("\u0120", "\u2581")
+"""What stands for a blank in vocabularies of byte-level BPE and SentencePiece, and in no name."""
+
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
@@ -132,6 +135,10 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
         for field in ("finish", "logprobs"):
             if (given := getattr(row, field)) is not None and len(given) != told:
                 _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
+        for place, candidate in enumerate(row.candidates or ()):
+            if candidate.object.startswith(MARKS):
+                said = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
+                _refuse(path, index, f"candidates[{place}].object", said)
         for field, value in _shares(row):
             if not 0 <= value <= 1:
                 _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")

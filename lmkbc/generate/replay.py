@@ -56,16 +56,24 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
         names = ", ".join(spec.called[0] for spec in specs.values())
         raise InputError(
             f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
-            "of them in the rows' field model"
+            "of them in the rows' field model, or in the file's name"
         )
     return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
 
 
 def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
-    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it."""
+    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it.
+
+    Else of those whose name in the recipe begins a word of it, as "qwen" begins Qwen3.5-9B-AWQ.
+    """
     names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
     found = [place for place, own in names.items() if name.casefold() in own]
-    return found or [place for place, spec in specs.items() if names_model(name, spec)]
+    found = found or [place for place, spec in specs.items() if names_model(name, spec)]
+    return found or [place for place, spec in specs.items() if spec.name and _begins(spec.name, name)]
+
+
+def _begins(own: str, name: str) -> bool:
+    return re.search(rf"(?<![a-z]){re.escape(own.casefold())}(?![a-z])", name.casefold()) is not None
 
 
 def names_model(name: str, spec: GeneratorSpec) -> bool:
@@ -78,7 +86,8 @@ def names_model(name: str, spec: GeneratorSpec) -> bool:
 class Replay:
     """A generator over recorded answers. ask: opens what is asked for those that are lacking; None where nobody is.
 
-    A query is lacking where no reply to it was recorded, or all calls behind it failed.
+    A query is lacking where no reply to it was recorded, or all calls behind it failed. Where no file holds answers of
+    the model, and nobody is asked, its sets are without draws.
     """
 
     def __init__(self, recorded: Recorded | None, ask: Callable[[], Generator] | None) -> None:
@@ -101,4 +110,4 @@ class Replay:
         if self._recorded:
             yield from self._recorded.generate(queries)
         else:
-            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in dict.fromkeys(queries))
+            yield from (CandidateSet(query, draws=()) for query in dict.fromkeys(queries))

@@ -104,7 +104,10 @@ def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tup
     best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
     if best is None and precondition.drawn:
         best = random.Random(subject).choice(precondition.answers)
-    return () if best is None else tuple(cloze.replace("{answer}", best) for cloze in precondition.clozes)
+    if best is None:
+        return ()
+    form = precondition.forms.get(best, "{subject}")
+    return tuple(cloze.replace("{answer}", best).replace("{subject}", form) for cloze in precondition.clozes)
 
 
 def veto(precondition: Precondition, answers: Answers) -> float:

@@ -21,9 +21,9 @@ from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import load
 from lmkbc.notes import Notes
-from lmkbc.relation import OTHERS, Relation
+from lmkbc.relation import OTHERS, Precondition, Relation
 from lmkbc.run.base import RecordedFile, Run
-from lmkbc.settings import checked
+from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Generator, Query
 
 
@@ -32,7 +32,8 @@ class Masked(GeneratorSpec):
     """The table of a generator over a masked language model.
 
     model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames: a
-    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`.
+    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`, and whose `precondition`
+    rewords the first precondition; with its `forms`, that asks its relation's clozes.
     """
 
     model: str | Mapping[str, str] = ""
@@ -61,6 +62,18 @@ class Masked(GeneratorSpec):
     def templates(self, relation: Relation) -> Sequence[str]:
         """Return the clozes to ask of a relation: those of the file of frames, else of the table `probe`."""
         return relation.entry(self.framed, self.probe.templates(relation))
+
+    def preconditions(self, relation: Relation) -> Sequence[Precondition]:
+        """Return what is asked of a relation first, in the words of the file of frames. InputError for wrong ones."""
+        asked, frames = self.probe.preconditions_of(relation), Frames.read(self.frames)
+        name, frame = frames.of(relation)
+        if not asked or "precondition" not in frame:
+            return asked
+        first = asked[0]
+        own = {"cloze": frame["precondition"]}
+        if "forms" in frame:
+            own |= {"forms": frame["forms"], "clozes": self.templates(relation)}
+        return [changed(first, own, f"{frames.name}, {name}.precondition"), *asked[1:]]
 
     @property
     def models(self) -> Sequence[str]:
@@ -108,7 +121,9 @@ class Masked(GeneratorSpec):
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
         clozes = {name: self.templates(relation) for name, relation in asked}
-        probe = replace(probe, clozes=clozes) if self.framed else probe
+        if self.framed:
+            asked_first = {name: self.preconditions(relation) for name, relation in asked}
+            probe = replace(probe, clozes=clozes, preconditions=asked_first)
         if unasked := next((name for name, some in clozes.items() if not some), ""):
             raise InputError(
                 f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes or frames"
@@ -140,7 +155,7 @@ class Masked(GeneratorSpec):
         others = [name for name in recorded if not names_model(name, self)]
         if others and self.models and not run.model:
             raise InputError(
-                f"the recorded scores are of {', '.join(others)}, and the limits of this recipe are for "
+                f"the recorded answers are of {', '.join(others)}, and the limits of this recipe are for "
                 f"{', '.join(self.models)}: name another file with --from, or the model with --model {others[0]}"
             )
 
