@@ -19,7 +19,7 @@ def ask(
     subject: Annotated[str, typer.Argument(help="The subject's name.")],
     relation: Annotated[str, typer.Argument(help="A relation, by any of its names; see 'lmkbc relations list'.")],
     *,
-    subject_id: Annotated[str | None, typer.Option(help="The subject's QID.")] = None,
+    subject_id: Annotated[str | None, typer.Option(help="The subject's QID, as in Q419.")] = None,
     any_thresholds: bool = False,
     untuned: bool = False,
     precision: float | None = None,
@@ -65,7 +65,7 @@ def _show(answer: Answer) -> None:
         show_table(heads, rows)
     kept = ", ".join(answer) or "nothing"
     meaning = "probabilities" if answer.calibrated else "scores, not calibrated"
-    nothing = "" if answer.nothing is None else f"; nothing: {answer.nothing:.3f}"
+    nothing = "" if answer.nothing is None else f"; score of an empty answer {answer.nothing:.3f}"
     note(f"{answer.subject}, {answer.relation}: {kept}")
     note(
         f"{answer.system}, LM-KBC {answer.edition}; {answer.selection}; confidences are {meaning}{nothing}; "

@@ -52,7 +52,7 @@ def _remarks(estimate: Estimate) -> Iterator[str]:
 def _length(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
+            return f"{seconds / size:.{1 if seconds < 10 * size else 0}f} {unit}"
     return f"{seconds:.0f} seconds"
 
 

@@ -42,7 +42,7 @@ def export(
     knowledge: Annotated[
         Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
     ],
-    format_: Annotated[Format, typer.Option("--format", help=f"Format: {', '.join(Format)}.")],
+    format_: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=f"Format: {', '.join(Format)}.")],
     out: Annotated[Path, typer.Option(help="New file to write. For quickstatements, a new or empty directory.")],
     relation: Annotated[
         list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation. Repeatable.")
@@ -51,7 +51,7 @@ def export(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out facts with a smaller confidence. 0: write all facts.")
     ] = 0.5,
-    base: Annotated[str, typer.Option(help="Beginning of IRIs of things without a QID.")] = OWN,
+    base: Annotated[str, typer.Option(help="Beginning of the IRIs of things without a QID.")] = OWN,
     day: Annotated[
         str | None,
         typer.Option("--date", help="Date of the statements, as in 2026-11-22. Default: the day of the build."),
@@ -105,7 +105,9 @@ def _day(given: str) -> str:
 def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, size: int) -> str:
     """Write files for review, and return a summary."""
     if known is None:
-        raise InputError("quickstatements hold only facts that Wikidata lacks: give known facts with --known FILE")
+        raise InputError(
+            "--format quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"
+        )
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")

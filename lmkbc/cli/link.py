@@ -36,7 +36,7 @@ class DefaultGroup(TyperGroup):
 
 
 app = typer.Typer(
-    cls=DefaultGroup, no_args_is_help=True, help="Link strings to Wikidata, and say why.", rich_markup_mode=None
+    cls=DefaultGroup, no_args_is_help=True, help="Link names to Wikidata, and explain links.", rich_markup_mode=None
 )
 Contact = Annotated[
     str | None, typer.Option(help="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
@@ -51,7 +51,9 @@ def file(
     out: Annotated[Path, typer.Option(help="File for the linked predictions.")] = Path("linked.jsonl"),
     why: Annotated[
         str | None,
-        typer.Option("--explain", help="Explain how this name is linked, as in --explain Germany; needs --relation."),
+        typer.Option(
+            "--explain", metavar="NAME", help="Explain how this name is linked, as in Germany; needs --relation."
+        ),
     ] = None,
     relation: Annotated[
         list[str] | None,
@@ -89,7 +91,7 @@ def file(
     if rows is None:
         _explain(linker, str(why), relations[0].names[0], subject)
         if search is None:
-            note("by train objects and the index alone: --contact has Wikidata asked too, --search-table a table")
+            note("linked by train objects and --index alone; --contact asks Wikidata too, --search-table asks a table")
         return
     part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
     with progress() as report_progress:
@@ -126,7 +128,8 @@ def build(
         list[str] | None, typer.Option(help="Keep labels of this language, as in en. Repeatable.")
     ] = None,
     class_: Annotated[
-        list[str] | None, typer.Option("--class", help="Keep entities of this class only, as in Q6256. Repeatable.")
+        list[str] | None,
+        typer.Option("--class", metavar="QID", help="Keep entities of this class only, as in Q6256. Repeatable."),
     ] = None,
     data: Path | None = None,
     workspace: Path | None = None,

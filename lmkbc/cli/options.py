@@ -29,7 +29,7 @@ class CommandOptions(RunOptions, total=False):
     run: Annotated[
         str, Meta(description="Run directory, zip or predictions file.", extra={"argument": True, "metavar": "RUN"})
     ]
-    folds: Annotated[int, Meta(ge=2, description="Folds by subject.")]
+    folds: Annotated[int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.")]
     trials: Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
     any_thresholds: Annotated[
         bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
@@ -38,8 +38,8 @@ class CommandOptions(RunOptions, total=False):
     precision: Annotated[
         float | None,
         Meta(
-            description="Keep, per relation, what tuning expects to be right so often, as in 0.9, and withhold the "
-            "rest. It is learned on known facts and is often less on new ones: check a sample."
+            description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
+            "withheld. It is learned on known facts and is often lower on new ones: check a sample."
         ),
     ]
     dry_run: Annotated[

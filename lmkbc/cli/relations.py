@@ -68,5 +68,5 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return " | ".join(map(str, value))
-    return str(value)
+        return " | ".join(map(_text, value))
+    return str(value).replace("\n", "\\n")

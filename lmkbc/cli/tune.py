@@ -32,12 +32,20 @@ def tune(
     folds: int = FOLDS,
     trials: int = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
-    storage: Annotated[str | None, typer.Option(help="Optuna storage URL, to share a study between processes.")] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on."
+        ),
+    ] = None,
     relation: list[str] | None = None,
     limit: int | None = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated, as in cutoff,top-k.")] = None,
     both_sides: Annotated[
-        bool, typer.Option("--both-sides", help="Try rule mutual too: the mean score of both sides of a pair.")
+        bool,
+        typer.Option(
+            "--both-sides", help="Also try the rule 'mutual': the mean score of both directions of a symmetric pair."
+        ),
     ] = False,
     write: Annotated[
         bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml.")
@@ -148,7 +156,7 @@ def _confidence(known: Confidences) -> Iterator[str]:
         f"reached by {known.reached} of {counted(len(known.relations), 'relation')}"
     )
     kept = known.kept
-    sure = "no relation promises it"
+    sure = "no relation reaches it"
     if kept.precision is not None and kept.interval is not None:
         low, high = kept.interval
         sure = (
@@ -156,10 +164,10 @@ def _confidence(known: Confidences) -> Iterator[str]:
             f"({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of these relations"
         )
     yield (
-        f"--precision 0.9, out of fold: {sure}. Learned on all, "
-        f"{counted(known.promising, 'relation promises', 'relations promise')} it, of known facts: on missing ones it "
-        "is often less, so check a sample by hand"
+        f"--precision 0.9, out of fold: {sure}; learned on all rows, "
+        f"{counted(known.promising, 'relation reaches', 'relations reach')} it; on facts that Wikidata lacks it is "
+        "often lower, so check a sample by hand"
     )
     figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
     changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
-    yield f"from scores to confidences, out of fold, all candidates: {', '.join(changes)}"
+    yield f"scores before and after calibration, out of fold, all candidates: {', '.join(changes)}"

@@ -148,8 +148,8 @@ def user_agent(contact: str | None) -> str:
     contact = " ".join((contact or os.environ.get(CONTACT, "")).split())
     if "@" not in contact and "://" not in contact:
         raise InputError(
-            f"Wikidata asks who is calling: set {CONTACT} to your name and an address or page, as in "
-            f"'Jane Doe, jane@example.org'"
+            f"Wikidata wants to know who asks: set {CONTACT} to your name and an e-mail address or page, as in "
+            f"'Jane Doe, jane@example.org', or link from a file with --search-table"
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")

@@ -51,7 +51,9 @@ class Servers(TypedDict, total=False):
         bool, Meta(description="Use the model that the server serves, and record answers under its name.")
     ]
     fresh: Annotated[bool, Meta(description="Ask again for answers that are kept already, and replace them.")]
-    concurrency: Annotated[int | None, Meta(ge=1, description="Most requests at the same time.")]
+    concurrency: Annotated[
+        int | None, Meta(ge=1, description="Most requests at the same time. Default: the recipe's, else 8.")
+    ]
     max_cost: Annotated[
         float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.")
     ]
@@ -106,7 +108,7 @@ class Inputs(TypedDict, total=False):
     files: Annotated[
         Sequence[Path | str] | None,
         Meta(
-            description="Recorded answers (completions or candidates, JSONL or .gz). Repeatable.",
+            description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
             extra={"flags": ("--from",), "metavar": "FILE"},
         ),
     ]
@@ -120,7 +122,10 @@ class Inputs(TypedDict, total=False):
     offline: Annotated[bool, Meta(description="Open no network connection.")]
     search_table: Annotated[
         Path | str | None,
-        Meta(description="Recorded entity searches: a JSON object from text to QID or ''.", extra={"metavar": "FILE"}),
+        Meta(
+            description="Recorded searches of Wikidata: a JSON object from text to QID, '' for no hit.",
+            extra={"metavar": "FILE"},
+        ),
     ]
     index: Annotated[
         Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})

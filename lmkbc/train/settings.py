@@ -63,7 +63,7 @@ class Training:
     out: Annotated[
         Path, Meta(description="Directory for the trained model. An older model there is replaced at the end.")
     ]
-    most: Annotated[int, Meta(ge=0, description="Most KAMEL and silver facts per relation.")] = 1000
+    most: Annotated[int, Meta(ge=0, description="At most N KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
     random: Annotated[str, Meta(description="Control: start from random weights, 'all' or 'embeddings'.")] = ""
     device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None

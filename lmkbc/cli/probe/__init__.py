@@ -136,7 +136,9 @@ def _show(
         note(remark)
 
 
-app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True, help="Test what a model knows, by published benchmarks and controls.", rich_markup_mode=None
+)
 kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
 GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
     app: (kamel, kamel_build, lama, optiprompt),

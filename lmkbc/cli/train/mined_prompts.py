@@ -28,7 +28,7 @@ def mined_prompts(
     edition: str | None = None,
     relation: list[str] | None = None,
     most: Annotated[int, typer.Option(min=1, help="Most frequent spans of a relation that are ranked.")] = 20,
-    gain: Annotated[float, typer.Option(min=0, help="Train F1 that one more cloze has to gain, and more.")] = 0.01,
+    gain: Annotated[float, typer.Option(min=0, help="Least gain in train F1 for which one more cloze joins.")] = 0.01,
     json: bool = False,
     data: Path | None = None,
     offline: bool = False,

@@ -106,7 +106,8 @@ class Server:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
         if not key and not is_loopback(host):
-            raise InputError(f"{host} needs a key: set the environment variable {variable}")
+            hint = "; any word will do for a server that checks none"
+            raise InputError(f"{host} needs a key: set the environment variable {variable}{hint}")
         _warn_of_plain(parts.scheme, host)
         return cls(url, model, revision, any_model, key, variable or KEY, owner)
 

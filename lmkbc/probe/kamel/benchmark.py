@@ -56,7 +56,7 @@ class KamelBenchmark:
     seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
     properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
     split: Annotated[str, Meta(description="test or dev.")] = "test"
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many queries per property.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
     controls: Annotated[
         bool,

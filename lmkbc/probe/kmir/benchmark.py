@@ -100,7 +100,7 @@ class KmirRun:
     epochs: Annotated[int, Meta(ge=1, description="Passes over train.")] = 3
     batch: Annotated[int, Meta(ge=1, description="Questions per step.")] = 32
     seed: Annotated[int, Meta(description="Of training, of examples and of a sample.")] = 0
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many questions of each type, drawn.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N questions of each type, drawn at random.")] = None
 
     def run(self, means: Means) -> Findings:
         """Ask the model. After a kill, finished training and answers are not repeated."""

@@ -36,10 +36,10 @@ class LamaBenchmark:
         Path | None, Meta(description="One word a line; default: all words that the models share.")
     ] = None
     corpus: Annotated[
-        str, Meta(description="Of LAMA's data: trex, google-re, conceptnet or squad, with their own clozes.")
+        str, Meta(description="Part of LAMA's data: trex, google-re, conceptnet or squad, with its own clozes.")
     ] = "trex"
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
 
     def run(self, means: Means) -> Findings:
