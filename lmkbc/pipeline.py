@@ -22,6 +22,7 @@ from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
+from lmkbc.select.mutual import TrainSides
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import CandidateSet, Generator, Query
 
@@ -91,6 +92,7 @@ class Steps:
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
                 self._sources.append(_OpenSource(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
+        self._sides = TrainSides(run.train, run.relations) if recipe.pool.train_sides else None
 
     def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
         """Tell which models no file holds answers of; nothing where those can be asked."""
@@ -150,11 +152,15 @@ class Steps:
                 groups = self._grouper.merged(groups)
             self._report("pool (queries)", done, total)
             done += len(new)
-            if pooled := tuple(pool.add(groups, last=not following)):
+            if pooled := tuple(self._with_train(pool.add(groups, last=not following))):
                 yield Block(tuple(candidates.query for candidates in pooled), pooled, passages, replies)
                 passages, replies = {}, defaultdict(list)
             self._report("pool (queries)", done, total)
             some = following
+
+    def _with_train(self, pooled: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return pooled sets with what train says from the other side, where the recipe has that."""
+        return self._sides.read(pooled) if self._sides else pooled
 
     def ended(self) -> None:
         """Check and tell what can only be known once all queries were asked. InputError for files of no use."""

@@ -19,8 +19,8 @@ from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Engine
 from lmkbc.build.entities import ENTITIES
-from lmkbc.build.facts import FACTS, SCHEMAS
-from lmkbc.build.frontier import Frontier
+from lmkbc.build.facts import FACTS, LEAST, SCHEMAS
+from lmkbc.build.frontier import LEAST_MEAN, Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.settle import REMOVED
@@ -88,6 +88,12 @@ class KnowledgeBase:
         return self.counts["failed"]
 
     @property
+    def unsure(self) -> list[str]:
+        """Return the answered relations without a written fact."""
+        counts = self.manifest["of_relations"]
+        return [name for name, count in counts.items() if count["nothing"] and not count["facts"]]
+
+    @property
     def limit(self) -> str:
         """Return the limit (cost or tokens), if it is the only reason for missing queries; else ""."""
         reasons = self.missing.select(pl.col("reason").unique()).collect()["reason"].sort()
@@ -143,10 +149,9 @@ def build(
     budget: most subjects in all.
     novelty: least share of new entities among a level's mentions; growth ends below it.
     grow_by: "level" for breadth first; "value" for the queries first that promise most right facts per token. With
-    "value", a relation ends when its newest facts fall below `precision`.
+    "value", a relation ends when its newest facts fall below `precision`, or below 0.5 without one.
     any_thresholds, untuned, precision, progress: as in `lmkbc.predict`.
-    least: least confidence of a fact. Default: what `precision` keeps, else what expected F1 keeps if confidences are
-    probabilities.
+    least: least confidence of a fact. Default: what `precision` keeps, else 0.7 if confidences are probabilities.
     engine: workers that answer queries, default this process.
 
     InputError for wrong input, before any model is asked. Failed queries are counted, and the same build asks them
@@ -161,7 +166,7 @@ def build(
     by_own = {one.name: one for one in plan.relations.values()}
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
     names = {name: one.name for name, one in plan.relations.items()}
-    frontier = Frontier(plan.classes, names, grow, precision) if by_value else None
+    frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
     growth = Growth(bounds, plan.classes, by_own, index, frontier)
     selector, provenance = selector_for(
@@ -171,6 +176,7 @@ def build(
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,
         "least": least,
+        "floor": LEAST if least is None and precision is None else None,
         "classes": key([msgspec.to_builtins(run.workspace.classes), bool(relation)]),
         "grow": asdict(bounds) | by_value if grow else None,
         "subjects": {"sha256": found.sha256, **found.counts},

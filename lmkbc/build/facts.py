@@ -15,7 +15,6 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from lmkbc.names import as_qid
@@ -23,9 +22,8 @@ from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.mutual import Mutual
-from lmkbc.select.ranking import table_of
-from lmkbc.select.rule import AT_ONCE, PerRelation
-from lmkbc.types import Candidate, CandidateSet, Prediction, Source, State
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Candidate, CandidateSet, Source, State
 
 SCHEMA_VERSION = "1"
 """Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
@@ -53,9 +51,12 @@ NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float6
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
 DIGITS = 40
 """Most digits before and after the decimal point."""
-KEEP_ALL, KEEP_NONE = 0.0, 2.0
-LEAST = 0.1
-"""Least probability of a fact. Without it, expected F1 would keep all objects of a long unlikely list."""
+LEAST = 0.7
+"""Least probability of a fact, if no other is given.
+
+It is the lowest one at which four of five facts are right on train, out of fold. This holds in each edition, and for
+subjects of another edition (`eval/bench/sure.py`).
+"""
 
 
 SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
@@ -91,7 +92,7 @@ class Tables(NamedTuple):
 class Maker:
     """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
 
-    least: least confidence of a fact, in addition to its rule; None to keep what expected F1 keeps (see `floors`).
+    least: least confidence of a fact, in addition to its rule; None for that of `floor`.
     """
 
     selector: PerRelation
@@ -104,8 +105,7 @@ class Maker:
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
-        floors_of = floors(self.selector, sets, chosen, made_sure) if self.least is None else [self.least] * len(sets)
-        for row, found, kept, sure, floor in zip(rows, sets, chosen, made_sure, floors_of, strict=True):
+        for row, found, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
             query, relation = found.query, self.relations[found.query.relation]
             about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
             if kept.failed:
@@ -113,7 +113,8 @@ class Maker:
                 made[2].append((*about, reason, self.run))
                 continue
             pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
-            stating = [(one, p) for one, p in pairs if p >= floor]
+            least = floor(self.selector, found, sure) if self.least is None else self.least
+            stating = [(one, p) for one, p in pairs if p >= least]
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
                     places.setdefault(one.sources, len(places))
@@ -160,28 +161,14 @@ def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
     return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
 
 
-def floors(
-    selector: PerRelation, sets: Sequence[CandidateSet], kept: Sequence[Prediction], sure: Sequence[Confidence]
-) -> list[float]:
-    """Return the least confidence of a fact, per query: `LEAST`, or more if expected F1 keeps fewer candidates.
+def floor(selector: PerRelation, found: CandidateSet, sure: Confidence) -> float:
+    """Return the least confidence of a query's facts: `LEAST` if confidences are probabilities, else 0.
 
     Suppose a relation always has an object. The rule with the best score may keep an unlikely one, since an empty
-    answer is certainly wrong. In a knowledge base such an object is an error like any other. kept: the result of the
-    rules per query. Confidences that are not probabilities get no floor. They order facts, and promise nothing.
+    answer is certainly wrong. In a knowledge base such an object is an error like any other. Confidences that are not
+    probabilities order facts, and promise nothing.
     """
-    least = [KEEP_ALL] * len(sets)
-    places = [
-        at
-        for at, (found, made, own) in enumerate(zip(sets, kept, sure, strict=True))
-        if made.objects and (own.calibrated or _reads_probabilities(selector, found))
-    ]
-    for first in range(0, len(places), AT_ONCE):
-        some = places[first : first + AT_ONCE]
-        p = table_of([sorted(sure[at].p, reverse=True) for at in some], max(len(sure[at].p) for at in some), 0.0)
-        best = ExpectedF1().best(p, np.zeros(len(some)))
-        for row, at, count in zip(p, some, best, strict=True):
-            least[at] = max(LEAST, float(row[count - 1])) if count else KEEP_NONE
-    return least
+    return LEAST if sure.calibrated or _reads_probabilities(selector, found) else 0.0
 
 
 def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:

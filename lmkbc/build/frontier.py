@@ -31,6 +31,8 @@ PRIOR = 10
 """Queries as which a broader mean counts."""
 ENOUGH = 20
 """Newest facts of a relation after which a low mean confidence ends it."""
+LEAST_MEAN = 0.5
+"""Least mean confidence, if no other is given. By default, an export leaves out facts below it."""
 WHOLE = 1_000_000
 """Confidence 1 in sums: facts have confidences of six decimals."""
 Cell = tuple[str | int, ...]
@@ -58,11 +60,11 @@ class Frontier:
         classes: Classes,
         names: Mapping[str, str],
         deepest: int,
-        precision: float | None = None,
+        precision: float = LEAST_MEAN,
         size: int = ROUND,
     ) -> None:
         self._classes, self._names, self._deepest = classes, names, deepest
-        self._precision, self._size = precision or 0.0, size
+        self._precision, self._size = precision, size
         self._waiting = list[Waiting]()
         self._row_of = dict[int, int]()  # place in `_waiting` -> row, for subjects with at least one query asked
         self._depths = list[int]()  # of each row

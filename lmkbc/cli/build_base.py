@@ -16,7 +16,7 @@ from lmkbc.api.building import build as make_base
 from lmkbc.build.engine import Engine
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.terminal import note, progress
-from lmkbc.errors import InputError, LmkbcError, check_known
+from lmkbc.errors import InputError, LmkbcError, check_known, counted
 from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
@@ -55,7 +55,7 @@ def build(
         str,
         typer.Option(
             help="With --grow: level: breadth first. value: first the subjects that promise the most right facts per "
-            "token, and each relation until its newest facts fall below --precision."
+            "token, and each relation until its newest facts fall below --precision, else 0.5."
         ),
     ] = "level",
     precision: float | None = None,
@@ -64,7 +64,7 @@ def build(
         typer.Option(
             min=0,
             max=1,
-            help="Smallest confidence of a fact, as in 0.5. Default: what --precision or expected F1 keeps.",
+            help="Smallest confidence of a fact, as in 0.5. Default: by --precision, else 0.7 of probabilities.",
         ),
     ] = None,
     dry_run: bool = False,
@@ -126,6 +126,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
             f"{', '.join(below)}"
         )
+    elif unsure := base.unsure:
+        note(f"{where}: {counted(len(unsure), 'relation')} without a fact that is sure enough: {', '.join(unsure)}")
     if removed := base.manifest.get("removed"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in removed.items())
         note(f"{where}: facts that repeat or contradict surer ones, removed by reason: {reasons}")

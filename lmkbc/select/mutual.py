@@ -2,20 +2,22 @@
 
 A relation that is symmetric, or has an inverse, states each fact twice. Where both of its subjects are asked, the two
 queries are two draws of one fact, and its score is their mean, as pooling has it of sources. Only candidates are read
-here: what a query's gold is, nobody tells the other side.
+here: what a query's gold is, nobody tells the other side. Where train has the other side, its row is that side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from msgspec import structs
 
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
+from lmkbc.relation import Relation
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Prediction, Query
+from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,38 @@ class AskedSides:
         return None if query is None or (candidate.id and query.subject_id) else query
 
 
+class TrainSides:
+    """What train's rows say from the other side: Peru's row has Chile, so Chile borders Peru, and not Cuba.
+
+    train: its rows. relations: by the edition's spelling. A row names its objects with score 1, and all others with 0.
+    """
+
+    def __init__(self, train: Sequence[Example], relations: Mapping[str, Relation]) -> None:
+        spelled = {relation.name: name for name, relation in relations.items()}
+        rows = grouped((row.query.relation, _stated(row)) for row in train)
+        self._sides = {
+            name: (spelled[other], rows[spelled[other]])
+            for name, relation in relations.items()
+            if (other := relation.other_side()) in spelled and spelled[other] in rows
+        }
+
+    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return sets in which the score of a pair that train has a row of is the mean with what that row says."""
+        made = dict(enumerate(sets))
+        for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
+            if name in self._sides:
+                other, rows = self._sides[name]
+                read = both_sides([sets[place] for place in places], rows, "" if other == name else other)
+                made.update(zip(places, read, strict=True))
+        return [*made.values()]
+
+
+def _stated(row: Example) -> CandidateSet:
+    """Return what a row of train names, as candidates: each of its names, since any may be that of a query."""
+    named = [(text, gold.id) for gold in row.objects for text in gold.names or (gold.id or "",)]
+    return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source("train"),), id_) for text, id_ in named))
+
+
 def both_sides(
     sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = ""
 ) -> Sequence[CandidateSet]:
@@ -108,11 +142,15 @@ def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidat
 
 
 def _mean(one: Candidate, other: Candidate | None) -> Candidate:
-    """Return a candidate with the mean scores of two sides, of each model too; one that is not named has 0."""
+    """Return a candidate with the mean scores of two sides, of each model too; one that is not named has 0.
+
+    What train's row says, no model said: it counts for each of them.
+    """
     if other is None:
         halves = tuple((model, score / 2) for model, score in one.by_model)
         return structs.replace(one, score=one.score / 2, by_model=halves)
-    mine, theirs = dict(one.by_model), dict(other.by_model)
+    mine = dict(one.by_model)
+    theirs = dict(other.by_model) or dict.fromkeys(mine, other.score)
     by_model = tuple((name, (mine.get(name, 0.0) + theirs.get(name, 0.0)) / 2) for name in sorted({*mine, *theirs}))
     sources = tuple(sorted({*one.sources, *other.sources}))
     return structs.replace(one, score=(one.score + other.score) / 2, sources=sources, by_model=by_model)

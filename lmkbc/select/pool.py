@@ -37,13 +37,15 @@ class Pooling:
     of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them; a
     model none of whose replies is an answer then is a source of its own, which names nothing.
     ties: of candidates with equal scores and as many sources, which comes first: by "name", or the one that was named
-    "first". weights: model -> weight, 1 where not given.
+    "first". weights: model -> weight, 1 where not given. train_sides: whether train's rows of the other side count, in
+    relations that are symmetric or have an inverse (see `lmkbc.select.mutual.TrainSides`).
     """
 
     per: Literal["draw", "model"] = "model"
     of: Literal["answers", "replies"] = "answers"
     ties: Literal["name", "first"] = "name"
     weights: Mapping[str, float] = field(default_factory=dict)
+    train_sides: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a weight that makes no sense."""
