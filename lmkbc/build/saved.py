@@ -121,10 +121,17 @@ class Knowledge:
         for relation in self.relations:
             yield from self.of(relation)
 
-    def of(self, relation: str) -> Iterator[FactRow]:
-        """Yield the facts of a relation in the order of subjects. Only one part is in memory at a time."""
-        about = self.relations[relation]
-        for part in self.parts(relation):
+    def of(self, relation: str, *, by_subject: bool = False) -> Iterator[FactRow]:
+        """Yield the facts of a relation in the stored order. Only one part is in memory at a time.
+
+        by_subject: whether to sort them if they are not stored in the order of subjects. Then all their columns are in
+        memory.
+        """
+        about, parts = self.relations[relation], self.parts(relation)
+        if by_subject and self._by_value:
+            held = [*parts]
+            parts = iter([pl.concat(held).sort("subject_row", maintain_order=True)] if held else ())
+        for part in parts:
             for values in part.iter_rows():
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
@@ -151,12 +158,11 @@ class Knowledge:
     def by_subject(self) -> Iterator[list[FactRow]]:
         """Yield the facts of each subject, of all relations, in the order of subjects.
 
-        Facts are stored in this order, unless the base grew by value. In that case, all facts are loaded and sorted.
+        Facts are stored in this order, unless the base grew by value. In that case, all columns are loaded and sorted.
         """
         row = attrgetter("subject_row")
-        ordered = (
-            sorted(self.facts(), key=row) if self._by_value else heapq.merge(*map(self.of, self.relations), key=row)
-        )
+        self._done = 0
+        ordered = heapq.merge(*(self.of(relation, by_subject=True) for relation in self.relations), key=row)
         for _, facts in groupby(ordered, key=row):
             yield list(facts)
 
