@@ -116,7 +116,7 @@ class Knowledge:
         return checksum.sha256("".join(facts).encode())
 
     def facts(self) -> Iterator[FactRow]:
-        """Yield all facts, relation by relation, each in the order of subjects."""
+        """Yield all facts, relation by relation, each in the stored order."""
         self._done = 0
         for relation in self.relations:
             yield from self.of(relation)
