@@ -8,8 +8,8 @@ belong to one object: to one QID, or to one first name.
 
 "folded" is the grouping of a build if no name is linked. "index" is its grouping with an index of all these aliases: a
 name of exactly one object is that object. "several" counts the names of several gold objects. The other columns are
-groupings that were tried: without brackets, without legal forms such as "Ltd.", words in any order, and by the class of
-the relation's objects too.
+groupings that were tried: without brackets, without legal forms such as "Ltd.", and words in any order. "by class" also
+needs the same class of the relations' objects.
 
 Names and relations cannot tell some pairs apart: those of one spelling in one relation, if the gold gives this spelling
 to several objects. "undecidable" counts such pairs, and their spellings. "decidable" is "folded" without them. "wrong"
