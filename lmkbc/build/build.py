@@ -104,8 +104,8 @@ class Build:
     """Build of a knowledge base in a directory.
 
     start: manifest at the beginning. engine: workers that answer blocks, None for this process. least: least confidence
-    of a fact, None to keep what expected F1 keeps. index: index with names of entities. usage: tokens and cost of the
-    calls of each level and worker.
+    of a fact, None for that of `facts.floor`. index: index with names of entities. usage: tokens and cost of the calls
+    of each level and worker.
     """
 
     run: Run
