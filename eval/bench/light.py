@@ -2,11 +2,13 @@
 
     python eval/bench/light.py [--edition 2023] [--limit 100]
 
-A wheel of this checkout goes into two new environments, and the second counts: pip's cache is then full. Megabytes are
-those of `du`, of all that pip installed, less pip and setuptools themselves, which belong to an environment. Two parts
-have lines of their own: bytecode, which pip writes and uv does not, and the libraries that the engine is built on, with
-all that these require. Then the commands run there on the validation split. Recorded answers are its gold, with each
-third made empty. The server is the one of the tests, and no socket leaves this machine.
+A wheel of this checkout is installed into two new environments. The second one counts, since pip's cache is then full.
+Megabytes are those of `du`, for all that pip installed. pip and setuptools belong to an environment, and do not count.
+Two parts have their own lines. The first is bytecode, which pip writes and uv does not. The second is the libraries
+that the engine is built on, with all their requirements.
+
+Then the commands run there on the validation split. Recorded answers are its gold, with every third answer made empty.
+The server is that of the tests, and no connection leaves this machine.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def disk(paths: Iterable[object]) -> float:
 
 
 def sizes(site: Path) -> dict[str, float]:
-    """Return the megabytes on disk of what lies in an environment, by name, the largest first."""
+    """Return name -> megabytes on disk of the content of an environment, the largest first."""
     found = {path.name: disk([path]) for path in site.iterdir() if not path.name.startswith(SEEDS)}
     return dict(sorted(found.items(), key=lambda one: -one[1]))
 
@@ -74,7 +76,7 @@ def folded(name: str) -> str:
 
 
 def needed(name: str, there: dict[str, Distribution], known: set[str]) -> Iterator[Distribution]:
-    """Yield a distribution and those of its requirements that are there, each once; extras are left out."""
+    """Yield a distribution and its installed requirements, each once, without those of extras."""
     if folded(name) in known or folded(name) not in there:
         return
     known.add(folded(name))
@@ -86,7 +88,7 @@ def needed(name: str, there: dict[str, Distribution], known: set[str]) -> Iterat
 
 
 def parts(site: Path) -> Iterator[tuple[str, float]]:
-    """Yield the two parts with lines of their own: a name and its megabytes on disk."""
+    """Yield name and megabytes on disk of the two parts with their own lines."""
     yield "of it bytecode", disk(path for path in site.rglob("__pycache__") if not set(SEEDS) & set(path.parts))
     there, known = {folded(one.name): one for one in distributions(path=[str(site)])}, set[str]()
     built_on = [one for name in BUILT_ON for one in needed(name, there, known)]
@@ -97,7 +99,7 @@ def parts(site: Path) -> Iterator[tuple[str, float]]:
 
 
 def commands(edition: str, limit: int, url: str) -> Iterator[list[str]]:
-    """Yield the commands, by their words."""
+    """Yield the commands as lists of words."""
     table = ["--search-table", "search.json"]
     of = ["--edition", edition, "--split", "val", "--limit", str(limit), *table]
     yield ["predict", *of, "--from", "answers.jsonl", "--out", "recorded"]
@@ -116,7 +118,7 @@ def commands(edition: str, limit: int, url: str) -> Iterator[list[str]]:
 
 
 def write_input(space: Workspace, name: str) -> None:
-    """Write recorded answers, a recipe of a server, subjects and a table without searches into this directory."""
+    """Write the input files: recorded answers, a recipe for a server, subjects, and an empty search table."""
     edition = space.edition(name)
     rows = read_examples(space.split_path(edition, "val"), edition)
     with Path("answers.jsonl").open("w") as file:

@@ -26,10 +26,10 @@ def ask(
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Ask one question. The answer, its confidence, its links, and what was proposed beside it.
+    """Ask one question. Shows the answer, its confidence, its links, and other proposed objects.
 
-    The first question of an edition takes a minute or more, since the default learns from its train split. Later ones
-    take seconds.
+    The first question about an edition takes a minute or more, since the default recipe learns from its train split.
+    Later ones take seconds.
     """
     with progress() as report:
         answer = ask_one(
@@ -49,7 +49,7 @@ def ask(
 
 
 def _show(answer: Answer) -> None:
-    """Show the answer as a table, and as sentences what it rests on."""
+    """Show the answer as a table, and its basis as sentences."""
     linked = any(one.link is not None for one in answer.objects)
     heads = ["", "object", *(["id"] if linked else []), "confidence", "sources", *(["link"] if linked else [])]
     rows = [

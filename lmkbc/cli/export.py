@@ -1,4 +1,4 @@
-"""`lmkbc export`: a knowledge base in the formats of others."""
+"""`lmkbc export`: a knowledge base in other formats."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ REVIEWED = {
     Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
     Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
 }
-"""Format that is for review -> the ending of its files, and what writes a batch."""
+"""Format for review -> ending of its files, and function that formats a batch."""
 
 
 def export(
@@ -77,7 +77,7 @@ def export(
 
 
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:
-    """Write one file, and tell what came of it."""
+    """Write one file, and return a summary."""
     check_file(out)
     if out.exists():
         raise InputError(f"--out {out} is there already, and an export replaces nothing: name a new file")
@@ -103,7 +103,7 @@ def _day(given: str) -> str:
 
 
 def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, size: int) -> str:
-    """Write files for review, and tell what came of it."""
+    """Write files for review, and return a summary."""
     if known is None:
         raise InputError(
             "--format quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"

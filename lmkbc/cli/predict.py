@@ -59,7 +59,7 @@ def predict(
     ] = True,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
+    """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
     start = time.monotonic()
     if dry_run:
         show_estimate(partial(estimate, split, relation=relation, limit=limit, out=out, **given))
@@ -82,7 +82,7 @@ def predict(
 
 
 def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
-    """Show where the run lies, and its counts. can_search: whether nothing but train links its names so far."""
+    """Show the directory and the counts of a run. can_search: whether only the train split has linked names so far."""
     tally = run.tally
     if tally is None:
         return

@@ -42,12 +42,12 @@ def report(
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
 
     The report of a knowledge base is a folder of files: coverage, confidences, contradictions, and every entity with
-    its facts. --relation and --limit (subjects) write a part of it. The other options are for runs.
+    its facts. Only --relation, --limit (of subjects), --out, --open and --workspace apply to it.
 
-    --from names the recorded completions that the run read, and shows the replies. --index and --search-table name what
-    the run linked with, and explain each link.
+    --from names the recorded completions that the run read, and shows their replies. --index and --search-table name
+    the sources of its links, and explain each link.
     """
-    with progress() as told:
+    with progress() as report_progress:
         page = write_page(
             run,
             out,
@@ -61,7 +61,7 @@ def report(
             limit=limit,
             data=data,
             workspace=workspace,
-            progress=told,
+            progress=report_progress,
         )
     what = "with the files beside it, which need no network" if page.folder else "one file that needs no network"
     note(f"{page.path}: {decimal(page.size)}, {what}")

@@ -1,4 +1,4 @@
-"""`lmkbc tune`: learn, per relation, which selection rule to use and with which parameters."""
+"""`lmkbc tune`: learns, per relation, which selection rule to use and with which parameters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tune(
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Learn what to keep, per relation. Report the cross-validated F1, out of fold."""
+    """Learn what to keep, per relation. The cross-validated F1 estimates the score on unseen subjects."""
     if dry_run:
         show_estimate(partial(estimate, split, relation=relation, limit=limit, **given), json=json)
         return
@@ -103,7 +103,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
-    """Return what confidences are worth out of fold, with a reliability diagram's bins."""
+    """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
     from lmkbc.thresholds import reliability_table
 
     return {
@@ -149,7 +149,7 @@ def _print(tuned: Tuned) -> None:
 
 
 def _confidence(known: Confidences) -> Iterator[str]:
-    """Yield what there is to say of confidences, out of fold, in three lines."""
+    """Yield three sentences about the quality of confidences, out of fold."""
     low, high = known.recall_interval
     yield (
         f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "

@@ -117,7 +117,7 @@ class Source:
 
 def heard(cache: Path, train: Sequence[Example], source: Source, *, own: bool = True) -> EmbeddedGenerator:
     return EmbeddedGenerator(
-        EDITION, RELATIONS, train, None, ArrayStore(cache), sources=OtherSources({"source": source}), own=own
+        EDITION, RELATIONS, train, None, ArrayStore(cache), sources=OtherSources({"source": source}), train_features=own
     )
 
 

@@ -13,7 +13,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 
 BOOST = "boost (trees)"
-"""The step of fitting trees, in reports."""
+"""Name of the step in progress reports."""
 ITERATIONS = 120
 RATE = 0.06
 LEAVES = 12
@@ -23,9 +23,9 @@ L2 = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """t trees of up to n nodes, all (t, n) and padded; a leaf's children are the leaf itself.
+    """t trees of up to n nodes, as padded arrays (t, n). A leaf's children are the leaf itself.
 
-    baseline: (1,) log-odds before the first tree; the trees add theirs (Friedman 2001).
+    baseline: (1,) log-odds before the first tree; each tree adds to them (Friedman 2001).
     """
 
     baseline: Floats
@@ -40,7 +40,10 @@ class Trees:
     def fit(
         cls, features: npt.NDArray[np.float32], right: npt.NDArray[np.bool_], seed: int, report: Report = silent
     ) -> Trees:
-        """Learn the probability that each pair is right. Without both outcomes to tell apart, only their share."""
+        """Learn the probability that each pair is right.
+
+        If all outcomes are equal, the result is their smoothed share.
+        """
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         share = (float(right.sum()) + 0.5) / (len(right) + 1)
@@ -49,7 +52,7 @@ class Trees:
         grown = itertools.count()
 
         def score(*_: object) -> float:
-            """Report progress after each tree. The result grows with each call, so that all trees are fitted."""
+            """Report progress after each tree. The score rises with each call, so that fitting does not stop early."""
             report(BOOST, done := next(grown), ITERATIONS)
             return float(done)
 
@@ -66,7 +69,7 @@ class Trees:
             n_iter_no_change=ITERATIONS,
             random_state=seed,
         ).fit(features, right)
-        # scikit-learn has no public access to these trees; a test holds this reading against predict_proba
+        # scikit-learn has no public access to these trees; a test compares the result with predict_proba
         return cls(np.ravel(model._baseline_prediction), *_packed([tree.nodes for (tree,) in model._predictors]))
 
     def probabilities(self, features: npt.NDArray[np.float32]) -> Floats:
@@ -88,7 +91,7 @@ class Trees:
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Trees:
-        """Return the inverse of `arrays`."""
+        """Return the trees from their `arrays`."""
         return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from lmkbc.train.settings import TrainingPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptiPromptBenchmark:
-    """Ways of asking, and controls: P@1 over relations, and on the facts that no control answers."""
+    """Prompting methods, and controls: P@1 over relations, and on the facts that no control answers."""
 
     source: Annotated[
         Path,
