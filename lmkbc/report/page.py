@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -38,6 +39,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     environment.filters["figure"] = _figure
+    environment.filters["breakable"] = _breakable
     environment.globals["undrawn"] = UNDRAWN
     own = SCRIPTS.get(template)
     script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
@@ -50,6 +52,13 @@ def _figure(plot: Plot) -> Any:
     from markupsafe import Markup
 
     return Markup(plot.svg)  # noqa: S704 -- matplotlib has escaped all text in its markup
+
+
+def _breakable(name: str) -> Any:
+    """Return a name as markup that a narrow column may break before the words in it, as in PersonHasSpouse."""
+    from markupsafe import Markup, escape
+
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[a-z])(?=[A-Z])", name))
 
 
 def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
