@@ -47,6 +47,10 @@ def test_documents_are_plain_english(prose: ModuleType, capsys: pytest.CaptureFi
     assert prose.main([str(page) for page in prose.pages()]) == 0, capsys.readouterr().out
 
 
+def test_docstrings_are_plain_english(prose: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prose.main([str(module) for module in prose.modules()]) == 0, capsys.readouterr().out
+
+
 def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     long = " ".join(["word"] * 31)
