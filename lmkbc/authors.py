@@ -1,4 +1,4 @@
-"""The words of published systems' authors: fetched from where they publish them, never a part of this project."""
+"""Words of published systems' authors: downloaded from the authors, never a part of this project."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
 
 BANK = "examples.jsonl"
-"""The authors' worked examples."""
+"""Name of the file with the authors' worked examples."""
 
 
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
-    """Download the words of a system's authors, and convert them into the file of frames that is returned.
+    """Download the words of a system's authors, convert them, and return the file of frames.
 
-    Licence and credit are kept beside it, and what was there stays until all of it is new. accepted: SHA-256 of files
-    for which the recipe declares none. Of a file of a commit, which nobody can change, the first fetch is believed and
-    its SHA-256 recorded; later ones have to match. InputError where the recipe names no source, or files cannot be
-    converted.
+    The licence and the credit are stored beside it. Old files stay until all new ones are there. A file of a fixed
+    commit cannot change: its first download is trusted and its SHA-256 recorded, and later downloads must match.
+
+    accepted: SHA-256 of files for which the recipe gives none.
+
+    Raise InputError if the recipe names no source, or if files cannot be converted.
     """
     path = workspace.recipe_path(name)
     file = read_file(path)
@@ -58,8 +60,8 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     if words.examples:
         write_bytes(new_bank, b"".join(msgspec.json.encode(row) + b"\n" for row in words.examples))
         read_bank(str(new_bank), workspace.relations, {})
-    told = {"shots": {"file": str(bank)}} if words.examples else {}
-    write_bytes(new, tomli_w.dumps(_each(words.frames, told)).encode())
+    setting = {"shots": {"file": str(bank)}} if words.examples else {}
+    write_bytes(new, tomli_w.dumps(_each(words.frames, setting)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
@@ -72,14 +74,14 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     return frames
 
 
-def _each(frames: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return frames, those of parts included, each with a setting besides."""
-    parts = {name: _each(part, told) for name, part in frames.get(PARTS, {}).items()}
-    own = {name: {**frame, **told} for name, frame in frames.items() if name != PARTS}
-    return own | ({PARTS: parts} if parts else {})
+def _each(frames: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, those of parts included, with further settings in each."""
+    parts = {name: _each(part, settings) for name, part in frames.get(PARTS, {}).items()}
+    whole = {name: {**frame, **settings} for name, frame in frames.items() if name != PARTS}
+    return whole | ({PARTS: parts} if parts else {})
 
 
 def _recorded(record: Path) -> dict[str, list[str]]:
-    """Return the SHA-256 of what was fetched before, by its address."""
+    """Return the recorded SHA-256 of earlier downloads, by URL."""
     lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
     return {url: [digest] for digest, _, url in (line.partition("  ") for line in lines)}

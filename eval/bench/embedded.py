@@ -1,10 +1,10 @@
-"""Scores of the embedded default on each edition's labelled held-out split, beside its floors.
+"""Scores of the embedded default on each edition's labelled held-out split, beside its baselines.
 
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--cache DIR] [--seed N]
         [--system NAME] [--figures FILE]
 
-Fitted on train only. All three columns have the edition's official scorer; default and prior have the same rule.
---system: another bundled system in place of the embedded default, by its recipe's own rule.
+It is fitted on train only. All three columns use the edition's official scorer; default and prior have the same rule.
+--system: another bundled system in place of the embedded default, with its recipe's own rule.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from lmkbc.files.columns import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
 from lmkbc.models.encoder import find_encoder
+from lmkbc.relation import Relation
 from lmkbc.scoring.table import Pair
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.mutual import TrainSides
 from lmkbc.types import Generator, Query
 from lmkbc.workspace import Workspace
 
@@ -58,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             store = ArrayStore(given.cache) if given.cache else None
             embedded = EmbeddedGenerator(edition, workspace.relations, train, encoder, store, given.seed)
-            default = macro_f1(edition, gold, queries, embedded)
+            default = macro_f1(
+                edition, gold, queries, embedded, TrainSides(train, edition_relations(workspace, edition))
+            )
         seconds = time.monotonic() - start
         prior = macro_f1(edition, gold, queries, ClassPrior(edition, workspace.relations, train))
         empty = macro_f1(edition, gold, queries, None)
@@ -69,12 +73,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     figures.record(given.figures, name, values)
 
 
+def edition_relations(workspace: Workspace, edition: Edition) -> dict[str, Relation]:
+    """Return the relations by their names in an edition."""
+    return {name: workspace.relation(name) for name in edition.relations}
+
+
 def macro_f1(
-    edition: Edition, gold: Mapping[Pair, Any], queries: Sequence[Query], generator: Generator | None
+    edition: Edition,
+    gold: Mapping[Pair, Any],
+    queries: Sequence[Query],
+    generator: Generator | None,
+    sides: TrainSides | None = None,
 ) -> float:
-    """Return the official macro-F1 of a generator's sets with the highest expected F1; without it, of empty sets."""
+    """Return the official macro-F1 of a generator's sets with the highest expected F1; without one, of empty sets."""
     kept: dict[Pair, list[str]] = {(query.subject, query.relation): [] for query in queries}
-    for candidates in generator.generate(queries) if generator else ():
+    found = [*generator.generate(queries)] if generator else []
+    for candidates in sides.read(found) if sides else found:
         objects = ExpectedF1().select(candidates).objects
         kept[candidates.query.subject, candidates.query.relation] = [edition.value(found) for found in objects]
     return edition.metric.evaluate(kept, gold).overall.f1

@@ -1,13 +1,14 @@
-"""OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
+"""OptiPrompt's table on the MiniLM encoder with a trained head: what prompts recall, and what they learn.
 
     python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--iterations 100] [--models DIR]
         [--methods manual,autoprompt-5,...] [--figures FILE]
 
-The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
-KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
-5 and 10 random vectors and from the manual cloze, fine-tuning, and five tokens searched as in AutoPrompt, each on that
-model, on random weights and on random embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy,
-the others hard. With --models, what is finished is kept, and a killed run goes on.
+The head learns KAMEL's train facts, silver facts and the challenge's train splits, one word per answer. Subjects of
+KAMEL's dev and test splits are left out. Then each relation of LAMA in KAMEL is tested. The methods are the manual
+cloze, soft prompts, fine-tuning, and five tokens searched as in AutoPrompt. Soft prompts start from 5 or 10 random
+vectors, or from the manual cloze. Each method is used on that model, on random weights and on random embeddings. Test
+facts that naive Bayes or a fine-tuned control answers are easy, the others hard. With --models, finished work is saved,
+and a killed run can be resumed.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def without(corpus: Corpus, facts: kamel.Kamel, most: int | None) -> Corpus:
 
 
 def show(step: str, done: int, total: int | None) -> None:
-    """One line per finished relation."""
+    """Print one line per finished relation."""
     if step == "relations":
         print(f"{done} of {total} relations", flush=True)
 

@@ -1,4 +1,4 @@
-"""Files of worked examples: picked by hand, or a bank of them, in an edition's format or a plainer one."""
+"""Files of worked examples: a chosen few, or a large bank, in an edition's format or a simpler one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from lmkbc.types import Example
 from lmkbc.workspace import bundled
 
 OWN_WORDS = ("question", "reasoning", "answer")
-"""Slots of a prompt that an example may fill with words of its own."""
+"""Slots of a prompt that an example may fill with its own words."""
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    """Line of the simple JSONL format; `ids` is as long as `objects`. Its last fields are an example's own words."""
+    """Line of the simple JSONL format.
+
+    ids: as many as objects. question, reasoning, answer: the example's own words.
+    """
 
     subject: str
     relation: str
@@ -32,16 +35,16 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
-        """Return its own words, by their slots."""
-        said = ((slot, getattr(self, slot)) for slot in OWN_WORDS)
-        return tuple((slot, text) for slot, text in said if text is not None)
+        """Return its own words, by slot."""
+        given = ((slot, getattr(self, slot)) for slot in OWN_WORDS)
+        return tuple((slot, text) for slot, text in given if text is not None)
 
 
 def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Relation]) -> list[Example]:
-    """Return the examples of a file, bundled or a path, in its order. InputError names file, line and field.
+    """Return the examples of a file, bundled or a path, in order. Raise InputError with file, line and field.
 
-    known: relations by any name. asked: those of an edition, by the names that it gives them, as examples get them; the
-    others keep the names of the file.
+    known: relations by any name. asked: relations of an edition, by its names. Examples of these relations get the
+    edition's names; others keep the names of the file.
     """
     path = bundled("shots", name, ".jsonl")
     lines = [*numbered_lines(read_bytes(path, DOCUMENT))]

@@ -1,4 +1,4 @@
-"""Authors' words: prompts as the authors of a system published them, converted into a file of frames."""
+"""Authors' words: prompts as a system's authors published them, converted into a file of frames."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ from lmkbc.errors import InputError, refuse
 from lmkbc.relation import OTHERS
 
 SUBJECT, MASK = "{subject_entity}", "{mask_token}"
-"""Slots of the subject, and of what a masked model fills, in the challenge's own templates."""
+"""Slots of the subject and of the mask in the challenge's templates."""
 
 FILLS = "fill "
-"""Before the name of a slot in a frame that is being made, what stands for it."""
+"""Prefix of a frame's key that holds the text for a slot, before the slot is filled."""
 
 RAW = "https://raw.githubusercontent.com"
-"""Files of GitHub repositories lie below it by commit, so that what an address names never changes."""
+"""Address of files in GitHub repositories, by commit, so that their content never changes."""
 
 Settings = dict[str, Any]
 """Settings of a relation's frame."""
 
 Slots = Mapping[str, str | tuple[str, ...]]
-"""What stands for an expression of the code, or for a part of a text."""
+"""Expression of the code, or part of a text -> its replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedWords:
-    """Words that a file has under a name: a variable of Python source, or a key of YAML.
+    """Named words in a file: a variable of Python source, or a key of YAML.
 
-    name: the key, or the variable's scopes and itself, as `read_python` takes it. step: the step of a chain whose
-    "task" or "ask" it is, by the recipe's name for it.
-
-    setting: what it is of a relation's frame: its "block", "task", "ask", or "follow_up", where {ask} is the ask; the
-    "clozes" of a masked model, the cloze of its "precondition", or the "forms" of a subject by its answers; "lines", a
-    whole text: a list of header, example and query; or "text", the same in one, where {examples} stands for examples.
-    slot: it is no setting, and stands for this slot in the other words of its relation, as {phrase} in a block.
-    when: the condition of the code under which it is said, where that says several things (see `read_python`).
-    relation: the relation that it is about, "*" for all others; none where the code names relations itself, as keys of
-    a table or in conditions. part: the recipe's table that it is about, by its name.
-    relations: what the code calls a relation there -> its name. frame: settings besides. slots: besides the file's.
+    name: the key, or the variable with its scopes, as for `read_python`.
+    step: name of the recipe's step, if the words are its "task" or "ask".
+    setting: setting of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
+    model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
+    whole text. The setting "lines" is a list of header, example and query; "text" is one text with {examples} for the
+    examples.
+    slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
+    when: condition of the code for these words, if there are several (see `read_python`).
+    relation: the relation, "*" for all others; "" if the code names relations itself, as dict keys or in conditions.
+    part: name of the recipe's table.
+    relations: the code's name of a relation -> its name.
+    frame: further settings.
+    slots: further slots, besides the file's.
     """
 
     name: str
@@ -65,17 +67,22 @@ class NamedWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordFile:
-    """File of published words. sha256: digest of its bytes. relation: its relation, if it is about a single relation.
+    """File of published words.
 
-    path: in the source's repository; commit: where it is not the source's; or url, its whole address. format:
-    "templates" (each relation's question or cloze, as a JSON object or as CSV of relation and template), "prompt" (a
-    whole prompt, examples and all, with the subject's place in its last paragraph), "python" (source that is not run),
-    "yaml" (a table of texts), or "examples" (JSONL in an edition's format: the examples of all prompts). words:
-    variables of the source, or keys. slots: what its code puts into texts, such as "row['subject']", or what stands in
-    texts of YAML, such as "{year}" -> what stands there; for "%s", a list, of which each fills the next. fields: of an
-    example's "question", "reasoning" or "answer" -> the file's name of it, where it has words of its own.
-    parts: the recipe's tables that it is about, by their names; none: all. mended: slips that the authors mended after
-    the state at which the file is pinned, each with its correction.
+    format: "templates" has each relation's question or cloze, as a JSON object or as CSV of relation and template. The
+    format "prompt" is a whole prompt with examples, and the subject in its last paragraph. The format "python" is
+    source, which is not run. The format "yaml" is a table of texts. The format "examples" is JSONL in an edition's
+    format, with the examples of all prompts.
+    path: in the source's repository.
+    commit: if not the source's.
+    url: whole address, instead of path. sha256: digest of the file.
+    relation: the relation of a "prompt".
+    words: variables of the source, or keys.
+    slots: the code's expression in a text, such as "row['subject']", or text of YAML, such as "{year}" -> its
+    replacement. For "%s", it is a list, each item of which replaces the next "%s".
+    fields: an example's "question", "reasoning" or "answer" -> the file's field with the example's own words.
+    parts: names of the recipe's tables that it is for; () for all.
+    mended: errors that the authors corrected after the pinned state, each with its correction.
     """
 
     format: Literal["templates", "prompt", "python", "yaml", "examples"]
@@ -91,7 +98,7 @@ class WordFile:
     mended: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an address that cannot be trusted, and for a prompt of no relation."""
+        """Raise ValueError for an untrusted address, and for settings that do not fit the format."""
         refuse(
             (bool(self.path) == bool(self.url), "give either path, in the source's repository, or url"),
             (
@@ -123,10 +130,11 @@ class WordFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordingSource:
-    """Published files of a system's words. licence, credit: kept beside the words.
+    """Published files of a system's words.
 
-    repository, commit: of all files that give a path, a GitHub repository as owner/name and 40 hex digits. frame:
-    settings that every frame has besides, where {template} is what the file says.
+    licence, credit: stored beside the words.
+    repository, commit: GitHub repository as owner/name, and 40 hexadecimal digits, of all files with a path.
+    frame: settings of every frame; {template} stands for the text of the file.
     """
 
     licence: str
@@ -137,7 +145,7 @@ class WordingSource:
     frame: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a path whose repository or commit is not given, or is none."""
+        """Raise ValueError for a path without a valid repository or commit."""
         for file in self.files:
             commit = file.commit or self.commit
             refuse(
@@ -152,15 +160,15 @@ class WordingSource:
             )
 
     def address(self, file: WordFile) -> str:
-        """Return the address of a file."""
+        """Return the URL of a file."""
         return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
 
 
 class Words(NamedTuple):
     """Words of a system's authors.
 
-    frames: relation, as they call it -> frame; or these by part, where files are about parts of the recipe. examples:
-    rows of `lmkbc.ask.bank`'s simpler format.
+    frames: relation, by the authors' name -> frame; with parts, the same per part. examples: rows in the simpler format
+    of `lmkbc.ask.bank`.
     """
 
     frames: dict[str, Settings]
@@ -168,7 +176,10 @@ class Words(NamedTuple):
 
 
 def converted(source: WordingSource, files: Sequence[bytes]) -> Words:
-    """Return what published files say. files: as the source names them. InputError names the wrong one."""
+    """Return the words in published files. files: content of the source's files, in order.
+
+    Raise InputError with the wrong file.
+    """
     made: dict[str, dict[str, Settings]] = {}
     examples: list[dict[str, Any]] = []
     for file, raw in zip(source.files, files, strict=True):
@@ -187,37 +198,37 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> Words:
 
 
 def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Settings]:
-    """Return the frames of a part, each with what is said for all others."""
+    """Return the frames of a part, each with the settings for all others."""
     others = made.get(OTHERS, {})
-    if len(made) > 1 and not {"block", "clozes"} & others.keys():  # it asks nothing by itself
+    if len(made) > 1 and not {"block", "clozes"} & others.keys():  # it holds no question
         made.pop(OTHERS, None)
     return {relation: _whole({**source.frame, **others, **frame}, source) for relation, frame in made.items()}
 
 
 def _whole(frame: Settings, source: WordingSource) -> Settings:
-    """Return a frame whose slots are filled, whose block stands in the source's own, whose second turn has its ask."""
-    own = {key.removeprefix(FILLS): text for key, text in frame.items() if key.startswith(FILLS)}
+    """Return a frame with its slots filled, its block inside the source's block, and its ask in its second turn."""
+    fills = {key.removeprefix(FILLS): text for key, text in frame.items() if key.startswith(FILLS)}
     kept = {key: value for key, value in frame.items() if not key.startswith(FILLS)}
-    frame = {key: fill(value, own) if isinstance(value, str) else value for key, value in kept.items()}
+    frame = {key: fill(value, fills) if isinstance(value, str) else value for key, value in kept.items()}
     if "text" in frame:
         frame = _divided(frame.pop("text")) | frame
     if "follow_up" in frame:
         frame["follow_up"] = frame["follow_up"].replace("{ask}", frame.get("ask", "{asked}"))
     if "block" in frame:
         block = str(source.frame.get("block", "{template}")).replace("{template}", frame["block"])
-        frame["block"] = fill(block, own)
+        frame["block"] = fill(block, fills)
     return frame
 
 
 def _divided(text: str) -> Settings:
-    """Return what stands before and behind the examples of a whole text."""
+    """Return the parts of a whole text before and after its examples, as settings."""
     before, _, after = text.partition("{examples}")
     ask = after.lstrip("\n")
     return {"task": before, "task_end": "", "separator": after[: len(after) - len(ask)], "ask": ask}
 
 
 def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
-    """Yield the examples of a file in the simpler format, each with its own words. ValueError names a wrong line."""
+    """Yield the examples of a file in the simpler format, with their own words. Raise ValueError with a wrong line."""
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -228,12 +239,12 @@ def _examples(file: WordFile, text: str) -> Iterator[dict[str, Any]]:
         wanted = ("SubjectEntity", "Relation", "ObjectEntities", *file.fields.values())
         if not isinstance(row, dict) or (lacking := next((key for key in wanted if row.get(key) is None), "")):
             raise ValueError(f"line {number} has no {lacking if isinstance(row, dict) else wanted[0]!r}")
-        said = {own: str(row[field]).strip() for own, field in file.fields.items()}
-        yield {"subject": row["SubjectEntity"], "relation": row["Relation"], "objects": row["ObjectEntities"], **said}
+        words = {slot: str(row[field]).strip() for slot, field in file.fields.items()}
+        yield {"subject": row["SubjectEntity"], "relation": row["Relation"], "objects": row["ObjectEntities"], **words}
 
 
 def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
-    """Yield parts, relations and settings of their frames."""
+    """Yield part, relation and settings of each frame in a file."""
     if file.format == "templates":
         found = [("", *pair) for pair in _templates(text).items()]
     elif file.format == "prompt":
@@ -246,7 +257,7 @@ def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
 
 
 def _mended(text: str, slips: tuple[tuple[str, str], ...]) -> str:
-    """Return a text without its slips. ValueError for one that it does not have."""
+    """Return a text with its errors corrected. Raise ValueError for an error that it does not hold."""
     for slip, instead in slips:
         if slip not in text:
             raise ValueError(f"it has no {slip!r} to mend")
@@ -271,7 +282,7 @@ def _asked(template: str) -> Settings:
 
 
 def _prompt(text: str) -> Settings:
-    """Return a whole prompt: its examples are the header, so that no others are shown."""
+    """Return a whole prompt as a frame: its examples are the header, and no others are shown."""
     end = text[len(text.rstrip()) :]
     examples, _, query = text.rstrip().rpartition("\n\n")
     return {"task": examples, "block": _about(query + end), "shots": {"k": 0}}
@@ -284,7 +295,7 @@ def _about(template: str) -> str:
 
 
 def _python(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Settings]]:
-    """Yield what a variable says of each relation."""
+    """Yield the frame of each relation in a variable."""
     found = read_python(text, words.name, words.when)
     known = {**slots, **words.slots}
     if words.setting == "forms":
@@ -303,7 +314,7 @@ def _python(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, S
 
 
 def _yaml(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Settings]]:
-    """Yield what a key says of its relation."""
+    """Yield the frame of a key's relation."""
     import yaml
 
     try:
@@ -319,7 +330,10 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Set
 
 
 def _setting(words: NamedWords, value: Value, slots: Slots) -> Settings:
-    """Return what a value is of a frame. Of a list within a list, such as a text and its weight, the first counts."""
+    """Return a value as settings of a frame.
+
+    From a list within a list, such as a text and its weight, take the first.
+    """
     listed = value if isinstance(value, list) else [value]
     texts = [_filled(one[0] if isinstance(one, list) and one else one, slots) for one in listed]
     if words.setting == "clozes":
@@ -334,7 +348,7 @@ def _setting(words: NamedWords, value: Value, slots: Slots) -> Settings:
 
 
 def _filled(text: Value, slots: Slots) -> str:
-    """Return a text with what stands in its slots."""
+    """Return a text with its slots filled."""
     if not isinstance(text, tuple):
         raise ValueError("a list stands where a text should")
     unknown = next((part.expression for part in text if isinstance(part, Slot) and part.expression not in slots), None)
@@ -347,7 +361,7 @@ def _filled(text: Value, slots: Slots) -> str:
 
 
 def _lines(header: str, example: str, query: str) -> Settings:
-    """Return the frame of a text: header, examples and query, each behind a line break."""
+    """Return the frame of a text from its header, example and query, each of which starts a line."""
     if not example.startswith(query) or "{answer}" not in example[len(query) :] or not header.endswith("\n"):
         raise ValueError("its header has to end a line, and its example has to go on as the query does, with {answer}")
     answer = example[len(query) :].rstrip("\n")

@@ -16,12 +16,12 @@ from lmkbc.api.building import build as make_base
 from lmkbc.build.engine import Engine
 from lmkbc.cli.estimate import show_estimate
 from lmkbc.cli.terminal import note, progress
-from lmkbc.errors import InputError, LmkbcError, check_known
+from lmkbc.errors import InputError, LmkbcError, check_known, counted
 from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Ray's variables at import: it reports to nobody, and its log goes to its own files, away from results."""
+"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
@@ -55,7 +55,7 @@ def build(
         str,
         typer.Option(
             help="With --grow: level: breadth first. value: first the subjects that promise the most right facts per "
-            "token, and each relation until its newest facts fall below --precision."
+            "token, and each relation until its newest facts fall below --precision, else 0.5."
         ),
     ] = "level",
     precision: float | None = None,
@@ -64,7 +64,7 @@ def build(
         typer.Option(
             min=0,
             max=1,
-            help="Smallest confidence of a fact, as in 0.5. Default: what --precision or expected F1 keeps.",
+            help="Smallest confidence of a fact, as in 0.5. Default: by --precision, else 0.7 of probabilities.",
         ),
     ] = None,
     dry_run: bool = False,
@@ -84,7 +84,7 @@ def build(
     ] = 0.0,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build goes on."""
+    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build can be resumed."""
     start = time.monotonic()
     if dry_run:
         show_estimate(partial(estimate_build, subjects, out, relation=relation, limit=limit, **given))
@@ -114,7 +114,7 @@ def build(
 
 
 def _show(base: KnowledgeBase, seconds: float) -> None:
-    """Show the counts of a build. LmkbcError where queries failed."""
+    """Show the counts of a build. LmkbcError if queries failed."""
     counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
         f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
@@ -126,6 +126,8 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "
             f"{', '.join(below)}"
         )
+    elif unsure := base.unsure:
+        note(f"{where}: {counted(len(unsure), 'relation')} without a fact that is sure enough: {', '.join(unsure)}")
     if removed := base.manifest.get("removed"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in removed.items())
         note(f"{where}: facts that repeat or contradict surer ones, removed by reason: {reasons}")
@@ -146,7 +148,7 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
 
 
 def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
-    """Return what answers, if not this process. InputError for an engine that is not known or not installed."""
+    """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
     check_known(name, ENGINES, f"--engine is {name!r}")
     if name == "process":
         if address is not None or workers is not None or gpus:

@@ -42,14 +42,13 @@ def of(*scores: float, query: Query = BORDERS) -> CandidateSet:
     ("scores", "facts"),
     [
         ((0.9, 0.8), ["1", "2"]),
-        ((0.9, 0.002), ["1"]),
-        ((0.009, 0.004), []),
-        ((0.3,), []),
-        ((0.4, 0.4, 0.4), ["1", "2", "3"]),
+        ((0.9, 0.7, 0.69), ["1", "2"]),
+        ((0.6,), []),
+        ((0.4, 0.4, 0.4), []),
         ((0.08,) * 60, []),
     ],
 )
-def test_of_probabilities_what_expected_f1_keeps_is_a_fact(scores: tuple[float, ...], facts: list[str]) -> None:
+def test_of_probabilities_what_is_sure_is_a_fact(scores: tuple[float, ...], facts: list[str]) -> None:
     found = of(*scores)
     assert ExpectedF1().select(found).objects, "the rule itself keeps some, since an empty answer is surely wrong"
     assert kept(found, ExpectedF1()) == facts
@@ -58,6 +57,11 @@ def test_of_probabilities_what_expected_f1_keeps_is_a_fact(scores: tuple[float, 
 
 def test_scores_that_are_no_probabilities_have_no_floor() -> None:
     assert kept(of(0.03, 0.02), Cutoff(threshold=0.025)) == ["1"]
+
+
+def test_the_likeliest_of_many_is_no_fact_where_no_object_is_likelier() -> None:
+    found = replace(of(0.75), nothing=(Nil(0.9, SOURCE),))
+    assert kept(found, ExpectedF1()) == []
 
 
 def test_a_least_confidence_is_asked_of_every_fact() -> None:
