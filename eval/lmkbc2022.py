@@ -1,12 +1,13 @@
 """LM-KBC 2022: twelve relations, objects as strings, each gold object with a list of accepted aliases.
 
-Score: any alias finds its object, so one string may find several; mean F1 per relation, then over relations.
-2022-legacy, an earlier script: no answer where there is one has precision 0, an answer where there is none recall 0.
-F1 is the same by both. ProP's dev figures are by the earlier one, test figures of the official server by today's.
+Score: any alias matches its object, so one string may match several; mean F1 per relation, then over relations. The
+profile 2022-legacy is an earlier script. In it, an empty answer to a non-empty gold has precision 0, and an answer to
+an empty gold has recall 0. F1 is the same by both. ProP's dev figures are by the earlier script, test figures of the
+official server by today's.
 
 Ning and Celebi have two pairs of P and R on test. Those of their paper are the means over its table of relations; the
-overview prints a higher P and a lower R. The earlier script lowers both, so these are two sets of predictions.
-BL-1's R on test is the mean over its relations. ProP's test F1 with looked-up aliases, .689, is outside the rules.
+overview prints a higher P and a lower R. The earlier script lowers both, so these are two sets of predictions. BL-1's R
+on test is the mean over its relations. ProP's test F1 with looked-up aliases, .689, is outside the rules.
 """
 
 from lmkbc import AliasScorer, Download, Edition, Metric, Published

@@ -1,10 +1,12 @@
 """LM-KBC 2023: 21 relations, objects as Wikidata QIDs, counts as literals; an empty gold is written [""].
 
-Score: exact ids, repeated ones counted each time as officially (the writer writes none); a missing query is an error.
-2023-legacy, which the organisers' printed figures were computed with: "no object" is an object to be found.
+Score: exact ids. Repeated ids are counted each time, as in the official script (our writer repeats none); a missing
+query is an error. The profile 2023-legacy is the scorer of the organisers' printed figures. In it, "no object" is an
+object to be found.
 
-No rows: LLMKE's figures by setting, which are on a truth of test that they asked anew, and figures on v0.9 of the data
-(the organisers' first page: OPT-1.3b with five examples .101 / .145 / .044). Yang et al. chose val's thresholds on val.
+Some published figures have no row. LLMKE's figures by setting are on a new gold of test that its authors made. Other
+figures are on v0.9 of the data (the organisers' first page: OPT-1.3b with five examples .101 / .145 / .044). Yang et
+al. chose val's thresholds on val.
 """
 
 from lmkbc import Download, Edition, IdScorer, Metric, Published

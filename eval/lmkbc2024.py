@@ -1,7 +1,6 @@
 """LM-KBC 2024: five relations, objects as Wikidata QIDs; some awards have hundreds of winners.
 
-Score: exact ids as sets, mean F1 over all rows, with micro averages. A query that the file lacks stops the official
-script.
+Score: exact ids as sets, mean F1 over all rows, with micro averages. A missing query stops the official script.
 
 Test figures are the final ranking of the challenge's page; systems without a description were not ranked.
 """

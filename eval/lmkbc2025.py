@@ -1,8 +1,8 @@
 """LM-KBC 2025: six relations, objects as exact strings without aliases, two of the relations numeric.
 
-Score: exact after stripping, numbers within 5 %; mean F1 over all rows. Several numbers near one gold number are all
-counted, as the official script does, so a row can pass 1.0; the writer never exploits that. Test figures are the final
-ranking of the challenge's page, all of Qwen3-8B.
+Score: exact after stripping, numbers within 5 %; mean F1 over all rows. Several numbers near one gold number all count,
+as in the official script, so a row can exceed 1.0; our writer never exploits that. Test figures are the final ranking
+of the challenge's page, all of Qwen3-8B.
 """
 
 from lmkbc import Download, Edition, Metric, Published, ValueScorer

@@ -1,8 +1,8 @@
-"""mini: the bundled edition, so that predicting and evaluating work before anything is downloaded.
+"""mini: the bundled edition, so that predicting and evaluating work before any download.
 
-General-knowledge facts in LM-KBC 2023's format, eight relations of about 40 / 20 / 20 subjects, too few and too
-well known to compare systems on. Objects are QIDs (numbers literal) in reverse alphabetical order of their names; the
-test split carries no gold, as the official ones. Scored like 2023: exact ids, mean over the relations.
+It has general-knowledge facts in LM-KBC 2023's format: eight relations of about 40 / 20 / 20 subjects. They are too few
+and too well known to compare systems on. Objects are QIDs (numbers literal) in reverse alphabetical order of their
+names. The test split has no gold, like the official ones. Scored like 2023: exact ids, mean over the relations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Knowledge base construction from language models.
 
-The public names: what Python callers use, a function per verb of the command, and what relations, editions, rules and
-generators are made of. Each is loaded when it is first used, so that what needs none of them starts at once.
+The public names are the types of results, a function for each command, and the parts that relations, editions, rules
+and generators are made of. A name is imported when it is first used, so that `import lmkbc` is fast.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ __all__ = [
     "tune",
 ]
 
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants to read what is logged says so
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # applications configure logging themselves
 
 
 def __getattr__(name: str) -> Any:
@@ -108,7 +108,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The package, whose rooms `tune` and `report` do not take the place of the verbs, as importing them would."""
+    """The package as a module that keeps `tune` and `report` as functions.
+
+    Importing the subpackage `lmkbc.tune` would otherwise replace the function `lmkbc.tune`.
+    """
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOME and isinstance(value, ModuleType)):

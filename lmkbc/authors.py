@@ -1,13 +1,17 @@
-"""The words of published systems' authors: fetched from where they publish them, never a part of this project."""
+"""Words of published systems' authors: downloaded from the authors, never a part of this project."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import tomli_w
 
+from lmkbc.ask.bank import read_bank
+from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
@@ -15,22 +19,24 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
-from lmkbc.files.places import fetched_frames
+from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
 
-RECORD = "sha256.txt"
-"""SHA-256 of each fetched file and its address, a line each."""
+BANK = "examples.jsonl"
+"""Name of the file with the authors' worked examples."""
 
 
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
-    """Download the words of a system's authors, and convert them into the file of frames that is returned.
+    """Download the words of a system's authors, convert them, and return the file of frames.
 
-    Licence and credit are kept beside it, and what was there stays until all of it is new. accepted: SHA-256 of files
-    for which the recipe declares none. Of a file of a commit, which nobody can change, the first fetch is believed and
-    its SHA-256 recorded; later ones have to match. InputError where the recipe names no source, or files cannot be
-    converted.
+    The licence and the credit are stored beside it. Old files stay until all new ones are there. A file of a fixed
+    commit cannot change: its first download is trusted and its SHA-256 recorded, and later downloads must match.
+
+    accepted: SHA-256 of files for which the recipe gives none.
+
+    Raise InputError if the recipe names no source, or if files cannot be converted.
     """
     path = workspace.recipe_path(name)
     file = read_file(path)
@@ -38,7 +44,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         raise InputError(f"{path}: no [source] says where the authors' words are published: there is nothing to fetch")
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
-    record = frames.with_name(RECORD)
+    record = fetched_record(path.stem)
     known = _recorded(record)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
@@ -49,18 +55,33 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
             download(url, digests if digests or one.url else None, kept, name, progress)
         texts.append(read_bytes(kept, DOCUMENT))
         fetched[url] = file_sha256(kept)
-    new = frames.with_name("frames.new.toml")
-    write_bytes(new, tomli_w.dumps(converted(file.source, texts)).encode())
+    words = converted(file.source, texts)
+    new, new_bank, bank = (frames.with_name(name) for name in ("frames.new.toml", "examples.new.jsonl", BANK))
+    if words.examples:
+        write_bytes(new_bank, b"".join(msgspec.json.encode(row) + b"\n" for row in words.examples))
+        read_bank(str(new_bank), workspace.relations, {})
+    setting = {"shots": {"file": str(bank)}} if words.examples else {}
+    write_bytes(new, tomli_w.dumps(_each(words.frames, setting)).encode())
     for spec in make_recipe(path.stem, file, workspace.relations, str(new)).generate:
         spec.check(workspace.relations)
     credit = f"{file.source.credit}\n{file.source.licence}\n" + "".join(f"{url}\n" for url in fetched)
     write_bytes(frames.with_name("credit.txt"), credit.encode())
-    write_bytes(record, "".join(f"{digest}  {url}\n" for url, digest in fetched.items()).encode())
+    made = {frames.name: file_sha256(new)} | ({BANK: file_sha256(new_bank)} if words.examples else {})
+    write_bytes(record, "".join(f"{digest}  {name}\n" for name, digest in {**fetched, **made}.items()).encode())
+    if words.examples:
+        os.replace(new_bank, bank)
     os.replace(new, frames)
     return frames
 
 
+def _each(frames: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return frames, those of parts included, with further settings in each."""
+    parts = {name: _each(part, settings) for name, part in frames.get(PARTS, {}).items()}
+    whole = {name: {**frame, **settings} for name, frame in frames.items() if name != PARTS}
+    return whole | ({PARTS: parts} if parts else {})
+
+
 def _recorded(record: Path) -> dict[str, list[str]]:
-    """Return the SHA-256 of what was fetched before, by its address."""
+    """Return the recorded SHA-256 of earlier downloads, by URL."""
     lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
     return {url: [digest] for digest, _, url in (line.partition("  ") for line in lines)}

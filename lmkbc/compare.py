@@ -1,4 +1,4 @@
-"""Comparison of two runs on the same queries: their difference, and whether it is more than noise."""
+"""Comparison of two runs on the same queries: their difference in F1, and a test of whether it is noise."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ ALPHA = 1 - LEVEL
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Macro-F1 of a first and a second run over the same rows, and what their difference (second - first) is worth.
+    """Macro-F1 of two runs over the same rows, and their difference (second - first).
 
-    low, high: the 95 % interval, None where a relation has one row alone. p: of the sign-flip test; corrected: the same
-    by Holm's method for all relations, or for all runs that are compared with the first. won, lost: rows on which the
-    second scores higher, lower.
+    low, high: the 95 % interval; None if a relation has only one row.
+    p: p-value of the sign-flip test.
+    corrected: p after Holm's correction, over all relations or over all runs that are compared with the first.
+    won, lost: numbers of rows on which the second run scores higher or lower.
     """
 
     rows: int
@@ -44,14 +45,14 @@ class Difference:
 
     @property
     def width(self) -> float | None:
-        """Return how far the interval reaches from the difference; None where there is none."""
+        """Return the half-width of the interval; None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return max(self.difference - self.low, self.high - self.difference)
 
     @property
     def is_noise(self) -> bool:
-        """Return whether chance alone would do as much, once corrected."""
+        """Return whether the difference is not significant after the correction."""
         return self.corrected >= ALPHA
 
 
@@ -74,8 +75,10 @@ class ChangedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A second run beside a first one: over all, and per relation, by name. subjects: how many were resampled.
+    """Comparison of a second run with a first run, overall and per relation.
 
+    subjects: number of subjects that were resampled.
+    relations: relation name -> difference.
     changed: the rows won and lost, the largest differences first.
     """
 
@@ -88,7 +91,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return what the numbers say, in words."""
+        """Return the result in a sentence or two."""
         whole = self.overall
         span = "" if whole.low is None else f", 95 % interval {whole.low:+.3f} to {whole.high:+.3f}"
         p = shown_p(whole.corrected)
@@ -109,17 +112,17 @@ class Comparison:
 
 
 def shown_p(p: float) -> str:
-    """Return a p-value as people write it."""
+    """Return a p-value as text, such as "0.034" or "< 0.001"."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def compare(
     edition: Edition, gold: Mapping[Pair, Any], runs: Sequence[SavedRun], names: Mapping[str, str] | None = None
 ) -> list[Comparison]:
-    """Each further run beside the first, on the gold queries that the runs answer.
+    """Compare each further run with the first run, on the gold queries that at least one run answers.
 
-    names: id -> name, for the rows won and lost. InputError where the runs answer different queries and the edition's
-    script refuses a query that is missing.
+    names: id -> name, for the changed rows. Raise InputError if no gold query is answered, or if a run lacks a query
+    and the edition's official script requires every query.
     """
     answers = [run.answers(edition) for run in runs]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
@@ -133,9 +136,9 @@ def compare(
     called = distinct_names(runs)
     macro = edition.metric.average == "relation"
     made = []
-    for name, own, given in zip(called[1:], rows[1:], answers[1:], strict=True):
-        one = paired(called[0], name, rows[0], own, macro)
-        found_changes = changed((rows[0], own), (answers[0], given), asked, names or {})
+    for name, scores, given in zip(called[1:], rows[1:], answers[1:], strict=True):
+        one = paired(called[0], name, rows[0], scores, macro)
+        found_changes = changed((rows[0], scores), (answers[0], given), asked, names or {})
         made.append(replace(one, changed=found_changes))
     corrected = holm([one.overall.p for one in made])
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
@@ -161,14 +164,14 @@ def changed(
 
 
 def _text(item: Any, names: Mapping[str, str]) -> str:
-    """Return an object as people read it: an id after its name, or the names that it goes by."""
+    """Return an object as text: "name (id)" for an id with a known name, all names for an alias list."""
     if isinstance(item, list | tuple):
         return " / ".join(map(str, item))
     return f"{names[item]} ({item})" if item in names and names[item] != item else str(item)
 
 
 def distinct_names(runs: Sequence[SavedRun]) -> list[str]:
-    """Return the runs' names; whole paths where two have the same."""
+    """Return the runs' names; whole paths if two runs have the same name."""
     names = [run.name for run in runs]
     return names if len(set(names)) == len(names) else [str(run.path) for run in runs]
 
@@ -176,7 +179,10 @@ def distinct_names(runs: Sequence[SavedRun]) -> list[str]:
 def paired(
     first: str, second: str, one: Mapping[Pair, RowScore], other: Mapping[Pair, RowScore], by_relation: bool
 ) -> Comparison:
-    """Compare two runs' row scores on the same queries. by_relation: average over relations, else over rows."""
+    """Compare two runs' row scores on the same queries.
+
+    by_relation: whether to average over relations; else the average is over rows.
+    """
     subjects, of_subject = np.unique([subject for subject, _ in one], return_inverse=True)
     relations, of_relation = np.unique([relation for _, relation in one], return_inverse=True)
     scores = np.array([[score.f1, other[pair].f1] for pair, score in one.items()])
@@ -192,9 +198,11 @@ def paired(
 
 
 def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
-    """Compare two columns of row scores, averaged within strata, then over them.
+    """Compare two columns of row scores, averaged within strata, then over strata.
 
-    scores: (n, 2). subjects: whose each row is, (n,). strata: in which average it counts, (n,), numbered from 0.
+    scores: (n, 2).
+    subjects: number of the subject of each row, (n,).
+    strata: number of the average that the row belongs to, (n,), from 0.
     """
     sizes = np.bincount(strata)
     weights = 1 / (len(sizes) * sizes[strata])
@@ -207,9 +215,9 @@ def difference(scores: Floats, subjects: Ints, strata: Ints) -> Difference:
 
 
 def score_interval(rows: Mapping[Pair, RowScore], *, by_relation: bool) -> tuple[float, float] | None:
-    """Return the 95 % interval of a run's macro-F1, were other subjects asked; None where a relation has one row alone.
+    """Return the 95 % interval of a run's macro-F1 over samples of subjects.
 
-    by_relation: average over relations, else over rows.
+    Return None if a relation has only one row. by_relation: whether to average over relations; else over rows.
     """
     subjects = np.unique([subject for subject, _ in rows], return_inverse=True)[1]
     strata = np.unique([relation for _, relation in rows], return_inverse=True)[1]
@@ -219,21 +227,24 @@ def score_interval(rows: Mapping[Pair, RowScore], *, by_relation: bool) -> tuple
 
 
 def _interval(values: Floats, subjects: Ints, strata: Ints) -> tuple[float, float] | None:
-    """Return the interval of a mean within strata, then over them; None where a stratum has one row alone."""
+    """Return the interval of a mean that is taken within strata, then over strata.
+
+    Return None if a stratum has only one row.
+    """
     sizes = np.bincount(strata)
-    if sizes.min() < 2:  # a lone row cannot tell how much rows differ
+    if sizes.min() < 2:  # one row has no variance
         return None
     weights, means = 1 / (len(sizes) * sizes[strata]), np.bincount(strata, values) / sizes
-    small = np.sqrt(sizes / (sizes - 1))  # small strata would else look too sure
+    small = np.sqrt(sizes / (sizes - 1))  # else the interval of small strata is too narrow
     deviations = weights * small[strata] * (values - means[strata])
     stretched = _stretch(_summed(strata, deviations**2), sizes) * deviations
     return interval(float(weights @ values), _summed(subjects, stretched))
 
 
 def _stretch(variances: Floats, sizes: Ints) -> float:
-    """Return how much wider Student's law is than the normal one, which the bootstrap comes near (Hesterberg 2015).
+    """Return the ratio of a Student quantile to the normal one, which the bootstrap approximates (Hesterberg 2015).
 
-    The degrees of freedom are Satterthwaite's: few where one small relation makes up most of the variance.
+    The degrees of freedom are Satterthwaite's: few if one small relation makes up most of the variance.
     """
     if not variances.any():
         return 1.0
@@ -242,10 +253,11 @@ def _stretch(variances: Floats, sizes: Ints) -> float:
 
 
 def student(freedom: float) -> float:
-    """Return the quantile of Student's law that encloses `LEVEL` of it, with so many degrees of freedom, 1 or more.
+    """Return the upper quantile of Student's distribution that bounds its central `LEVEL`.
 
-    With t = sqrt(freedom) * tan(angle), the law's density is a power of a cosine, whose integral Gauss and Legendre's
-    nodes have to 12 digits. Newton's steps come to the angle from below, since the integral is concave.
+    freedom: degrees of freedom, 1 or more. With t = sqrt(freedom) * tan(angle), the density is a power of a cosine.
+    Gauss-Legendre quadrature gives its integral to 12 digits. Newton's steps approach the angle from below, since the
+    integral is concave.
     """
     nodes, weights = np.polynomial.legendre.leggauss(40)
     top = 2 / math.sqrt(math.pi) * math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
@@ -257,5 +269,5 @@ def student(freedom: float) -> float:
 
 
 def _summed(groups: Ints, values: Floats) -> Floats:
-    """Return what the rows of each group come to."""
+    """Return the sum of the values in each group."""
     return np.bincount(groups, values).astype(np.float64)

@@ -18,13 +18,13 @@ from lmkbc.types import Candidate, Example, GoldObject
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Address of a published split, and the SHA-256 of its bytes."""
+    """URL of a published split, and the SHA-256 of its bytes."""
 
     url: str
     sha256: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no digest: ValueError naming the field."""
+        """Raise ValueError, with the name of the field, if sha256 is not a digest."""
         if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
             raise ValueError(f"sha256 is {self.sha256!r}: give the 64 digits that 'sha256sum FILE' prints")
 
@@ -37,9 +37,9 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published result: who, on what split, and macro P, R, F1 in [0, 1] (None where not printed).
+    """Published result: system, split, and macro P, R and F1 in [0, 1] (None if not printed).
 
-    profile: the scorer that it was computed with, "" for the edition's own.
+    profile: name of the scorer that computed it; "" for the edition's own scorer.
     """
 
     system: str
@@ -54,11 +54,12 @@ class Published:
 class Edition:
     """Benchmark edition: columns, splits, official metric and leaderboard.
 
-    folder: directory of the splits, below the data directory. column: the scored column.
-    target: "id" (QIDs, so predictions are linked) or "string". empty: how the gold writes "no object".
-    held_out: the labelled split that tuning may use. repeats: (subject, relation) pairs that the published splits
-    hold twice; any other repeated query is refused. profiles: name -> an earlier scorer of the edition, which some of
-    its published figures were computed with.
+    folder: directory of the splits, below the data directory.
+    column: the scored column.
+    target: "id" (QIDs, so predictions are linked) or "string".
+    held_out: the labelled split that tuning may use.
+    repeats: (subject, relation) pairs that the published splits hold twice; any other repeated query is refused.
+    profiles: name -> an earlier scorer of the edition, which computed some of its published scores.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Edition:
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a field that makes no sense: ValueError naming the field."""
+        """Raise ValueError, with the name of the field, if a field is inconsistent."""
         lacking = {result.profile for result in self.published if result.profile} - self.profiles.keys()
         refuse(
             (not self.relations, "relations is empty: name the relations that the edition asks for"),
@@ -91,22 +92,22 @@ class Edition:
         )
 
     def split_named(self, split: str) -> str:
-        """Return the edition's own name of a split: "val" and "dev" both mean the labelled held-out one."""
+        """Return the name of a split in this edition: "val" and "dev" both mean the labelled held-out split."""
         return self.held_out if split in ("val", "dev") else split
 
     def under(self, profile: str) -> Edition:
-        """Return the edition as one of its profiles scores it. InputError for one that it has not."""
+        """Return the edition with the scorer of a metric profile. Raise InputError for an unknown profile."""
         if profile not in self.profiles:
             has = did_you_mean(profile, self.profiles) if self.profiles else "it has none, so leave --profile out"
             raise InputError(f"edition {self.name} has no metric profile {profile!r}: {has}")
         return replace(self, metric=self.profiles[profile])
 
     def value(self, candidate: Candidate) -> str:
-        """Return what a submission writes for a candidate: its QID (or literal), or its text."""
+        """Return the value that a submission contains for a candidate: its QID (or literal), or its text."""
         return (candidate.id or "") if self.target == "id" else candidate.text
 
     def accepted(self, gold: GoldObject) -> tuple[str, ...]:
-        """Return the spellings that the scorer accepts for a gold object; none where what it scores is not known."""
+        """Return the spellings that the scorer accepts for a gold object; () if they are unknown."""
         if self.target == "id":
             return (gold.id,) if gold.id else ()
         return gold.names
@@ -114,7 +115,7 @@ class Edition:
     def gold(self, example: Example) -> list[tuple[str, ...]]:
         """Return the gold objects as the scorer counts them, each with its accepted spellings.
 
-        A split name counts as its parts, as in the published column.
+        If the published row split a name at its commas, each part counts as an object.
         """
         values: list[tuple[str, ...]] = []
         for gold in example.objects:
@@ -125,20 +126,20 @@ class Edition:
         return values
 
     def gold_column(self, example: Example) -> list[Any]:
-        """Return the gold of an example as the scorer takes it: ids, strings or alias lists."""
+        """Return the gold of an example in the scorer's format: ids, strings or alias lists."""
         if self.target == "id" or isinstance(self.metric.scorer, ValueScorer):
             return [spellings[0] for spellings in self.gold(example)]
         return [list(spellings) for spellings in self.gold(example)]
 
     def leaderboard(self, split: str, profile: str = "") -> list[Published]:
-        """Return what was published on a split by one scorer, best first. "val" and "dev" name the same split."""
+        """Return the published results on a split with one scorer, best first. "val" and "dev" name the same split."""
         names = {"val", "dev"} if split in ("val", "dev") else {split}
         results = (result for result in self.published if result.split in names and result.profile == profile)
         return sorted(results, key=lambda result: -result.f1)
 
 
 def misfit(edition: Edition, relation: Relation, value: str) -> bool:
-    """Return whether an edition of QIDs cannot take a value: it is no QID, and no literal of the relation."""
+    """Return whether an edition of QIDs cannot accept a value: it is neither a QID nor a literal of the relation."""
     if edition.target != "id" or as_qid(value) == value or relation.kind == "string":
         return False
     read = number(value) if relation.kind == "number" else None

@@ -1,4 +1,4 @@
-"""Errors that a person reads: one sentence saying what is wrong, where, and what to do."""
+"""Errors for the user: one sentence that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -7,37 +7,40 @@ from collections.abc import Collection, Iterable
 
 
 class LmkbcError(Exception):
-    """The run failed through no fault of the input (exit status 1)."""
+    """The run failed, and the input is not the cause (exit status 1)."""
 
     exit_code = 1
 
 
 class InputError(LmkbcError):
-    """Error in the user's input (exit status 2)."""
+    """The user's input is wrong (exit status 2)."""
 
     exit_code = 2
 
 
 class OptionError(InputError):
-    """The value of an option makes no sense. Its name is the function's, `max_cost`; a command says `--max-cost`."""
+    """The value of an option is wrong.
 
-    def __init__(self, option: str, said: str) -> None:
-        super().__init__(f"{option} {said}")
-        self.option, self.said = option, said
+    option: name of the parameter, such as `max_cost`; a command shows it as `--max-cost`.
+    """
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option} {problem}")
+        self.option, self.problem = option, problem
 
     @property
     def typed(self) -> str:
-        """The sentence with the option's name as it is typed behind a command."""
+        """Return the sentence with the option as the user types it, such as `--max-cost`."""
         flag = "from" if self.option == "files" else self.option.replace("_", "-")
-        return f"--{flag} {self.said}"
+        return f"--{flag} {self.problem}"
 
 
 LOCAL = frozenset("gguf huggingface_hub safetensors scipy sklearn threadpoolctl tokenizers torch transformers".split())
-"""Modules that the extra `local` brings, beside those of `pictures`."""
+"""Modules that the extra `local` installs, besides those of `pictures`."""
 
 
 def lacking(error: ModuleNotFoundError) -> InputError | None:
-    """Return the sentence that says which extra brings a module that is not installed; None for any other module."""
+    """Return the error that names the extra to install for a missing module; None for any other module."""
     name = (error.name or "").partition(".")[0]
     if name == "matplotlib":
         return InputError("figures are drawn by matplotlib, which is not installed: install lmkbc[pictures]")
@@ -50,7 +53,7 @@ def lacking(error: ModuleNotFoundError) -> InputError | None:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, as in "1 query" and "2 queries". many: the plural, where irregular."""
+    """Return a number with its noun, as in "1 query" and "2 queries". many: the plural, if irregular."""
     regular = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
     return f"{number} {one if number == 1 else many or regular}"
 
@@ -66,13 +69,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def check_known(name: str, known: Collection[str], sentence: str) -> None:
-    """Raise InputError if a name is not known. sentence: what is wrong; the nearest known name is added to it."""
+    """Raise InputError if a name is not known.
+
+    sentence: what is wrong; the nearest known name is appended.
+    """
     if name not in known:
         raise InputError(f"{sentence}: {did_you_mean(name, known)}")
 
 
 def refuse(*checks: tuple[object, str]) -> None:
-    """Raise ValueError with the sentence of the first check that holds: what is wrong with a value."""
+    """Raise ValueError with the sentence of the first check that is true. checks: pairs (condition, sentence)."""
     for wrong, sentence in checks:
         if wrong:
             raise ValueError(sentence)

@@ -1,7 +1,7 @@
-"""Score predictions as their edition's official script does, and count what was odd about them.
+"""Scores of predictions by the edition's official script, with counts of odd rows.
 
-Predictions and gold, files or rows in memory, are read side by side. A row is scored when both have brought it, and
-only its counts are kept, so that memory holds what one side brought before the other.
+Predictions and gold are files, or rows in memory; both are read in parallel. A row is scored as soon as both sides have
+it, and only its counts are kept. Memory therefore holds only rows that the other side does not have yet.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
 WAITING, ROW = 192 << 20, 150
-"""Bytes of rows of one file that may wait for the other, and what a row takes beside its text: a million rows."""
+"""Maximum bytes of rows that may wait for the other file (a million rows), and bytes of a row besides its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An official table, and how many rows of the file were missing, unknown, repeated or malformed.
+    """Official table, and the numbers of rows that were missing, unknown, repeated or malformed.
 
-    repeated: rows that give a query's answer once more, unless the gold file repeats the query as often. unreadable:
-    queries that count as wrong, since the run has no readable answer to them.
+    repeated: rows that answer a query again, except where the gold file repeats the query as often. unreadable: queries
+    that count as wrong because the run has no readable answer.
     """
 
     table: Table
@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def remarks(self) -> str:
-        """Return a line on the odd rows, or an empty string."""
+        """Return one line about the odd rows, or an empty string."""
         counts = {name: getattr(self, name) for name in ("missing", "unknown", "repeated", "malformed")}
         return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
@@ -59,10 +59,11 @@ def evaluate(
     subset: Subset = WHOLE,
     unreadable: Set[Pair] = frozenset(),
 ) -> Evaluation:
-    """Score a file, or rows in memory. Odd rows get the edition's official treatment, or are refused when strict.
+    """Score a file, or rows in memory.
 
-    subset: the queries of the gold that count. unreadable: queries without a row that count as wrong. InputError where
-    two rows answer one query with different objects: officially the last would win.
+    Odd rows are treated as in the official script, or refused if strict. subset: the gold queries that count.
+    unreadable: queries without a row that count as wrong. Raise InputError if two rows answer one query with different
+    objects: the official script would keep the last.
     """
     answers = Column(predictions, edition.column, str) if isinstance(predictions, Path) else predictions
     truth = Column(gold, edition.column, str | list[str]) if isinstance(gold, Path) else gold
@@ -71,7 +72,7 @@ def evaluate(
     with no_collection():
         match = _Match(edition, answers, truth, rows)
         match.read()
-        if again := match.repeated_keys():  # now it is known which rows have to wait
+        if again := match.repeated_keys():  # the second pass knows which rows have to wait
             match = _Match(edition, answers, truth, rows, again)
             match.read()
             namesakes(answers, match.answered_again, agree=True)
@@ -89,7 +90,7 @@ def evaluate(
 
 
 def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
-    """Return the test of whether a row is about the subset of the gold."""
+    """Return a function that tests whether a row belongs to the subset of the gold."""
     if subset.limit is None:
         return lambda row: subset.holds(row.Relation)
     pairs = {(row.SubjectEntity, row.Relation) for row in subset.rows(gold.rows(), lambda row: str(row.Relation))}
@@ -98,7 +99,7 @@ def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
 
 @dataclass(slots=True)
 class _Odd:
-    """Number of rows that are odd in the same way, and the first of them."""
+    """Number of rows that are odd in the same way, and the first such row."""
 
     count: int = 0
     first: Pair | None = None
@@ -109,7 +110,10 @@ class _Odd:
 
 
 class _Waiting:
-    """Rows that wait for the other file, as place and JSON in one: a tenth of the size that they have as objects."""
+    """Rows that wait for the other file.
+
+    A row is stored as position and JSON in one bytes object, which takes a tenth of the memory of Python objects.
+    """
 
     def __init__(self, path: Path) -> None:
         self._rows: defaultdict[str, dict[str, bytes]] = defaultdict(dict)  # by relation, then subject
@@ -119,7 +123,10 @@ class _Waiting:
         return pair[0] in self._rows[pair[1]]
 
     def put(self, pair: Pair, place: int, value: Any) -> None:
-        """Let a row wait; one of the same pair is replaced, and keeps its place. InputError where too many wait."""
+        """Store a row.
+
+        A row of the same pair is replaced and keeps its position. Raise InputError if too many rows wait.
+        """
         rows = self._rows[pair[1]]
         before = rows.get(pair[0], b"")
         row = rows[pair[0]] = (before[:8] or place.to_bytes(8, "big")) + msgspec.json.encode(value, enc_hook=str)
@@ -131,21 +138,21 @@ class _Waiting:
             )
 
     def take(self, pair: Pair) -> tuple[int, Any]:
-        """Place and value of a row, which waits no more. KeyError where none does."""
+        """Remove a row, and return its position and value. Raise KeyError if there is none."""
         row = self._rows[pair[1]].pop(pair[0])
         self._held -= len(row) + len(pair[0]) + ROW
         return int.from_bytes(row[:8]), msgspec.json.decode(memoryview(row)[8:])
 
     def pairs(self) -> list[Pair]:
-        """Return all that wait, by place."""
-        rows = [(row[:8], (subject, name)) for name, own in self._rows.items() for subject, row in own.items()]
+        """Return all waiting pairs, by position."""
+        rows = [(row[:8], (subject, name)) for name, held in self._rows.items() for subject, row in held.items()]
         return [pair for _, pair in sorted(rows)]
 
 
 class _Match:
-    """Finds each gold row's answer while two files are read.
+    """Matches gold rows with answers while two files are read.
 
-    repeating: hashes of the pairs that a file holds twice, whose rows all wait for the end of the files.
+    repeating: hashes of the pairs that a file holds twice. All rows of these pairs wait for the end of the files.
     """
 
     def __init__(
@@ -170,11 +177,11 @@ class _Match:
 
     @property
     def repeated(self) -> int:
-        """Rows that answer a query once more than it is asked."""
+        """Return the number of rows that answer a query more often than the gold asks it."""
         return sum((self.answered_again - self._queried_again).values())
 
     def read(self) -> None:
-        """Score the rows as they come."""
+        """Read both files and score each row as soon as both sides have it."""
         answers, gold = self._answers, self._gold
         both, repeating = self._keys["both"].append, self._repeating
         for place, (answer, true) in enumerate(zip_longest(answers.rows(), gold.rows())):
@@ -196,7 +203,7 @@ class _Match:
                 self._take_answer(place, (answer.SubjectEntity, answer.Relation), answer.objects, answers.loose)
 
     def repeated_keys(self) -> frozenset[int]:
-        """Hashes of the pairs that one of the files holds twice."""
+        """Return the hashes of the pairs that one of the files holds twice."""
         again: set[int] = set()
         for side in ("gold", "answers"):
             keys = self._keys["both"] + self._keys[side]
@@ -205,7 +212,10 @@ class _Match:
         return frozenset(again)
 
     def read_nothing_more(self, unreadable: Set[Pair]) -> None:
-        """Score what waited for the end of the files. unreadable: what counts as wrong where it has no row."""
+        """Score the rows that waited for the end of the files.
+
+        unreadable: queries that count as wrong if they have no row.
+        """
         for pair in self._waiting_gold.pairs():
             place, gold = self._waiting_gold.take(pair)
             if pair in self._waiting_answers:
@@ -260,7 +270,10 @@ class _Match:
 
 
 def _refuse(path: Path, edition: Edition, match: _Match, *, strict: bool) -> None:
-    """Raise for what is not scored: anything odd when strict, else that at which the official script stops."""
+    """Raise InputError for rows that are not scored.
+
+    If strict, these are all odd rows; else only those on which the official script stops.
+    """
     missing, unknown, malformed = match.missing, match.unknown, match.malformed
     if strict and (missing or unknown or match.repeated or malformed.count):
         odd = [*missing[:1], *unknown[:1], *([malformed.first] if malformed.first else ())]

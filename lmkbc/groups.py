@@ -1,4 +1,4 @@
-"""Items in groups, such as facts by relation."""
+"""Grouping of items by key, such as facts by relation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def grouped(pairs: Iterable[tuple[Key, Item]]) -> defaultdict[Key, list[Item]]:
-    """Return the items of each key, in order, the keys as they first occur; [] for another key."""
+    """Return the items of each key, in order, with keys in order of first occurrence; [] for any other key."""
     groups: defaultdict[Key, list[Item]] = defaultdict(list)
     for key, item in pairs:
         groups[key].append(item)

@@ -1,6 +1,6 @@
-"""HTTP: which addresses and certificates are good, how long and how often a server is asked, how much of it is read.
+"""HTTP for model servers, Wikidata and downloads: checks of addresses, certificates, pace, retries and response limits.
 
-Model servers (under the openai SDK), Wikidata and downloads all go through here. No redirect is followed with a key.
+The openai SDK uses it too. A request with a key follows no redirect.
 """
 
 from __future__ import annotations
@@ -27,15 +27,18 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LONGEST_PAUSE = 60.0
-"""Seconds between two attempts at most, unless the server asks for more."""
+"""Maximum number of seconds between two attempts, unless the server asks for more."""
 
 HEADERS = {"Accept-Encoding": "gzip"}
-"""Gzip is the one encoding that is unpacked; `read_body` refuses others."""
+"""Gzip is the only encoding that is unpacked; `read_body` refuses others."""
 _GZIP = zlib.MAX_WBITS | 16
 
 
 class CallError(LmkbcError):
-    """A request without an answer. transient: asking again may help; wait: seconds that the server asks for."""
+    """A request that got no answer.
+
+    transient: whether a retry may help. wait: seconds that the server asks to wait.
+    """
 
     def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -44,16 +47,16 @@ class CallError(LmkbcError):
 
 
 class TooLargeError(CallError):
-    """A body that goes on beyond its limit."""
+    """A response body that is larger than its limit."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"its response is larger than {limit / 2**20:g} MiB", transient=False)
 
 
 def is_web_address(url: str) -> bool:
-    """Return whether a URL is of http or https, and names a host that can be looked up.
+    """Return whether a URL is http or https and names a host that can be looked up.
 
-    It is not if a character cannot be seen, brackets or the port make no sense, or a part of the host is empty.
+    Invisible characters, a wrong port, wrong brackets and empty parts of the host make it False.
     """
     if not url.isprintable() or " " in url:
         return False
@@ -67,16 +70,19 @@ def is_web_address(url: str) -> bool:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return the certificates that HTTPS trusts, read once in a process: that takes longer than many a request."""
+    """Return the TLS context with the trusted certificates.
+
+    It is made once per process, since that takes longer than many requests.
+    """
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds that a Retry-After header names, as a number or a date (RFC 9110, section 10.2.3).
+    """Return the seconds that a Retry-After header gives, as a number or a date (RFC 9110, section 10.2.3).
 
-    None if it is absent or neither.
+    Return None if the header is absent or neither.
     """
     if not value:
         return None
@@ -91,10 +97,10 @@ def retry_after(value: str | None) -> float | None:
 
 
 async def read_body(response: httpx2.Response, limit: int) -> bytes:
-    """Read and unpack a streamed response, and close it: at most `limit` bytes, as sent and as unpacked.
+    """Read, unpack and close a streamed response of at most `limit` bytes, packed and unpacked.
 
-    Memory stays within the limit, since each piece is unpacked no further. TooLargeError beyond it;
-    CallError for a body that was cut off, or is packed in a way that was not asked for.
+    Memory stays within the limit, since unpacking stops there. Raise TooLargeError beyond the limit. Raise CallError if
+    the body is cut off, or packed in an encoding that was not requested.
     """
     try:
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
@@ -123,9 +129,10 @@ async def read_body(response: httpx2.Response, limit: int) -> bytes:
 class RequestLimits:
     """Limits on requests to a server, and on retries.
 
-    requests_per_minute, tokens_per_minute: None for no limit. attempts: of one request, the first included.
-    total_wait: seconds that its retries may take in all, a wait that the server asks for included. first_wait: seconds
-    before the first retry, doubled before each next one.
+    requests_per_minute, tokens_per_minute: None for no limit.
+    attempts: maximum number of attempts of one request, the first included.
+    total_wait: maximum seconds that the retries of a request may take, waits that the server asks for included.
+    first_wait: seconds before the first retry; the wait doubles before each next one.
     """
 
     requests_per_minute: float | None = None
@@ -136,7 +143,7 @@ class RequestLimits:
 
 
 class Pace:
-    """When requests to a server may start; one object for all of them, spread evenly over the minutes."""
+    """Start times of requests to a server, spread evenly over the minute. All requests to a server share one object."""
 
     def __init__(self, patience: RequestLimits) -> None:
         self._patience = patience
@@ -145,7 +152,7 @@ class Pace:
         self._next_request = self._next_token = self._held = 0.0
 
     async def enter(self, tokens: int = 0) -> None:
-        """Wait until a request of about so many tokens may start."""
+        """Wait until a request of about `tokens` tokens may start."""
         now = asyncio.get_running_loop().time()
         start = max(now, self._next_request, self._next_token, self._held)
         self._next_request = max(now, self._next_request, start) + self._request
@@ -154,15 +161,15 @@ class Pace:
             await asyncio.sleep(start - now)
 
     def correct(self, guessed: int, used: int) -> None:
-        """Account for the tokens that a request really used."""
+        """Correct the count by the tokens that a request really used."""
         self._next_token += (used - guessed) * self._token
 
     def hold(self, seconds: float) -> None:
-        """Let no request start for so long."""
+        """Let no request start for `seconds` seconds."""
         self._held = max(self._held, asyncio.get_running_loop().time() + seconds)
 
     async def retrying(self, request: Callable[[], Awaitable[Result]]) -> Result:
-        """Return what a request brings, made again after failures that pass; raise the last failure.
+        """Return the result of a request, retried after transient failures; raise the last failure.
 
         A wait that the server asks for holds back all requests.
         """
@@ -202,10 +209,10 @@ def pooled(
     before: Callable[[], Coroutine[Any, Any, object]] | None = None,
     close: Callable[[], Awaitable[object]] | None = None,
 ) -> Generator[Result]:
-    """Yield the result of each item as it comes, from a pool of workers on one event loop.
+    """Yield the result of each item as soon as it is there, from a pool of workers on one event loop.
 
-    before: runs ahead of the first item; close: at the end. What they or `work` raise is raised here. However this
-    ends, no work goes on afterwards.
+    before: coroutine that runs before the first item. close: coroutine that runs at the end. Exceptions of `work`,
+    `before` and `close` are raised here. All work stops when the generator ends, for whatever reason.
     """
     done: asyncio.Queue[Result | Exception] = asyncio.Queue()
     todo = iter(items)
@@ -213,9 +220,9 @@ def pooled(
     async def worker() -> None:
         try:
             for item in todo:
-                await asyncio.sleep(0)  # items that never wait would hold up all others
+                await asyncio.sleep(0)  # lets other workers run if `work` never waits
                 done.put_nowait(await work(item))
-        except Exception as error:  # raised where results are read
+        except Exception as error:  # raised in the reading loop below
             done.put_nowait(error)
 
     async def end() -> None:

@@ -1,4 +1,4 @@
-"""Names: the normal forms under which two spellings are the same, memoised; and where names stand in a text."""
+"""Normal forms of names, memoised, and a search for names in a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Memo(dict[str, str]):
-    """Texts already normalised: a dictionary that fills itself, emptied when it grows past `limit` texts."""
+    """Cache of normalised texts. It is emptied when it holds `limit` texts."""
 
     def __init__(self, normalise: Callable[[str], str], limit: int = 1 << 19) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class Memo(dict[str, str]):
 
 
 _END = ""
-"""Key of a name's end in a tree of words; no word is empty."""
+"""Key that marks the end of a name in a tree of words; no word is empty."""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -39,12 +39,15 @@ _SYMBOLS = frozenset("+$<=>|~^")
 
 
 def plain_key(text: str) -> str:
-    """Return 2022's normal form: ASCII punctuation deleted, lower case, stripped."""
+    """Return the normal form of the 2022 edition: no ASCII punctuation, lower case, stripped."""
     return text.translate(_PUNCTUATION).lower().strip()
 
 
 def folded_key(text: str) -> str:
-    """2026's normal form: apostrophes dropped, NFKD, case-folded, no diacritics, punctuation to single spaces."""
+    """Return the normal form of the 2026 edition.
+
+    Apostrophes and diacritics are removed, NFKD and case folding applied, and punctuation becomes single spaces.
+    """
     text = text.strip().translate(_DROP_APOSTROPHES)
     if text.isascii():
         text = text.casefold()
@@ -61,26 +64,26 @@ def folded_key(text: str) -> str:
 
 
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""Letters, signs and marks that print nothing: they have no category of their own."""
+"""Invisible characters that Unicode classifies as letters, signs or marks."""
 
 
 def shown(text: str) -> str:
     """Return a text without invisible characters at its ends: white space, control and format characters, fillers.
 
-    Empty for a blank text.
+    A blank text gives "".
     """
     text = text.strip()
-    start = next((at for at, char in enumerate(text) if not _shows_nothing(char)), len(text))
-    end = next((at for at in range(len(text), start, -1) if not _shows_nothing(text[at - 1])), start)
+    start = next((at for at, char in enumerate(text) if not _is_invisible(char)), len(text))
+    end = next((at for at in range(len(text), start, -1) if not _is_invisible(text[at - 1])), start)
     return text[start:end]
 
 
-def _shows_nothing(char: str) -> bool:
+def _is_invisible(char: str) -> bool:
     return unicodedata.category(char)[0] in "ZC" or char in _FILLERS
 
 
 LONGEST = 300
-"""Characters of an object; anything longer is prose, not a name."""
+"""Maximum number of characters of an object; a longer text is prose, not a name."""
 
 
 _TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
@@ -94,33 +97,33 @@ _LEGAL_FORMS = frozenset(
 
 
 def without_trailer(name: str) -> str:
-    """Return a name without bracketed remarks behind it: "X (born 1960)" is "X"."""
+    """Return a name without bracketed remarks at its end: "X (born 1960)" becomes "X"."""
     while (trailer := _TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
         name = name[: len(name) - len(trailer[0])]
     return name
 
 
 def without_legal_form(name: str) -> list[str]:
-    """Return the words of a company's name without "Inc.", "Ltd." and the like; all of them if nothing else is left."""
+    """Return the words of a company's name without "Inc.", "Ltd." and the like; all words if no other is left."""
     words = folded_key(name.replace(".", "").replace("/", "")).split()
     return [word for word in words if word not in _LEGAL_FORMS] or words
 
 
 QID = r"Q[1-9][0-9]{0,11}"
-"""The one pattern of an item's id: what matches fits a column of integers and a list parted by "|"."""
+"""Pattern of an item's id; a match fits a column of integers and a list separated by "|"."""
 
 
 _QID = re.compile(rf"(?:https?://(?:www\.|m\.)?wikidata\.org/(?:entity|wiki)/|wd:)?({QID})/?", re.IGNORECASE)
 
 
 def as_qid(text: str) -> str | None:
-    """Return the QID that a text is, alone or inside an entity's URL; None for any other text."""
+    """Return the QID in a text that is a QID or an entity's URL; None for any other text."""
     match = _QID.fullmatch(text.strip())
     return match[1].upper() if match else None
 
 
 class NameTree:
-    """Names as a tree of their words, by which they are found in a text in one pass."""
+    """Tree of the words of names, which finds all names in a text in one pass."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
@@ -133,7 +136,7 @@ class NameTree:
         node[_END] = True
 
     def find(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield where names begin and end in a text, in words; a name within a longer one too."""
+        """Yield (start, end) of each name in a text, counted in words; also for names inside longer ones."""
         for start, word in enumerate(words):
             if word not in self._root:
                 continue

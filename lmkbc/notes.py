@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of text and its title. score: its similarity to the question, 1 if looked up."""
+    """A text passage and its title. score: its similarity to the question; 1 if it was looked up."""
 
     title: str
     text: str
@@ -22,7 +22,7 @@ class Passage:
 
 
 class Written(Protocol):
-    """Text that a model wrote, why it ended, and the log-probabilities of its tokens, where they are known."""
+    """Text that a model wrote, why it ended, and the log-probabilities of its tokens, if known."""
 
     @property
     def text(self) -> str: ...  # noqa: D102
@@ -33,10 +33,13 @@ class Written(Protocol):
 
 
 class Replies(NamedTuple):
-    """Replies of a model about a query. source: what its recipe calls it; model: who answered, where another name.
+    """Replies of a model about a query.
 
-    parts: per prompt that a draw was asked, a reply per draw; None for a call that failed. nil_probabilities: by the
-    step that weighed them. verification: scores of objects.
+    source: the model's name in the recipe.
+    parts: for each prompt of the query, one reply per draw; None for a failed call.
+    nil_probabilities: probability of no object, by the step that estimated it.
+    verification: object -> verification score.
+    model: name that the server reports; "" if it is the same.
     """
 
     source: str
@@ -48,11 +51,14 @@ class Replies(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Side information that a run passes in, and a step fills.
+    """Side information that a run passes in and a step fills.
 
-    usage: tokens, calls and cost. remarks: what a person should know, in sentences. passages: what a prompt held.
-    replies: what was answered to the query itself. at_end: checks that run once all queries were asked.
-    models: whose answers they are.
+    usage: tokens, calls and cost.
+    remarks: sentences for the user.
+    passages: the passages in a query's prompt.
+    replies: replies to the query itself.
+    at_end: checks that run after the last query.
+    models: models whose answers the step uses.
     """
 
     usage: dict[str, Any] = field(default_factory=dict)
@@ -63,25 +69,25 @@ class Notes:
     models: list[str] = field(default_factory=list)
 
     def remark(self, sentence: str) -> None:
-        """Note and log a sentence, once."""
+        """Record and log a sentence, once."""
         if sentence not in self.remarks:
             self.remarks.append(sentence)
             log.warning(sentence)
 
     def used(self, **counts: int) -> None:
-        """Add to the usage."""
+        """Add counts to the usage."""
         self.usage |= {name: self.usage.get(name, 0) + count for name, count in counts.items()}
 
     def asked(self, *models: str) -> None:
-        """Note whose answers a step takes, each model once."""
+        """Record the models whose answers a step uses, each once."""
         self.models += [model for model in models if model not in self.models]
 
     def replied(self, query: Query, replies: Replies) -> None:
-        """Note what a model wrote about a query."""
+        """Record the replies of a model about a query."""
         self.replies[query] = replies
 
     def verified(self, found: CandidateSet) -> None:
-        """Note the verification scores of a query's objects beside its replies."""
+        """Record the verification scores of a query's objects beside its replies."""
         if found.query in self.replies:
             scores = {one.text: one.verification for one in found.candidates if one.verification is not None}
             self.replies[found.query] = self.replies[found.query]._replace(verification=scores)

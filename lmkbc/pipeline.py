@@ -1,8 +1,8 @@
-"""The way of the data: from queries to the candidates of each, and what is selected of them.
+"""The steps of a run: from queries to pooled candidates, generate -> link -> group -> pool; then select.
 
-generate -> link -> group -> pool -> select. The steps are opened once, and queries go through them block by block, so
-that a run weighs what a block does, however many queries it has. `Steps.over` is the part that costs something;
-`PerRelation.select_all` is cheap, so tuning and prediction share the first and differ in the rest.
+The steps are opened once, and queries pass through them in blocks, so memory depends on the block and not on the number
+of queries. `Steps.over` is the expensive part. `PerRelation.select_all` is cheap. Tuning and prediction therefore share
+the first and differ in the second.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from lmkbc.generate.access import is_given
 from lmkbc.generate.replay import shares
+from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linker
+from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
@@ -24,14 +27,14 @@ from lmkbc.select.pool import Merging, Pool
 from lmkbc.types import CandidateSet, Generator, Query
 
 BLOCK = 2048
-"""Queries that go through the steps together: enough for models and searches to share work, few enough to hold."""
+"""Queries per block: enough for models and searches to share work, few enough for memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some queries of a run with the pooled candidates of each, in their order.
+    """Queries of a run with their pooled candidates, in order.
 
-    passages: what prompts held. replies: what models wrote.
+    passages: passages in prompts. replies: replies of models.
     """
 
     queries: tuple[Query, ...]
@@ -42,13 +45,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Proposals(Block):
-    """The one block of a whole run. usage: generator -> tokens and cost of this run's calls."""
+    """The single block of a whole run. usage: generator -> tokens and cost of this run's calls."""
 
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_one(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the one block that blocks make together, once all are there; none of none."""
+    """Yield the union of all blocks as one block, once all are there; nothing if there are none."""
     whole = tuple(blocks)
     if whole:
         yield Block(
@@ -72,7 +75,10 @@ def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report =
 
 
 class Steps:
-    """The steps from queries to pooled candidates, opened once; what they lack is raised then."""
+    """The steps from queries to pooled candidates.
+
+    All are opened at once, so that missing files or models are found early.
+    """
 
     def __init__(self, run: Run, recipe: Recipe, report: Report = silent) -> None:
         self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
@@ -80,6 +86,7 @@ class Steps:
         answers = shares(recipe.generate, run.files, run.edition)
         self._linking, self._grouping = Notes(), Notes()
         replayed = any(files is not None for files in answers)
+        self._remark_absent([spec for spec, files in zip(recipe.generate, answers, strict=True) if files == ()])
         self._links = recipe.link.open(run, self._linking, replayed=replayed) if run.edition.target == "id" else None
         self._types = recipe.clean.open(run)
         self._sources: list[_OpenSource] = []
@@ -90,9 +97,17 @@ class Steps:
         self._grouper = recipe.group.open(run, self._grouping)
         self._sides = TrainSides(run.train, run.relations) if recipe.pool.train_sides else None
 
+    def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
+        """Record a remark about models without answers in any file, unless they can be asked."""
+        names = [
+            spec.called[0] for spec in specs if not isinstance(spec, ModelReference) or not is_given(spec, self._run)
+        ]
+        if names:
+            self._linking.remark(f"no file of --from holds answers of {', '.join(names)}: the others decide alone")
+
     @property
     def usage(self) -> dict[str, Any]:
-        """Generator -> tokens and cost of what was asked so far."""
+        """Return generator -> tokens and cost so far, and the same for the steps "group" and "link"."""
         usage: dict[str, Any] = {}
         for source in reversed({id(source.notes): source for source in reversed(self._sources)}.values()):
             if source.notes.usage:
@@ -102,22 +117,22 @@ class Steps:
 
     @property
     def models(self) -> list[str]:
-        """Return the models whose answers these are, in the order of the steps that asked them."""
+        """Return the models whose answers are used, in the order of the steps."""
         notes = [source.notes for source in self._sources] + [self._linking, self._grouping]
         return list(dict.fromkeys(model for one in notes for model in one.models))
 
     def over(self, queries: Iterable[Query], total: int | None = None, block: int = BLOCK) -> Iterator[Block]:
-        """Yield the candidates of queries, a block of them at a time.
+        """Yield the candidates of queries, one block at a time.
 
-        queries: those of a sequence may occur twice, and are asked once; of another iterable each must be new. total:
-        how many there are, where that is known.
+        queries: a sequence may hold a query twice, which is asked once; in another iterable all must be distinct.
+        total: number of queries, if known.
         """
         repeated = frozenset[Query]()
         if isinstance(queries, Sequence):
             times = Counter(queries)
             total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
         pool = Merging(Pool(self._run.edition, self._recipe.pool), [source.named for source in self._sources])
-        known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # of queries that occur again
+        known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # results for queries that occur again
         asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
         replies: defaultdict[Query, list[Replies]] = defaultdict(list)
         stream = iter(queries)
@@ -147,11 +162,11 @@ class Steps:
             some = following
 
     def _with_train(self, pooled: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return pooled sets with what train says from the other side, where the recipe has that."""
+        """Return pooled sets with the facts that train states from the other side, if the recipe uses them."""
         return self._sides.read(pooled) if self._sides else pooled
 
     def ended(self) -> None:
-        """Check and tell what can only be known once all queries were asked. InputError for files of no use."""
+        """Run the checks that need all queries. Raise InputError for files that were not used."""
         for source in self._sources:
             while source.notes.at_end:
                 source.notes.at_end.pop(0)()
@@ -159,7 +174,10 @@ class Steps:
     def _asked(
         self, source: _OpenSource, queries: Sequence[Query], done: int, total: int | None
     ) -> dict[Query, CandidateSet]:
-        """Return what a source proposes for distinct queries, linked and cleaned. done: queries before these."""
+        """Return the linked and cleaned proposals of a source for distinct queries.
+
+        done: number of queries before these.
+        """
         step = f"{source.name} (queries)"
         self._report(step, done, total)
         proposed = []
@@ -185,7 +203,7 @@ class Steps:
 
 
 class _OpenSource(NamedTuple):
-    """A generator of a run: its name, that by which its recipe says that pools know it, and what it notes."""
+    """A generator of a run. name: its name for messages. named: its name in the recipe, for pools. notes: its notes."""
 
     name: str
     named: str
@@ -194,6 +212,9 @@ class _OpenSource(NamedTuple):
 
 
 def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sum of what generators of one name used. What is not known of one, such as a cost, is left out."""
+    """Return the summed usage of generators of one name.
+
+    A value that one of them does not know, such as cost, is left out.
+    """
     sums = {key: value + (before.get(key) or 0) for key, value in now.items() if value is not None}
     return {**now, **before, **sums}

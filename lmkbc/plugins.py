@@ -1,7 +1,7 @@
-"""Plug-ins of other distributions: generators, rules and relations that their entry points name.
+"""Plug-ins of other distributions: generators, rules and relations, found by entry points.
 
-What is here comes first; entry points are looked through for a name that is not, and of them that one alone is loaded,
-so that a broken plug-in stops nobody who does not ask for it.
+The engine's and the workspace's own names come first. Only an unknown name is searched among entry points, and only the
+entry point of that name is loaded. A broken plug-in therefore affects only users who ask for it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from lmkbc.relation import Relation
 from lmkbc.settings import check_fields
 
 GENERATORS, RULES, RELATIONS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relations"
-"""Groups of entry points: component -> class of its table; name -> class of a rule; name -> Relation."""
+"""Groups of entry points. They map a component to the class of its table, a rule's name to its class, and a relation's
+name to the Relation."""
 
 
 def names(group: str) -> list[str]:
-    """Return what the entry points of a group are called."""
+    """Return the names of a group's entry points."""
     return sorted({point.name for point in entry_points(group=group)})
 
 
 def load(group: str, name: str) -> object | None:
-    """Return what an entry point of a group stands for; None where there is none of this name.
+    """Return the object that an entry point names; None if the group has no such name.
 
-    InputError names the plug-in and its distribution where it cannot be loaded, or where two have the name.
+    Raise InputError, with the plug-in and its distribution, if it cannot be loaded, or if two distributions use the
+    name.
     """
     points = list({(point.value, _whose(point)): point for point in entry_points(group=group, name=name)}.values())
     if not points:
@@ -37,14 +39,14 @@ def load(group: str, name: str) -> object | None:
         raise InputError(f"{group} has the plug-in {name!r} twice, of {both}: uninstall one")
     try:
         found: object = points[0].load()
-    except Exception as error:  # another's code may fail in any way; the person needs its name and the reason
+    except Exception as error:  # foreign code may fail in any way; the user needs its name and the reason
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"{called(group, name)} cannot be loaded: {reason}; mend or uninstall it") from error
     return found
 
 
 def called(group: str, name: str) -> str:
-    """Return how a plug-in is named in an error."""
+    """Return the name of a plug-in for an error message."""
     whose = ", ".join(sorted({_whose(point) for point in entry_points(group=group, name=name)}))
     return f"the plug-in {name!r} of {whose} ({group})"
 
@@ -54,30 +56,30 @@ def _whose(point: EntryPoint) -> str:
 
 
 class Relations(Mapping[str, Relation]):
-    """Relations by every spelling: those of a workspace, and behind them those of plug-ins.
+    """Relations by every spelling: those of the workspace, then those of plug-ins.
 
-    Of those behind, one that cannot be loaded is left out, and said, unless it is asked for by its own name.
+    A plug-in that cannot be loaded is skipped with a warning, unless its own name is looked up.
     """
 
-    def __init__(self, own: Mapping[str, Relation]) -> None:
-        self._own = own
+    def __init__(self, workspace: Mapping[str, Relation]) -> None:
+        self._workspace = workspace
 
     def __getitem__(self, name: str) -> Relation:
-        if name in self._own:
-            return self._own[name]
+        if name in self._workspace:
+            return self._workspace[name]
         return _relation(name) or self._plugged[name]
 
     def __contains__(self, name: object) -> bool:
-        if name in self._own:
+        if name in self._workspace:
             return True
         return isinstance(name, str) and (_relation(name) is not None or name in self._plugged)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._own
-        yield from self._plugged.keys() - self._own.keys()
+        yield from self._workspace
+        yield from self._plugged.keys() - self._workspace.keys()
 
     def __len__(self) -> int:
-        return len(self._own.keys() | self._plugged.keys())
+        return len(self._workspace.keys() | self._plugged.keys())
 
     @cached_property
     def _plugged(self) -> dict[str, Relation]:
@@ -94,7 +96,7 @@ class Relations(Mapping[str, Relation]):
 
 
 def _relation(name: str) -> Relation | None:
-    """Return the relation that a plug-in brings under a name, None if none does. InputError for what is no relation."""
+    """Return the relation that a plug-in defines under a name; None if none does. Raise InputError for another type."""
     found = load(RELATIONS, name)
     if found is not None and not isinstance(found, Relation):
         raise InputError(f"{called(RELATIONS, name)} is a {type(found).__name__}: it has to be a Relation")

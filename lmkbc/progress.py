@@ -1,4 +1,4 @@
-"""Progress of a long run: a single callback, which writes to a terminal, as plain lines or nowhere."""
+"""Progress of a long run: one callback, which writes to a terminal, as plain lines, or nowhere."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from typing import NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 Report = Callable[[str, int, int | None], None]
-"""Called with (step, done, total) as a run goes on: first with 0 done, where the total is known before the work.
+"""Callback for progress, called with step, done and total; first with 0 done, if the total is known before the work.
 
-An `ExpectedStep` announces a step that comes later.
-
-What is counted may stand in brackets at the end of a step's name; what follows ", loss" in it may change.
+A step's name may end with the unit in brackets, as in "link (queries)". The text from ", loss" on may change from call
+to call. An `ExpectedStep` announces a step that comes later.
 """
 PERIOD = 10.0
-"""Seconds from one plain line to the next."""
+"""Seconds between two plain lines."""
 EXPECTED = 0.1
-"""Share of a step's parts that the pace expected of it counts as, beside the pace that was measured."""
+"""Weight of a step's expected pace beside its measured pace, as a share of the step's parts."""
 USUAL = 1.0
-"""Seconds at the usual pace that a run is taken to have behind it, so that its first moments decide nothing."""
+"""Seconds at the usual pace that are added to the measured time, so that the first moments have little weight."""
 _NAMED = re.compile(r"(?P<key>(?P<name>.*?)(?:, loss.*?)?)(?: \((?P<unit>[^()]*)\))?", re.DOTALL)
 
 
@@ -33,7 +32,7 @@ def silent(step: str, done: int, total: int | None) -> None:
 
 
 def tracked(items: Collection[Item], step: str, report: Report) -> Iterator[Item]:
-    """Yield items, and tell before each of them, and after the last, how many are done."""
+    """Yield items, and report the number of items done before each item and after the last."""
     for done, item in enumerate(items):
         report(step, done, len(items))
         yield item
@@ -41,7 +40,7 @@ def tracked(items: Collection[Item], step: str, report: Report) -> Iterator[Item
 
 
 class CountedStep(NamedTuple):
-    """A step's parts: what it is known by, what people read, and what is counted."""
+    """Parts of a step's name. key: identifies the step. label: the text to show. unit: what is counted."""
 
     key: str
     label: str
@@ -49,39 +48,41 @@ class CountedStep(NamedTuple):
 
     @classmethod
     def of(cls, step: str) -> CountedStep:
-        """Take a step's name apart."""
+        """Return the parts of a step's name."""
         parts = _NAMED.fullmatch(step)
         return cls(parts["name"], parts["key"], parts["unit"] or "") if parts else cls(step, step, "")
 
 
 class ExpectedStep(str):
-    """The name of a step that is announced before its run comes to it, as (step, 0, total).
+    """Name of a step that is announced in advance, as (step, 0, total).
 
-    seconds: what one of what is counted takes on a usual machine, about. The run measures how much slower or faster it
-    is, so what matters is how the steps compare. last: whether it comes after those that are announced later, too.
+    seconds: approximate time per counted item on a usual machine. The run measures how much slower or faster its
+    machine is, so only the ratio between steps matters. last: whether the step comes after steps that are announced
+    later.
     """
 
     seconds: float
     last: bool
 
     def __new__(cls, name: str, seconds: float, *, last: bool = False) -> ExpectedStep:
-        """Make the name of an announced step."""
+        """Return the name of an announced step."""
         step = super().__new__(cls, name)
         step.seconds, step.last = seconds, last
         return step
 
 
 class WholeStep(str):
-    """The name of the step that counts all that a run does, while its other steps begin again with each block."""
+    """Name of the step that counts the whole run, while its other steps start again with each block."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class _Part:
-    """An announced step: how much of it there is, and how long what was done of it took.
+    """Announced step: its total, and the time that its finished items took.
 
-    before: what was done when it began again, as for each of several fits. latest: what was done since.
+    before: items done in earlier passes, if the step starts again, as for several fits. latest: items done in this
+    pass.
     """
 
     total: int
@@ -94,38 +95,38 @@ class _Part:
 
     @property
     def done(self) -> int:
-        """Return how much of it was done."""
+        """Return the number of items done."""
         return min(self.before + self.latest, self.total)
 
     def take(self, done: int, seconds: float) -> None:
-        """Take in what is done, and how long that took."""
+        """Record the number of items done, and the seconds that they took."""
         self.before += self.latest if done < self.latest else 0
         self.latest, self.begun = done, True
         self.spent += seconds
 
 
 class Overall:
-    """Progress of a whole run and its time left, where its steps were announced.
+    """Progress and remaining time of a whole run, from the steps that were announced.
 
-    Announcing a step a second time says that the run goes on block by block; how many is not known, and no whole is.
-    Where a `WholeStep` counts, no step's announcement does, since it is of a block.
+    A step that is announced again means that the run works in blocks of unknown number; then nothing is known about the
+    whole. While a `WholeStep` counts, announcements are ignored, since they are about one block.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._parts = clock, dict[str, _Part]()
         self._began: float | None = None
         self._latest = 0.0
-        self._counted: tuple[float, int, int] | None = None  # when it began, done, total
+        self._counted: tuple[float, int, int] | None = None  # start time, done, total
 
     @property
     def known(self) -> bool:
-        """Return whether the steps that take the time were announced, and not only what ends a run."""
+        """Return whether the announced steps include more than those at the end of the run."""
         if self._counted:
             return self._counted[1] > 0
         return any(not part.last for part in self._parts.values())
 
     def report(self, step: str, done: int, total: int | None) -> None:
-        """Take in where a run is. The time since the last report counts for the step that is reported now."""
+        """Record the position of a run. The time since the last report counts for the step that is reported now."""
         key, now = CountedStep.of(step).key, self._clock()
         if self._began is None:
             self._began = self._latest = now
@@ -144,16 +145,17 @@ class Overall:
             part.take(done, now - self._latest)
             earlier = list(self._parts)[: list(self._parts).index(key)]
             for one in (self._parts[name] for name in earlier):
-                if not (one.begun or one.last):  # it was stored, and takes no time
+                if not (one.begun or one.last):  # it was skipped because its results were stored
                     one.total = 0
         self._latest = now
 
     def left(self) -> float:
-        """Return the seconds that the run will still take, from what its steps took so far.
+        """Return the seconds that the run will still take, estimated from the steps so far.
 
-        A step's own pace is mixed with the one expected of it, which counts as a tenth of the step: its first part
-        loads a model. The next steps are expected to be slower than usual by the square root of what the steps before
-        were: another kind of step uses the processor in another way.
+        A step's measured pace is mixed with its expected pace, which has the weight of a tenth of the step. The reason
+        is that the first item often includes the loading of a model. Later steps are expected to be slower than usual
+        by the square root of the slowdown so far. The full slowdown would be too much, since other steps use the
+        processor differently.
         """
         if self._counted:
             began, done, total = self._counted
@@ -169,7 +171,7 @@ class Overall:
         return max(left - (self._clock() - self._latest), 0.0)
 
     def share(self) -> float:
-        """Return how much of the run's time is over, from 0 to 1."""
+        """Return the share of the run's time that is over, from 0 to 1."""
         if self._counted:
             return self._counted[1] / self._counted[2]
         past = self._clock() - (self._clock() if self._began is None else self._began)
@@ -177,10 +179,13 @@ class Overall:
 
 
 class Lines:
-    """Progress where there is no terminal: one plain line every ten seconds on the step that a run is in.
+    """Progress without a terminal: a plain line about the current step every ten seconds.
 
-    A context manager, whose `report` is the callback. write: takes a line. clock: seconds. wait: waits so many seconds,
-    and says whether the run has ended; in place of the time of day, for tests.
+    A context manager; its `report` is the callback.
+
+    write: called with each line.
+    clock: returns seconds.
+    wait: waits for the given seconds and returns whether the run has ended; tests replace it.
     """
 
     def __init__(
@@ -199,9 +204,9 @@ class Lines:
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def report(self, step: str, done: int, total: int | None) -> None:
-        """Note where the run is; a step that is new, or begins again, is timed anew.
+        """Record the position of the run. A step that is new, or starts again, is timed from now.
 
-        One that takes turns with others, block by block, goes on: their time is part of how long it takes.
+        A step that alternates with others, block by block, is not timed again: the others' time counts for it too.
         """
         named = CountedStep.of(step)
         self._whole.report(step, done, total)
@@ -213,7 +218,7 @@ class Lines:
         self._at = named, done, total
 
     def line(self) -> str:
-        """Return where the run is, its rate and the time left: `tune: 12/105 relations x folds, 3.1/s, 30 s left`."""
+        """Return the run's position, its rate and the time left: `tune: 12/105 relations x folds, 3.1/s, 30 s left`."""
         if self._at is None:
             return ""
         (key, label, unit), done, total = self._at
@@ -251,7 +256,7 @@ class Lines:
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration in the largest unit that fits: `30 s`, `5 min`, `3.2 h`."""
+    """Return a duration in its largest fitting unit: `30 s`, `5 min`, `3.2 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

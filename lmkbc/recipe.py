@@ -1,4 +1,4 @@
-"""A system as a recipe: which components do each step, with their settings. Read and checked whole, in one place."""
+"""A system as a recipe: the component and settings of each step. The file is read and checked here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 from lmkbc.ask.words import WordingSource
 from lmkbc.errors import InputError
-from lmkbc.files.places import fetched_frames
+from lmkbc.files.checksum import file_sha256
+from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.files.toml import leaves, read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
@@ -27,11 +30,13 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeFile:
-    """Top level of a recipe's file; the tables of its steps are not checked yet.
+    """Top level of a recipe's file, with the tables of the steps unchecked.
 
-    year: of the challenge that a published system took part in. wording: whose words its prompts are: our own, or the
-    authors', which 'lmkbc systems fetch' gets. differs: what cannot be theirs, a sentence each. shortcuts: what could
-    be, and is not. source: where their words are published.
+    year: year of the challenge in which a published system took part.
+    wording: whose words the prompts use, this project's ("own") or the authors', which 'lmkbc systems fetch' downloads.
+    differs: sentences about parts of the system that cannot be reproduced.
+    shortcuts: sentences about parts that could be, but are not.
+    source: where the authors' words are published.
     """
 
     description: str
@@ -50,7 +55,7 @@ class RecipeFile:
     published: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for no generator, and for a published score of no split, or that is none."""
+        """Raise ValueError if there is no generator, or if a published score has no split or is not in [0, 1]."""
         if not self.generate:
             raise ValueError("generate is empty: give a table [[generate]] for each generator")
         for place, score in self.published.items():
@@ -64,18 +69,18 @@ class RecipeFile:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return the models that its generators name, and those of their signals and the like, each once."""
+        """Return the models that the generators and the tables within them name, each once."""
         return tuple(dict.fromkeys(name for table in self.generate for name in _models(table)))
 
     @property
     def score(self) -> float | None:
-        """Return the published score of its year: on test where there is one, else on the split that is held out."""
-        own = {place: score for place, score in self.published.items() if place.startswith(f"{self.year}/")}
-        return own.get(f"{self.year}/test", next(iter(own.values()), None))
+        """Return the published score of the recipe's year: on test if there is one, else on the held-out split."""
+        scores = {place: score for place, score in self.published.items() if place.startswith(f"{self.year}/")}
+        return scores.get(f"{self.year}/test", next(iter(scores.values()), None))
 
 
 def _models(table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the models of a generator's table, source by source, and of the tables within."""
+    """Yield the models of a generator's table, and of the tables within it, source by source."""
     sources = table.get("each")
     for source in sources if isinstance(sources, list) else [{}]:
         whole = {name: value for name, value in {**table, **source}.items() if value is not sources}
@@ -93,7 +98,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
 
 STEPS = ("generate", "link", "clean", "pool", "select")
 MOST = 1_000_000
-"""The largest whole number of a recipe, but of the settings in `LARGEST`."""
+"""Largest whole number in a recipe, except for the settings in `LARGEST`."""
 LARGEST = {
     "draws": 10_000,
     "samples": 10_000,
@@ -101,16 +106,16 @@ LARGEST = {
     "seed": (1 << 63) - 1,
     "tokens_per_minute": 1 << 40,
 }
-"""By a setting's name, the largest whole number that it takes."""
+"""Setting -> the largest whole number that it accepts."""
 NEEDED = ("description", "generate", "select")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Components of every step; plus published scores, "edition/split" -> macro-F1.
+    """Components of all steps, with published scores: "edition/split" or "edition/split/profile" -> macro-F1.
 
-    A third part of that key is the metric profile, where it is not the edition's own.
-    tables: the steps as they were written, for the records of a run.
+    The metric profile is given if it is not the edition's own. tables: the steps as written in the file, for a run's
+    records.
     """
 
     name: str
@@ -126,7 +131,7 @@ class Recipe:
 
 
 def read_recipe(workspace: Workspace, name: str) -> Recipe:
-    """Read a bundled recipe by its name, any other by its path. InputError names file, table and setting."""
+    """Read a bundled recipe by name, or another by path. Raise InputError with file, table and setting."""
     path = workspace.recipe_path(name)
     file = read_file(path)
     try:
@@ -137,17 +142,17 @@ def read_recipe(workspace: Workspace, name: str) -> Recipe:
 
 
 def read_file(path: Path) -> RecipeFile:
-    """Return a recipe's file. InputError for what is no TOML, or lacks a part."""
+    """Read the file of a recipe. Raise InputError if it is no TOML or lacks a part."""
     table = read_toml(path)
     _check_counts(path, table)
     lacking = [part for part in NEEDED if part not in table]
-    if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else a name is misspelt
+    if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else one is misspelt
         raise InputError(f"{path}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
     return checked(RecipeFile, table, f"{path}: a recipe")
 
 
 def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
-    """Raise InputError for a whole number that is larger than any that makes sense, before memory is taken by it."""
+    """Raise InputError for a whole number that is too large, before it makes the engine allocate memory."""
     for place, value in leaves(table):
         most = LARGEST.get(place.rpartition(".")[2], MOST)
         if isinstance(value, int) and abs(value) > most:
@@ -155,9 +160,10 @@ def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
 
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:
-    """Return a recipe, every table of it checked. relations: all, by every name. InputError for what makes no sense.
+    """Return a recipe with all tables checked.
 
-    words: a file of frames in place of the recipe's own.
+    relations: all relations, by every name. words: file of frames that replaces the recipe's own. Raise InputError for
+    a wrong setting.
     """
     recipe = Recipe(
         name=name,
@@ -181,28 +187,37 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
 
 
 def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
-    """Return the generators' tables with the file of frames that comes before theirs, for the records of a run."""
+    """Return the generators' tables with the file of frames that replaces theirs, for a run's records."""
     return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
 
 
 def authors_words(name: str) -> str:
-    """Return the file of frames in the words of a system's authors. InputError where it was not fetched."""
+    """Return the file of frames in the words of a system's authors. Raise InputError if it is missing or changed."""
     path = fetched_frames(Path(name).stem)
     if not path.is_file():
         raise InputError(
             "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch "
             f"{Path(name).name}', or say wording = 'own'"
         )
+    record = fetched_record(Path(name).stem)
+    lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
+    recorded = [line.split("  ") for line in lines]
+    changed = [file for digest, file in recorded if "/" not in file and file_sha256(path.with_name(file)) != digest]
+    if changed:
+        raise InputError(
+            f"{path.with_name(changed[0])} is not as it was fetched: run 'lmkbc systems fetch {Path(name).name}' "
+            "again, or give a copy of the words another name, as frames of a recipe of yours"
+        )
     return str(path)
 
 
 def _selector(table: Mapping[str, Any], relations: Mapping[str, Relation]) -> PerRelation:
-    """Return the table `select`: the general rule, and in `relations` those of relations that have their own."""
+    """Return the selector of the table `select`: the general rule, and the rules of single relations in `relations`."""
     general = _rule({name: value for name, value in table.items() if name != "relations"}, "select")
-    own = checked(dict[str, dict[str, Any]], table.get("relations", {}), "select.relations")
-    check_names(own, relations, "select.relations")
+    tables = checked(dict[str, dict[str, Any]], table.get("relations", {}), "select.relations")
+    check_names(tables, relations, "select.relations")
     rules: dict[str, Rule] = {}
-    for name, part in own.items():
+    for name, part in tables.items():
         if relations[name].name in rules:
             raise InputError(f"select.relations names {relations[name].name} twice: {name!r} is another name of it")
         rule = _rule(part, f"select.relations.{name}")

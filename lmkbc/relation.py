@@ -1,4 +1,4 @@
-"""Relation as data, under any edition's name: types, the shape of an object, questions asked beforehand."""
+"""Relation as data: its names in all editions, types, questions and the form of its objects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lmkbc.errors import refuse
 
 Entry = TypeVar("Entry")
 OTHERS = "*"
-"""Key of a table by relation, for all that it does not name."""
+"""Key, in a table by relation, for all relations that it does not name."""
 
 
 def require(name: str, template: str, slots: set[str]) -> None:
-    """Refuse a template without the given slots, each exactly once: ValueError naming the field."""
+    """Raise ValueError, with the field's name, if a template does not hold each of the given slots exactly once."""
     named = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
     if sorted(named) != sorted(slots):
         wanted = " and ".join(f"{{{slot}}}" for slot in sorted(slots))
@@ -24,9 +24,9 @@ def require(name: str, template: str, slots: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """Kind of a subject or object: an English noun and its Wikidata class.
+    """Type of a subject or object: an English noun and its Wikidata class.
 
-    classes: others that such things are listed under in Wikidata, or that they may be of.
+    classes: other Wikidata classes that may list such entities.
     """
 
     noun: str
@@ -36,7 +36,7 @@ class EntityType:
 
 @dataclass(frozen=True, slots=True)
 class EntityClass:
-    """A Wikidata class: what it is called, its label first, and the QIDs of the classes that it lies below."""
+    """A Wikidata class: its names, the label first, and the QIDs of its superclasses."""
 
     names: tuple[str, ...]
     below: tuple[str, ...] = ()
@@ -44,16 +44,17 @@ class EntityClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Form of a relation's objects, as data: parsing and cleaning read it.
+    """Form of a relation's objects; parsing and cleaning read it.
 
-    separators: delimiters that part objects when the answer is no list literal.
+    separators: delimiters between objects in an answer that is no list literal.
     conjunction: whether "X and Y" names two objects.
-    closed: canonical name -> variants; when given, anything else is dropped.
+    closed: canonical name -> variants; if given, any other object is dropped.
     variants: spelling -> canonical name, for open-ended relations.
     stop: words that are never an object (compared without case).
-    minimum, maximum: bounds of a number, in the relation's unit; integer: only whole numbers.
+    minimum, maximum: bounds of a number, in the relation's unit.
+    integer: whether only whole numbers are allowed.
     may_be_subject: whether the subject can be its own object.
-    link_suffixes: words that a linker may append when the plain name links to nothing of the right type.
+    link_suffixes: words that a linker may append if the plain name links to nothing of the right type.
     """
 
     separators: tuple[str, ...] = (",", ";", "\n")
@@ -70,17 +71,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precondition:
-    """A cloze asked before the relation's own, whose answer rewrites them or says that there is no object.
+    """A cloze that is asked before the relation's clozes. Its answer rewrites them, or shows that there is no object.
 
-    cloze uses {subject} and {mask} once each. answers: the words compared at the mask; one that is a word of the
-    subject's name wins where clozes are rewritten. type: in their place, a Wikidata class, for the names that train
-    has of its things. top_k, min_prob: an answer counts only among so many best words of the model (0: among all), and
-    with a higher probability. neutral: a subject that stands for none; an answer's probability is divided by the one
-    it has there. times: how often the probability of an answer counts, where not once. decisive: only the likeliest
-    answer counts, as if it were sure. clozes: asked in place of the relation's own where an answer counts, with
-    {subject} and {mask} once each and {answer} wherever wanted. drawn: where no answer counts, one is drawn by chance,
-    always the same for the same subject. vetoes: the answers that mean "no object". required: where no answer counts,
-    there is no object.
+    cloze: template with {subject} and {mask} once each.
+    answers: words that are compared at the mask. If clozes are rewritten, a word of the subject's name wins.
+    type: a Wikidata class, instead of answers; the answers are then the names in train of its entities.
+    top_k, min_prob: an answer counts only among the model's top_k words (0: all) and above this probability.
+    neutral: a neutral subject; the probability of an answer is divided by its probability for this subject.
+    times: answer -> factor of its probability; 1 if not given.
+    decisive: whether only the likeliest answer counts, with probability 1.
+    clozes: replace the relation's clozes if an answer counts; {subject} and {mask} once each, {answer} any number of
+    times.
+    forms: answer -> form of the subject in these clozes, such as "the city of {subject}".
+    drawn: whether one is drawn if no answer counts, at random, but always the same for a subject.
+    vetoes: the answers that mean "no object".
+    required: whether there is no object if no answer counts.
     """
 
     cloze: str
@@ -92,15 +97,18 @@ class Precondition:
     times: Mapping[str, float] = field(default_factory=dict)
     decisive: bool = False
     clozes: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
     drawn: bool = False
     vetoes: frozenset[str] = frozenset()
     required: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a field that makes no sense: ValueError naming the field."""
+        """Raise ValueError, with the name of the field, if a field is inconsistent."""
         require("cloze", self.cloze, {"subject", "mask"})
         for cloze in self.clozes:
             require("clozes", cloze.replace("{answer}", ""), {"subject", "mask"})
+        for form in self.forms.values():
+            require("forms", form, {"subject"})
         bounded, answers = bool(self.top_k or self.min_prob), set(self.answers)
         refuse(
             (
@@ -143,17 +151,22 @@ Kind = Literal["entity", "string", "number"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """Relation, under any edition's name: its questions, and the form of its answers.
+    """Relation: its names, its questions, and the form of its answers.
 
-    names: the spellings of the editions. cardinality: edition name -> (fewest, most) objects in its train split.
-    clozes use {subject} and {mask} once each, question uses {subject}, statement uses {subject} and {object};
-    triple is the verb phrase between subject and object. unit_id: Wikidata's item for the unit, where the number is of
-    no mere things that are counted. symmetric: (s, r, o) implies (o, r, s). inverse_of: the name of the relation t for
-    which (s, r, o) implies (o, t, s). functional: a subject has at most one object, as it has of a number (Wikidata's
-    single-value constraint). distinct_values: an object is of at most one subject (its distinct-values constraint).
-    subject_class: the subjects that a knowledge base asks about, where not every subject of the type is likely to have
-    an object. preconditions are what a masked model is asked first. paraphrases: more clozes, kept in paraphrases.toml
-    for recipes that ask many.
+    names: spellings of the editions.
+    cardinality: edition -> (fewest, most) objects in its train split.
+    clozes: use {subject} and {mask} once each.
+    question: uses {subject}.
+    statement: uses {subject} and {object}.
+    triple: verb phrase between subject and object.
+    unit_id: Wikidata item of the unit; None if the number counts things.
+    symmetric: (s, r, o) implies (o, r, s).
+    inverse_of: name of the relation t for which (s, r, o) implies (o, t, s).
+    functional: a subject has at most one object, as for numbers (Wikidata's single-value constraint).
+    distinct_values: an object has at most one subject (Wikidata's distinct-values constraint).
+    subject_class: class of the subjects that a knowledge base asks about, if many subjects of the type have no object.
+    preconditions: clozes that a masked model is asked first.
+    paraphrases: more clozes, from paraphrases.toml, for recipes that ask many.
     """
 
     name: str
@@ -181,7 +194,7 @@ class Relation:
     paraphrases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a field that makes no sense: ValueError naming the field."""
+        """Raise ValueError, with the name of the field, if a field is inconsistent."""
         texts = ("name", "property", "definition", "triple")
         refuse(
             *((not getattr(self, text).strip(), f"{text} is empty") for text in texts),
@@ -216,15 +229,15 @@ class Relation:
         require("statement", self.statement, {"subject", "object"})
 
     def spellings(self) -> tuple[str, ...]:
-        """Return its own name, and those that editions give it."""
+        """Return its name in the engine and its names in the editions."""
         return (self.name, *self.names)
 
     def entry(self, table: Mapping[str, Entry], default: Entry) -> Entry:
-        """Return what a table says of the relation by any of its names, else of all others, else the default."""
+        """Return the table's entry for the relation by any name, else for all others, else the default."""
         return next((table[name] for name in (*self.spellings(), OTHERS) if name in table), default)
 
     def other_side(self) -> str:
-        """Return the name of the relation that states the same facts from the object's side; "" if none does."""
+        """Return the relation that states the same facts from the object's side; "" if there is none."""
         return self.name if self.symmetric else self.inverse_of
 
     def has_one_object(self) -> bool:
@@ -232,5 +245,5 @@ class Relation:
         return self.functional or self.kind == "number"
 
     def nullable(self, edition: str) -> bool:
-        """Return whether a subject may have no object in an edition: as its train split shows, else as declared."""
+        """Return whether a subject may have no object: from the edition's train split if known, else as declared."""
         return self.cardinality[edition][0] == 0 if edition in self.cardinality else self.may_be_empty

@@ -1,4 +1,4 @@
-"""Names of settings and options that changed. An old name is read for one version, with a warning."""
+"""Old names of settings and options. An old name is accepted for one version, with a warning."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ NEW_NAMES: Mapping[str, tuple[str, ...]] = {
     "voice": ("source",),
     "witness": ("corroborating",),
 }
-"""Old name -> new names, of which a table has one."""
+"""Old name -> new names; each table has one of them."""
 
 
 def renamed(name: str, known: Container[str]) -> str:
-    """Return the new name of a setting if only its old name was given; else the name as it is."""
+    """Return the new name of a setting if `known` holds only the new one; else the name as it is."""
     new = next((new for new in NEW_NAMES.get(name, ()) if new in known), name)
     if new == name or name in known:
         return name

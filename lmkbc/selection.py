@@ -1,4 +1,4 @@
-"""Choice of a run's selector: the thresholds that were tuned for what it asks, else its recipe's own rule."""
+"""Choice of a run's selector: the thresholds tuned for its candidates, else the recipe's own rule."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ from lmkbc.select.rule import PerRelation
 from lmkbc.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
-"""Settings of a generator's table that say whom to ask and how to reach it, not what is asked."""
+"""Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
 FORMER = {new: old for old, several in NEW_NAMES.items() for new in several}
-"""New name of a setting -> its old name, by which it is hashed, so that files of older versions stay valid."""
+"""New name of a setting -> its old name. Hashes use the old name, so that files of older versions stay valid."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
-"""Fields of a relation that prompts are made of."""
+"""Fields of a relation that prompts contain."""
 
 
 def selector_for(
     run: Run, recipe: Recipe, *, any_thresholds: bool = False, untuned: bool = False, precision: float | None = None
 ) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the selector of a run, and where it comes from: the workspace's thresholds, else the recipe's own rule.
+    """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
 
-    any_thresholds: use those of other models, words or data too. untuned: use none. precision: keep what promises so
-    much, and withhold the rest (`at_precision`), in place of what scores best. InputError for thresholds that are of
-    others, and for a precision where none were tuned.
+    any_thresholds: whether to accept thresholds tuned for other models, words or data.
+    untuned: whether to ignore all thresholds.
+    precision: keep what reaches this expected precision and withhold the rest (see `at_precision`), instead of
+    maximising F1.
+
+    Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds.
     """
     if precision is not None:
         check_precision(precision)
@@ -67,13 +70,13 @@ def selector_for(
 
 
 def _own_rule(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the recipe's own rule."""
+    """Return the recipe's own rule, with a description."""
     own = ", another for some relations" if recipe.select.rules else ""
     return recipe.select, {"how": f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"}
 
 
 def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the selector of the thresholds that were tuned for a run, else the recipe's own."""
+    """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
     edition, folder = run.edition, run.workspace.folder("thresholds")
     origin = origin_of(run, recipe)
     path = next(iter(thresholds.files(folder, edition.name, recipe.name, origin)), None)
@@ -95,12 +98,12 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
 
 
 def split_sha256(run: Run, split: str) -> str:
-    """Return the hash of a split's file."""
+    """Return the SHA-256 of a split's file."""
     return sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
 
 
 def origin_of(run: Run, recipe: Recipe) -> Origin:
-    """Return what the candidates of a run come from, before any model is asked."""
+    """Return the origin of a run's candidates, before any model is asked."""
     models = set[str]()
     asks = False
     for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
@@ -120,14 +123,14 @@ def origin_of(run: Run, recipe: Recipe) -> Origin:
 
 
 def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:
-    """Yield the models that a generator asks: by the name that their server says, where any is taken there."""
+    """Yield the models that a generator asks; for a model left to the server, the name that the server reports."""
     for part in spec.whole():
         name = served(part, run) if isinstance(part, ModelReference) else None
         yield from [model_name(name)] if name else _named(run, part)
 
 
 def _named(run: Run, value: Any) -> Iterator[str]:
-    """Yield the models that a table and the tables within it name; --model comes before all of them."""
+    """Yield the models named in a table and in the tables within it; `run.model` (--model) replaces them all."""
     if is_dataclass(value):
         value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
@@ -141,7 +144,7 @@ def _named(run: Run, value: Any) -> Iterator[str]:
 
 
 def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the models whose answers files hold; a file's name less its split's, where its rows name none."""
+    """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
     for path in files:
         yield from models_in(path) or filter(None, [_unsplit(path, {*run.edition.splits, "val", "dev"})])
 
@@ -152,7 +155,7 @@ def _unsplit(path: Path, splits: set[str]) -> str:
 
 
 def _worded(value: Any) -> Any:
-    """Return tables less what does not change a prompt, with the content of files of frames in place of their names."""
+    """Return tables without the settings that do not change a prompt. Names of files of frames become their content."""
     if isinstance(value, Mapping):
         return {
             FORMER.get(key, key): (

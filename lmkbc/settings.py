@@ -1,8 +1,8 @@
-"""The one validator: a recipe's plain table to a frozen dataclass, nested ones included, every wrong part named.
+"""The validator: it turns a recipe's plain table into a frozen dataclass, nested ones included.
 
-A dataclass is the only list of what may be set; what makes sense beyond its types is checked in its `__post_init__`,
-which raises ValueError. A field that holds tables of other shapes, such as parts of another dataclass, is declared as
-`Mapping[str, Any]`.
+A dataclass is the only list of the possible settings. Its `__post_init__` checks what types cannot express and raises
+ValueError. A field whose tables have other shapes, such as parts of another dataclass, is declared as `Mapping[str,
+Any]`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ MANY = {bool: "true and false", int: "whole numbers", float: "numbers", str: "st
 
 
 def checked(kind: type[Settings], table: Any, what: str, make: Make | None = None) -> Settings:
-    """Return the settings in a table. InputError names the setting; `what` names the thing that is set, as in "prompt".
+    """Return the settings in a table. Raise InputError with the name of the wrong setting.
 
-    make: from a type that is no dataclass and a value, what the value stands for; TypeError says what is wrong with it.
+    what: name of the table for messages, such as "prompt". make: called with a type that is no dataclass and a value;
+    returns the object for the value, or raises TypeError with the reason.
     """
     table = _Check(what, make).part(kind, table, "")
     try:
         return msgspec.convert(table, kind, dec_hook=make)
-    except msgspec.ValidationError as error:  # said by a dataclass itself, since every part is of its type
+    except msgspec.ValidationError as error:  # from a dataclass's own check: all types are right here
         reason, place = _parted(error)
         raise InputError(f"{what}: {f'{place}: ' if place else ''}{reason}") from None
-    except InputError as error:  # said of a part that a dataclass looks into itself
+    except InputError as error:  # from a dataclass that checks one of its parts
         raise InputError(f"{what}: {error}") from None
 
 
 def listed(names: str | None) -> list[str] | None:
-    """Return the names of a comma-separated option; None if it was not given. InputError if one is empty."""
+    """Return the names in a comma-separated option; None if it was not given. Raise InputError if a name is empty."""
     if names is None:
         return None
     given = [name.strip() for name in names.split(",")]
@@ -52,16 +53,16 @@ def listed(names: str | None) -> list[str] | None:
 
 
 def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:
-    """Return the settings with those of a table in their place. InputError as from `checked`."""
-    own = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
-    return checked(type(settings), {**own, **table}, what)
+    """Return settings with some replaced by those in a table. Raise InputError as `checked` does."""
+    current = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
+    return checked(type(settings), {**current, **table}, what)
 
 
 def check_fields(made: object, what: str) -> None:
-    """Check the types of a dataclass that Python code made, and of those within. InputError names the first misfit.
+    """Check the field types of a dataclass made in Python, and of those within it.
 
-    A list may stand for a tuple, and any set for a frozen one. Types that Python cannot compare, such as protocols, are
-    left to type checkers.
+    Raise InputError with the first wrong field. A list is accepted for a tuple, and any set for a frozen set. Types
+    that Python cannot compare, such as protocols, are left to type checkers.
     """
     for path, value, kind in _misfits(made, type(made), ""):
         options = [option for option in _options(kind) if option is not types.NoneType]
@@ -69,11 +70,11 @@ def check_fields(made: object, what: str) -> None:
 
 
 Misfit = tuple[str, object, Any]
-"""The path of a field, its value, and the type that is declared."""
+"""Path of a field, its value, and its declared type."""
 
 
 def _misfits(value: Any, kind: Any, path: str) -> Iterator[Misfit]:
-    """Yield what is of another type than declared, by the alternative that fits best."""
+    """Yield the values whose type is not the declared one. For a union, use the alternative with the fewest misfits."""
     found = [list(_within(value, option, path)) for option in _options(kind) if _resembles(value, option)]
     yield from min(found, key=len) if found else [(path, value, kind)]
 
@@ -94,8 +95,8 @@ def _within(value: Any, option: Any, path: str) -> Iterator[Misfit]:
 
 
 def _resembles(value: Any, option: Any) -> bool:
-    """Return whether a value is of a type, what is within it aside."""
-    origin = get_origin(option) or option  # None, where a mapping's values are
+    """Return whether a value has a type, without a check of its parts."""
+    origin = get_origin(option) or option  # None if a mapping's values may be None
     if origin is Literal:
         return value in get_args(option)
     if origin in (int, float):
@@ -109,7 +110,7 @@ def _resembles(value: Any, option: Any) -> bool:
 
 
 def _in_python(option: Any) -> str:
-    """Return what a type is called where Python is written."""
+    """Return the name of a type for a Python user."""
     if option is bool:
         return "True or False"
     if isinstance(option, type) and is_dataclass(option):
@@ -120,15 +121,15 @@ def _in_python(option: Any) -> str:
 
 
 class _Check(NamedTuple):
-    """Goes through a table beside its declaration, since msgspec passes over unknown names and tells no keys."""
+    """Check of a table against its declaration. msgspec alone ignores unknown names and does not report keys."""
 
     what: str
     make: Make | None
 
     def part(self, kind: Any, value: Any, path: str) -> Any:
-        """Return what stands at a path, as in "prompt.slots[2]", with new names in place of old ones.
+        """Return the value at a path, such as "prompt.slots[2]", with old names replaced by new ones.
 
-        InputError where it is not of its declared type.
+        Raise InputError if it is not of its declared type.
         """
         for option in _options(kind):
             args = get_args(option)
@@ -163,9 +164,9 @@ class _Check(NamedTuple):
             msgspec.convert(value, kind, dec_hook=self.make)
         except msgspec.ValidationError as error:
             reason, _ = _parted(error)
-            own = reason[:1].islower()  # said by `make`, since msgspec begins with a capital
-            raise InputError(self._refusal(kind, value, path, reason if own else "")) from None
-        except InputError as error:  # said by `make` of a part within
+            from_make = reason[:1].islower()  # msgspec's own messages begin with a capital
+            raise InputError(self._refusal(kind, value, path, reason if from_make else "")) from None
+        except InputError as error:  # from `make`, about a part within
             raise InputError(f"{self.what}: setting {path!r}: {error}") from None
 
     def _refusal(self, kind: Any, value: Any, path: str, reason: str = "") -> str:
@@ -174,7 +175,7 @@ class _Check(NamedTuple):
 
 
 def _hint(kind: Any, value: Any) -> str:
-    """Return what to give in a value's place."""
+    """Return the advice on what to give instead of a value."""
     options = [option for option in _options(kind) if option is not types.NoneType]
     if len(options) == 1 and get_origin(options[0]) is Literal:
         return did_you_mean(str(value), map(str, get_args(options[0])))
@@ -182,7 +183,7 @@ def _hint(kind: Any, value: Any) -> str:
 
 
 def _wanted(option: Any) -> str:
-    """Return what a type is called in TOML."""
+    """Return the name of a type for a TOML user."""
     args = get_args(option)
     if option in ONE:
         return ONE[option]
@@ -195,13 +196,13 @@ def _wanted(option: Any) -> str:
 
 
 def _origin(option: Any, kind: type) -> bool:
-    """Return whether a type is a list or a table of declared parts."""
+    """Return whether a type is a generic of `kind`, such as a list or a table."""
     origin = get_origin(option)
     return isinstance(origin, type) and issubclass(origin, kind)
 
 
 def _fixed(option: Any) -> bool:
-    """Return whether a list's length is declared, each place with its type."""
+    """Return whether a type is a tuple of fixed length, with a type for each place."""
     return get_origin(option) is tuple and Ellipsis not in get_args(option)
 
 
@@ -210,7 +211,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _parted(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return what msgspec says, and the path of where."""
+    """Return msgspec's reason, and the path of the wrong value."""
     reason, _, place = str(error).partition(" - at `$")
     return reason, place.removesuffix("`").removeprefix(".")
 

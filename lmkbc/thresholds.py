@@ -1,10 +1,9 @@
-"""Thresholds files: what tuning learned, and the selector that it makes. A small TOML per edition, system and origin.
+"""Thresholds files: the rules that tuning learned, in a small TOML per edition, system and origin of candidates.
 
-`[provenance]` says what was tuned on what: on which data, on whose answers, and in which words they were asked for.
-`[relations.NAME]` holds F1 in and out of sample, and `select`, the rule;
-`[confidence.NAME]` what calibrates its candidates, where the rule does not, and what precision that promises;
-`[reliability]` what confidences were worth out of fold. Older files, which lack some of this, are read as they are.
-`sha256` is of all, so that no damage goes unseen; who edits a file by hand removes that line.
+`[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
+and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the rule has none, and the curve
+of expected precision. `[reliability]` holds the measured reliability of confidences, out of fold. Older files lack some
+of these tables and are still read. `sha256` is a checksum of all tables; remove that line after an edit by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import PerRelation, Rule, significant
 from lmkbc.settings import checked
 
-if TYPE_CHECKING:  # selecting must not wait for Optuna to load
+if TYPE_CHECKING:  # selection must not load Optuna
     from lmkbc.tune.confidence import RelationConfidence
     from lmkbc.tune.reliability import Reliability
     from lmkbc.tune.tune import Tuned
@@ -40,17 +39,16 @@ if TYPE_CHECKING:  # selecting must not wait for Optuna to load
 
 CHECKSUM = "sha256"
 LONGEST = 100
-"""Characters of a file's name that tell of the origin; a longer text is cut, and ends with a hash of the whole."""
+"""Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Origin of candidates: scores mean something else for another model, and for another prompt.
+    """Origin of candidates. Scores are not comparable between models, or between prompts.
 
-    models: by name, sorted; none where no model is asked.
-
-    wording: "own" or "authors", as the recipe says; "" where nothing is asked. wording_sha256: of the settings and
-    texts that prompts are made of.
+    models: names, sorted; () if no model is asked.
+    wording: "own" or "authors", as in the recipe; "" if no model is asked.
+    wording_sha256: hash of the settings and texts that make up the prompts.
     """
 
     models: tuple[str, ...] = ()
@@ -59,7 +57,7 @@ class Origin:
 
     @property
     def suffix(self) -> str:
-        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the usual wording is left out."""
+        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the wording "own" is left out."""
         parts = ["+".join(self.models), "" if self.wording == "own" else self.wording]
         text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
         if len(text) <= LONGEST:
@@ -69,9 +67,11 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Origin of thresholds. data_sha256: of the labelled split; candidates_sha256: of the candidates.
+    """What thresholds were tuned on.
 
-    models, wording, wording_sha256: of the candidates' `Origin`; None in older files, which do not say.
+    data_sha256: hash of the labelled split.
+    candidates_sha256: hash of the candidates.
+    models, wording, wording_sha256: as in the candidates' `Origin`; None in older files.
     """
 
     edition: str
@@ -92,7 +92,7 @@ class Provenance:
     def of(
         cls, tuned: Tuned, origin: Origin, *, edition: str, system: str, data_sha256: str, candidates_sha256: str
     ) -> Provenance:
-        """Return what a tuning result says of itself, and what it was made from."""
+        """Return the provenance of a tuning result."""
         return cls(
             edition=edition,
             system=system,
@@ -110,11 +110,11 @@ class Provenance:
 
     @property
     def table(self) -> dict[str, Any]:
-        """Return the fields that are known, as a file holds them."""
+        """Return the known fields, as in a file."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
-        """Return what keeps the thresholds from fitting candidates, as the rest of a sentence; "" where they fit.
+        """Return why the thresholds do not fit candidates, as the end of a sentence; "" if they fit.
 
         labelled: SHA-256 of the splits that they may have been tuned on.
         """
@@ -142,28 +142,31 @@ class Thresholds(NamedTuple):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return where the selector comes from, for the records of a run."""
+        """Return the origin of the selector, for a run's records."""
         return self.provenance.table | {"cv_f1_by_relation": dict(self.cv_f1)}
 
 
 def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
-    """Return where tuning puts the thresholds of an edition, system and origin in a workspace's thresholds/."""
+    """Return the path of the thresholds for an edition, system and origin in a workspace's thresholds/."""
     return folder / edition / f"{system}{origin.suffix}.toml"
 
 
 def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[Path]:
-    """Yield the thresholds of an edition and system: those of the origin, of an unknown one, and of others by name."""
-    own = [path_of(folder, edition, system, origin), path_of(folder, edition, system, Origin())]
-    yield from filter(Path.is_file, own)
+    """Yield the thresholds files of an edition and system.
+
+    The order is: those of the origin, those of an unknown origin, then those of others, by name.
+    """
+    first = [path_of(folder, edition, system, origin), path_of(folder, edition, system, Origin())]
+    yield from filter(Path.is_file, first)
     for path in sorted((folder / edition).glob("*.toml")):
-        if path not in own and path.name.startswith(f"{system}--"):
+        if path not in first and path.name.startswith(f"{system}--"):
             about = read_toml(path).get("provenance")
             if isinstance(about, dict) and about.get("system") == system:
                 yield path
 
 
 def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
-    """Replace a thresholds file. Rules are written as they were evaluated: tuning rounds before it scores."""
+    """Write or replace a thresholds file. The rules are already rounded: tuning rounds before it scores."""
     table = {
         "provenance": provenance.table,
         "relations": {
@@ -200,7 +203,7 @@ class _Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class _Confidence:
-    """A table `confidence.NAME`. weights, label_priors: of a calibration, if the relation's rule has none."""
+    """A table `confidence.NAME`. weights, label_priors: of the calibration, if the relation's rule has none."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     label_priors: Mapping[str, float] = field(default_factory=dict)
@@ -213,7 +216,7 @@ class _Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """A thresholds file."""
+    """Content of a thresholds file."""
 
     provenance: Provenance
     relations: dict[str, _Relation]
@@ -222,7 +225,7 @@ class _File:
     sha256: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a file without relations, and for confidences of a relation that has no rule."""
+        """Raise ValueError if there are no relations, or confidences of a relation without a rule."""
         if not self.relations:
             raise ValueError("relations is empty: run lmkbc tune to make the file anew")
         for name in self.confidence:
@@ -231,24 +234,24 @@ class _File:
 
 
 def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
-    own = calibration_of(PerRelation(rule), "") == confidence.calibration
+    in_rule = calibration_of(PerRelation(rule), "") == confidence.calibration
     curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
-    return ({} if own else asdict(confidence.calibration)) | {"curve": curve}
+    return ({} if in_rule else asdict(confidence.calibration)) | {"curve": curve}
 
 
 FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
 
 
 def reliability_table(reliability: Reliability) -> dict[str, Any]:
-    """Return the figures, and a diagram's bins as [candidates, mean confidence, share right]."""
+    """Return the figures of a reliability, and its bins as [candidates, mean confidence, share of right candidates]."""
     figures = {name: significant(getattr(reliability, name)) for name in FIGURES}
     return figures | {"bins": [list(one) for one in reliability.bins]}
 
 
 def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
-    """Read a thresholds file. InputError names the file and the table that is wrong.
+    """Read a thresholds file. Raise InputError with the file and the wrong table.
 
-    fallback: serves relations that were never tuned.
+    fallback: selector for relations without thresholds.
     """
     if not path.exists():
         raise InputError(f"{path} does not exist: run lmkbc tune to make it")
@@ -261,16 +264,16 @@ def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
     selector = replace(
         (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
         calibrations={
-            name: Calibration(weights=own.weights, label_priors=own.label_priors)
-            for name, own in file.confidence.items()
-            if own.weights
+            name: Calibration(weights=one.weights, label_priors=one.label_priors)
+            for name, one in file.confidence.items()
+            if one.weights
         },
-        curves={name: own.curve for name, own in file.confidence.items()},
+        curves={name: one.curve for name, one in file.confidence.items()},
     )
     cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
     return Thresholds(selector, file.provenance, cv_f1)
 
 
 def _digest(table: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a file says, however it is laid out."""
+    """Return the SHA-256 of a file's content, independent of its layout."""
     return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()

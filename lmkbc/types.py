@@ -1,4 +1,4 @@
-"""The values that flow through the engine: frozen, slotted, picklable; no behaviour beyond self-checks."""
+"""Values that pass through the engine: frozen, slotted, picklable, and without behaviour beyond checks."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ _ESCAPED = _ESCAPED_DRAW | str.maketrans({"#": "%23"})
 
 
 class Source(NamedTuple):
-    """Source of a candidate: a model, and one of its samples, clozes or sources; "" if it has only one.
+    """Source of a candidate: a model, and a draw (a sample, a cloze or a part of it); "" if it has only one.
 
-    Its text, "MODEL#DRAW", stands in files alone, where several are joined by "; ": what would be taken for either
-    sign is escaped there as in a URL.
+    Files hold it as text, "MODEL#DRAW", joined by "; ". Both signs are escaped inside names as in a URL.
     """
 
     model: str
     draw: str = ""
 
     def __str__(self) -> str:
-        """Return the source as a file names it; `read` is the way back."""
+        """Return the source as text for a file; `read` is the inverse."""
         model = self.model.translate(_ESCAPED)
         return f"{model}#{self.draw.translate(_ESCAPED_DRAW)}" if self.draw else model
 
     @classmethod
     def read(cls, text: str) -> Source:
-        """Return the source that a file names."""
+        """Return the source from its text in a file."""
         model, _, draw = text.partition("#")
         return cls(unquote(model, errors="surrogateescape"), unquote(draw, errors="surrogateescape"))
 
 
 class Query(msgspec.Struct, frozen=True, gc=False):
-    """Question of a benchmark: all objects of (subject, relation); `relation` as the edition spells it."""
+    """A benchmark query: find all objects of (subject, relation). `relation` is in the edition's spelling."""
 
     subject: str
     relation: str
@@ -48,10 +47,10 @@ class Query(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class GoldObject:
-    """True object: its accepted names, the preferred name first, and its QID (or literal), each where known.
+    """True object: its accepted names, the preferred name first, and its QID (or literal), each if known.
 
-    Where a row does not tell which of its names belongs to which of its ids, a name and an id are an object each.
-    parts: what the published row split the name into, at its commas.
+    A row may list names and ids without saying which belong together; then each name and each id is an object of its
+    own. parts: the pieces into which the published row split the name at its commas.
     """
 
     names: tuple[str, ...]
@@ -60,39 +59,45 @@ class GoldObject:
 
     @property
     def name(self) -> str:
-        """Return the preferred name, "" where none is known."""
+        """Return the preferred name; "" if unknown."""
         return self.names[0] if self.names else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query with its objects: what train and val splits hold. No objects means a true empty answer."""
+    """A query with its true objects, as in train and val splits. No objects means that the true answer is empty.
+
+    words: slots of a prompt with the example's own words for them, such as its reasoning.
+    """
 
     query: Query
     objects: tuple[GoldObject, ...]
+    words: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the preferred names of the objects that have one: what a prompt may show, where an id has no place."""
+        """Return the preferred names of the objects that have one; prompts show these."""
         return tuple(gold.name for gold in self.objects if gold.name)
 
     @property
     def size(self) -> int:
-        """Return how many objects there are: as many as ids, if there are ids, since only names are split or lost."""
+        """Return the number of objects: the number of ids if there are ids, since only names are split or lost."""
         return sum(gold.id is not None for gold in self.objects) or len(self.objects)
 
     @property
     def named(self) -> bool:
-        """Return whether the names are those of all objects: none is lost, and none is left in pieces."""
+        """Return whether every object has its whole name."""
         return len(self.names) == self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A subject, what is said of it, and all objects of that: none is the fact that there is none.
+    """A subject, a relation and all its objects; no objects means that there is none.
 
-    relation: the name of its module, or the Wikidata property where none covers it. clozes use {subject} and {mask}.
-    objects: preferred names; ids: their QIDs or "", as long as objects.
+    relation: name of its module, or the Wikidata property if no module covers it.
+    clozes: use {subject} and {mask}.
+    objects: preferred names.
+    ids: their QIDs or "", as many as objects.
     """
 
     subject: str
@@ -103,10 +108,11 @@ class Fact:
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False):
-    """A proposed object; `sources` are the sources behind it.
+    """A proposed object.
 
-    by_model: once pooled, what each model that proposes it makes of it, as (model, score), in [0, 1].
-    verification: how likely it holds, as a verifier says, in [0, 1]; None where none was asked or none could tell.
+    sources: the sources that propose it.
+    by_model: in a pooled set, (model, score) for each model that proposes it, in [0, 1].
+    verification: a verifier's probability that it is right, in [0, 1]; None if none was asked or none could say.
     """
 
     text: str
@@ -118,7 +124,7 @@ class Candidate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Nil(msgspec.Struct, frozen=True, gc=False):
-    """A proposal that there is no object (NIL): score and by_model as a candidate's, in [0, 1]."""
+    """A proposal that there is no object (NIL). score, by_model: as in a candidate, in [0, 1]."""
 
     score: float = 1.0
     sources: tuple[Source, ...] = ()
@@ -126,15 +132,15 @@ class Nil(msgspec.Struct, frozen=True, gc=False):
 
 
 Proposal = TypeVar("Proposal", Candidate, Nil)
-"""Proposal of a source: an object, or that there is none."""
+"""Proposal of a source: an object, or NIL."""
 
 
 class State(StrEnum):
-    """State of a draw from a model. Only the first four are answers; the rest never count as empty.
+    """State of a draw from a model. ANSWERED, CUT, ABSTAINED and DROPPED are answers; the others never count as empty.
 
-    CUT: it was cut off, or went round in circles, once it had named objects: those whose end it had come to count.
-    DROPPED: it named objects, none of which was kept: an answer with nothing in it, and no abstention.
-    TRUNCATED: it was cut off before it had come to the end of one.
+    - CUT: the text was cut off, or repeated itself, after some objects; the complete objects count.
+    - DROPPED: it named objects, but none was kept; this is an empty answer but no abstention.
+    - TRUNCATED: it was cut off before its first object was complete.
     """
 
     ANSWERED = "answered"
@@ -147,17 +153,17 @@ class State(StrEnum):
 
     @property
     def is_answer(self) -> bool:
-        """Return whether the model committed itself, be it to nothing."""
+        """Return whether the model gave an answer, which may be empty."""
         return self.has_objects or self in (State.ABSTAINED, State.DROPPED)
 
     @property
     def has_objects(self) -> bool:
-        """Return whether it named objects that were kept."""
+        """Return whether the draw named objects that were kept."""
         return self in (State.ANSWERED, State.CUT)
 
 
 class Dropped(NamedTuple):
-    """An object that a model named and that was not kept; rule: what it went against, in a word or two."""
+    """An object that a model named and that was not kept. rule: the violated rule, in a word or two."""
 
     text: str
     rule: str
@@ -165,11 +171,12 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CandidateSet:
-    """Candidates of a query, best first once pooled, the state of each draw that made them, and the dropped texts.
+    """Candidates of a query, best first once pooled, with the state of each draw and the dropped texts.
 
-    nothing: proposals to answer nothing, scored like objects. nil_probabilities: the probability of each source, apart
-    from any answer, that there is no object. A pooled set has one of either at most.
-    tokens: of the replies and their prompts, stored ones included; 0 where no language model was asked.
+    nothing: proposals of an empty answer, scored like objects.
+    nil_probabilities: each source's probability that there is no object, estimated apart from its answers. A pooled set
+    holds at most one of each.
+    tokens: tokens of the replies and their prompts, stored ones included; 0 if no language model was asked.
     """
 
     query: Query
@@ -182,7 +189,7 @@ class CandidateSet:
 
     @classmethod
     def proposing(cls, query: Query, proposals: Iterable[Candidate]) -> CandidateSet:
-        """Return the set of what a closed list scores, where the one without text is to answer nothing."""
+        """Return the set for scored names from a closed list, in which "" means an empty answer."""
         whole = tuple(proposals)
         return cls(
             query,
@@ -192,12 +199,12 @@ class CandidateSet:
 
     @property
     def failed(self) -> bool:
-        """True when no draw gave an answer, so that the query must be asked again, not answered with nothing."""
+        """Return whether no draw gave an answer; the query must then be asked again, and its answer is not empty."""
         return not any(state.is_answer for state in self.draws)
 
     @property
     def existence(self) -> float | None:
-        """Return the probability that there is an object, as sources have it apart from their answers; None if none."""
+        """Return the mean probability of an object, estimated apart from answers; None if no source gives one."""
         return (
             1 - math.fsum(nil.score for nil in self.nil_probabilities) / len(self.nil_probabilities)
             if self.nil_probabilities
@@ -222,7 +229,10 @@ class CandidateSet:
         )
 
     def without(self, wrong: Callable[[Candidate], bool], rule: str) -> CandidateSet:
-        """Return the set without some candidates, noted as dropped by a rule; draws that named no others are so."""
+        """Return the set without some candidates, which are noted as dropped by a rule.
+
+        If no candidate is left, draws with objects become DROPPED.
+        """
         dropped = [Dropped(candidate.text, rule) for candidate in self.candidates if wrong(candidate)]
         if not dropped:
             return self
@@ -234,7 +244,7 @@ class CandidateSet:
 
 
 def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
-    """Return what several sets of one query hold, one after the other, not pooled."""
+    """Return the union of several sets of one query, one after the other, not pooled."""
     whole = tuple(sets)
     return CandidateSet(
         query,
@@ -248,9 +258,9 @@ def together(query: Query, sets: Iterable[CandidateSet]) -> CandidateSet:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Answer that is kept for a query. `failed` marks a query that no model answered; it is not an empty answer.
+    """Final answer to a query. failed: whether no model answered the query, which is not an empty answer.
 
-    withheld: why nothing is kept though there may be an object, "" where nothing is withheld.
+    withheld: why nothing is kept although there may be an object; "" if nothing is withheld.
     """
 
     query: Query
@@ -260,7 +270,7 @@ class Prediction:
 
 
 class Generator(Protocol):
-    """Proposes candidates. Batch first: the order of results is free, each distinct query comes back exactly once."""
+    """Proposes candidates, batch first: results come in any order, each distinct query exactly once."""
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query."""

@@ -1,7 +1,7 @@
 """Plug-ins: finds and loads relations, editions, systems and thresholds, by path and by name.
 
-A workspace is a directory with `relations/`, `eval/` and `thresholds/`: the one given, else the checkout's, else
-the copy bundled in the wheel. Modules are loaded on first use; a wrong one is reported with its file.
+A workspace is a directory with `relations/`, `eval/` and `thresholds/`: the given one, else the checkout's, else the
+copy in the wheel. Modules are loaded on first use. An error names the module's file.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Plugin = TypeVar("Plugin", Relation, Edition)
 
 
 class Workspace:
-    """The relations, editions, systems and thresholds that a command works with.
+    """Relations, editions, systems and thresholds for a command.
 
-    root: a workspace directory, or None for the checkout's or the bundled one. data: where splits lie (see
+    root: a workspace directory; None for the checkout's or the bundled one. data: directory of the splits (see
     `lmkbc.files.places.data_dirs`).
     """
 
@@ -48,24 +48,24 @@ class Workspace:
         if root is not None and not any((root / name).is_dir() for name in FOLDERS):
             raise InputError(f"{root} is no workspace: it needs at least one of {', '.join(FOLDERS)} as a directory")
         self._root = root
-        data_dirs(data)  # which refuses a directory that is not there, before any work
+        data_dirs(data)  # raises InputError if the directory does not exist
         self._data = data
 
     def folder(self, name: str) -> Path:
-        """Return the directory of one kind of content: the given workspace's, else the checkout's, else the bundled."""
+        """Return the directory of one kind of content: the given workspace's, the checkout's, or the bundled one."""
         for place in self._places(name):
             if place.is_dir():
                 return place
         raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
 
     def _places(self, name: str) -> list[Path]:
-        """Return where one kind of content may lie, the first place first."""
+        """Return the possible directories of one kind of content, in order of preference."""
         places = [PACKAGE.parent / name, PACKAGE / f"_{name}"]
         return places if self._root is None else [self._root / name, *places]
 
     @cached_property
     def relations(self) -> Relations:
-        """Return all relations, by every spelling of every edition; those of plug-ins behind the workspace's own."""
+        """Return all relations, by every spelling of every edition. The workspace's come before those of plug-ins."""
         relations: dict[str, Relation] = {}
         origin: dict[str, Path] = {}
         for path, relation in _paraphrased(self.folder("relations")):
@@ -80,7 +80,7 @@ class Workspace:
 
     @cached_property
     def classes(self) -> dict[str, EntityClass]:
-        """Return the classes of subjects, by QID; the bundled ones where the workspace has no table of its own."""
+        """Return the classes of subjects, by QID; the bundled ones if the workspace has no table."""
         paths = (place / CLASSES for place in self._places("relations"))
         path = next((path for path in paths if path.is_file()), None)
         return {} if path is None else _read_classes(path)
@@ -110,7 +110,7 @@ class Workspace:
         return self.editions[name]
 
     def recipe_path(self, name: str) -> Path:
-        """Return the file of a recipe: a bundled one by its name, any other by its path."""
+        """Return the file of a recipe: a bundled one by name, any other by path."""
         known = {path.stem: path for path in SYSTEMS.glob("*.toml")}
         path = known.get(name, Path(name))
         if path.suffix == ".toml" and path.is_file():
@@ -123,22 +123,22 @@ class Workspace:
         raise InputError(f"unknown system {name!r}: {did_you_mean(name, known)}")
 
     def system_names(self) -> list[str]:
-        """Return the bundled recipes."""
+        """Return the names of the bundled recipes."""
         return sorted(path.stem for path in SYSTEMS.glob("*.toml"))
 
     @cached_property
     def _data_dirs(self) -> list[Path]:
-        """Return where splits are looked for; once, a line says that the environment names no such place."""
+        """Return the directories of splits, in order. If no option gives one, warn once about the environment."""
         if self._data is None:
             warn_no_data_dir()
         return data_dirs(self._data)
 
     def split_path(self, edition: Edition, split: str) -> Path:
-        """Return the file of a split. "val" and "dev" both name the edition's labelled held-out split."""
+        """Return the file of a split. "val" and "dev" both mean the edition's labelled held-out split."""
         split = edition.split_named(split)
         check_known(split, edition.splits, f"edition {edition.name} has no split {split!r}")
         places = [place / edition.folder for place in self._data_dirs]
-        if edition.splits[split] is None:  # published nowhere: it travels with the edition's module
+        if edition.splits[split] is None:  # not published: it is stored with the edition's module
             places.append(self.folder("eval") / edition.folder)
         for place in places:
             if (path := place / f"{split}.jsonl").exists():
@@ -149,13 +149,13 @@ class Workspace:
         )
 
     def gold_path(self, edition: Edition, split: str) -> Path:
-        """Return the file of a labelled split. InputError for test, whose gold is not published."""
+        """Return the file of a labelled split. Raise InputError for test, whose gold is not published."""
         if not has_gold(split):
             raise InputError(f"the test split of edition {edition.name} has no gold: use train or {edition.held_out}")
         return self.split_path(edition, split)
 
     def has_data(self, edition: Edition, split: str = "train") -> bool:
-        """Return whether the splits of an edition, or this one, are here."""
+        """Return whether the file of a split exists."""
         try:
             return self.split_path(edition, split).is_file()
         except InputError:
@@ -171,12 +171,12 @@ class Workspace:
 
 
 def has_gold(split: str) -> bool:
-    """Return whether a split is labelled: the gold of test is not published."""
+    """Return whether a split is labelled; the gold of test is not published."""
     return split != "test"
 
 
 def bundled(kind: str, name: str, suffix: str) -> Path:
-    """Return a file that recipes name: one of those bundled for them, by its name, any other by its path."""
+    """Return a file that a recipe names: a bundled one by name, any other by path."""
     known = {path.stem: path for path in (SYSTEMS / kind).glob(f"*{suffix}")}
     path = known.get(name, Path(name))
     if not path.is_file():
@@ -186,7 +186,7 @@ def bundled(kind: str, name: str, suffix: str) -> Path:
 
 
 def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
-    """Return the relation modules of a folder, each with its further clozes where the folder holds some."""
+    """Return the relation modules of a folder, with the further clozes that the folder holds for them."""
     loaded = _load_all(folder, "RELATION", Relation)
     path = folder / PARAPHRASES
     table = read_toml(path) if path.is_file() else {}
@@ -202,7 +202,7 @@ def _paraphrased(folder: Path) -> list[tuple[Path, Relation]]:
 
 
 def _check_other_side(relation: Relation, relations: Mapping[str, Relation], path: Path) -> None:
-    """Raise InputError for an inverse that is not there or names another one, and for objects that are no subjects."""
+    """Raise InputError for a missing or unsuitable inverse_of, and for different types of a symmetric relation."""
     if relation.symmetric:
         if relation.subject_type.qid != relation.object_type.qid:
             raise InputError(f"{path}: symmetric is True, but subjects and objects are of different types")
@@ -217,7 +217,7 @@ def _check_other_side(relation: Relation, relations: Mapping[str, Relation], pat
 
 
 def _read_classes(path: Path) -> dict[str, EntityClass]:
-    """Read a table of classes. InputError for what is none, and for a name that two classes have."""
+    """Read a table of classes. Raise InputError for wrong content, and for a name that two classes have."""
     try:
         table = msgspec.convert(read_toml(path), dict[Annotated[str, msgspec.Meta(pattern=f"^{QID}$")], EntityClass])
     except msgspec.ValidationError as error:
@@ -245,7 +245,7 @@ def _load(path: Path, attribute: str, kind: type[Plugin]) -> Plugin:
     module.__file__ = str(path)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # a plug-in may fail in any way; the person needs the file and the reason
+    except Exception as error:  # a plug-in may fail in any way; the user needs the file and the reason
         raise InputError(f"{path}: {type(error).__name__}: {error}") from error
     value = getattr(module, attribute, None)
     if not isinstance(value, kind):

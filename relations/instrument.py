@@ -1,4 +1,4 @@
-"""Instruments a person plays. Tricky: the voice counts as one, "bass" means the guitar, and non-musicians have none."""
+"""Instruments a person plays. Tricky: singing counts as one, "bass" means the guitar, and non-musicians have none."""
 
 from lmkbc import EntityType, Relation, Shape
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from lmkbc.ask import words
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.spec import Masked
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
@@ -31,6 +33,11 @@ PROMPTS = {
     "bl24": ("2024", "44af1cbc7a45f006d70354d315595b6ee94b0f5befe9d89b7f2d492fe3278016"),
     "bl24-completion": ("2024", "ea31bc422193a4c507ef0daf76be78d5d7e9a3d951b3b25d475e41cccefcf4e9"),
     "bl24-mlm": ("2024", "d1b87e0c3563058222f2742e42dfb596755d0cb08054995ea07e93942c45013d"),
+    "bl25": ("2025", "ae8223d5b83b045e47088820ef6fa5cb49427d33043d211ab5bd0243cc1d2c0b"),
+    "bl26": ("2026", "9b35bcba7a62313702b38eef7d640031e7a2b945ccb3769ffc98416b87ad641f"),
+    "chironk26": ("2026", "6f860e08b8b2991ce79ef718605988bb817401301b9553899109626e4fd511b5"),
+    "li22": ("2022", "e4f9dd8908622872a852e9d661847b12aa5b62d7b4d30dfeb8250fb2fc659d96"),
+    "li22-paper": ("2022", "48b7676b079f08c4cb8a990b0fe8b4d4f17a45d17a8e77913d3940bee22088fa"),
     "llmke23": ("2023", "2c2f75e5c2adc693f866c4bd354717417200521a86e218c9f996840580c12ab1"),
     "llmke23-best": ("2023", "ed5ebe007d9c12a383bbf66b3884cecf1245f983d00892c9ec30b5f40687c894"),
     "llmke23-context": ("2023", "c144fc0c1bf3d1851f913809da11f077f14ef332237150bc2a11a46fd854796a"),
@@ -119,11 +126,18 @@ def asked(name: str) -> str:
 
 def texts(spec: GeneratorSpec, query: Query, run: Run) -> list[str]:
     if isinstance(spec, Masked):
-        clozes = spec.templates(run.relations[query.relation])
-        return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in clozes]
+        relation = run.relations[query.relation]
+        first = [
+            cloze
+            for asked in spec.preconditions(relation)
+            for cloze in (asked.cloze, *(one for answer in asked.answers for one in rewritten(asked, "", {answer: 1})))
+        ]
+        return [cloze.format(subject=query.subject, mask="[MASK]") for cloze in (*first, *spec.templates(relation))]
     assert isinstance(spec, LanguageModelSpec)
     if not spec.frames or (spec.only and run.relations[query.relation].name not in spec.only):
         return []
+    if any("shots" in frame for frame in spec.framing.tables.values()):
+        spec = replace(spec, shots=replace(spec.shots, k=0))
     asking = spec.asking(run, [])
     steps = asking.plan(query).style.steps
     slots = {step.name: "so" for step in steps} if steps else None
@@ -156,7 +170,10 @@ def test_words_become_frames(fetch: Command, served: str, tmp_path: Path, file: 
         ("slots.json", "hasArea: block has a slot {town}"),
         ("strange.json", "names 'hasSize', which is no relation"),
         ("empty.json", "it holds none"),
-        ("absent.json", "absent.json cannot be fetched (404 Not Found); run the command again"),
+        (
+            "absent.json",
+            "absent.json cannot be fetched (404 Not Found); it is gone from there, and nothing was changed",
+        ),
     ],
 )
 def test_what_is_wrong_leaves_the_last_good_file(
@@ -204,15 +221,19 @@ def test_prompts_in_the_authors_words_are_theirs_to_the_character(name: str) -> 
     if not FETCHED[name].is_file():
         pytest.skip(f"the words of {name}'s authors are not here: run 'lmkbc systems fetch {name}'")
     about, digest = PROMPTS[name]
+    assert hashlib.sha256("\0".join(prompts_of(name, about)).encode()).hexdigest() == digest
+
+
+def prompts_of(name: str, about: str) -> list[str]:
+    """Return the prompts about three subjects in each relation, without fetched examples, whose file has a SHA-256."""
     edition = SPACE.edition(about)
     recipe = make_recipe(name, read_file(SPACE.recipe_path(name)), SPACE.relations, str(FETCHED[name]))
-    prompts = [
+    return [
         text
         for spec in recipe.generate
         for query in (Query(who, one) for one in edition.relations for who in ("Crete", "Milos", "Io"))
         for text in texts(spec, query, Run(workspace=SPACE, edition=edition))
     ]
-    assert hashlib.sha256("\0".join(prompts).encode()).hexdigest() == digest
 
 
 def python(folder: Path, url: str, words: str, slots: str = "", generator: str = "") -> str:
@@ -276,7 +297,7 @@ def test_of_a_commit_the_first_fetch_is_believed_and_every_later_one_has_to_matc
         assert asked(name) == "How big is Rhodes?"
         record = fetched_frames("mine").with_name("sha256.txt")
         digest = hashlib.sha256(FILES["/questions.json"]).hexdigest()
-        assert record.read_text() == f"{digest}  {server.url}{at}\n"
+        assert record.read_text().startswith(f"{digest}  {server.url}{at}\n")
         fetched_frames("mine").with_name("source-1").unlink()
         files[at] = FILES["/questions.csv"]
         good = fetched_frames("mine").read_bytes()
@@ -302,6 +323,52 @@ def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source
         assert not source or all(file.path or file.sha256 for file in source.files), name
+
+
+def test_what_was_fetched_and_changed_is_refused(fetch: Command, served: str, tmp_path: Path) -> None:
+    name = recipe(tmp_path, f"{served}/questions.json")
+    assert fetch(name)[0] == 0
+    fetched_frames("mine").write_text('[hasArea]\nblock = "{subject}, I say?"\n')
+    with pytest.raises(InputError, match=r"frames\.toml is not as it was fetched: run 'lmkbc systems fetch mine"):
+        asked(name)
+    assert fetch(name)[0] == 0
+    assert asked(name) == "How big is Rhodes?"
+
+
+BANK = [
+    {"SubjectEntity": "Crete", "Relation": "hasArea", "ObjectEntities": [["8336"]], "Ask": "Crete?", "Why": " Known. "},
+    {"SubjectEntity": "Milos", "Relation": "hasArea", "ObjectEntities": [], "Ask": "Milos?", "Why": "Small."},
+]
+SHOWN = """[[source.files]]
+url = "{url}/bank.jsonl"
+format = "examples"
+sha256 = "{digest}"
+fields = {{ question = "Ask", reasoning = "Why" }}
+"""
+
+
+def test_examples_are_fetched_with_their_own_words(fetch: Command, tmp_path: Path) -> None:
+    bank = "\n".join(map(json.dumps, BANK)).encode()
+    shown = 'block = "{question}", answer = " {reasoning} {answer}", ask = "{asked}"'
+    files = FILES | {"/bank.jsonl": bank}
+    with Files(files) as server:
+        name = Path(recipe(tmp_path, f"{server.url}/questions.json"))
+        about = SHOWN.format(url=server.url, digest=hashlib.sha256(bank).hexdigest())
+        name.write_text(name.read_text().replace('block = "{subject}?"', shown) + about)
+        assert fetch(str(name))[0] == 0
+        assert asked(str(name)) == "How big is Crete? Known. ['8336']\nHow big is Milos? Small. []\nHow big is Rhodes?"
+        good = fetched_frames("mine").read_bytes()
+        for wrong, said in (
+            (b'{"SubjectEntity": "Crete", "Relation": "hasArea", "ObjectEntities": []}', "line 1 has no 'Ask'"),
+            (bank + b"\n{", "line 3 is no JSON"),
+            (b"[]", "line 1 has no 'SubjectEntity'"),
+        ):
+            files["/wrong.jsonl"] = wrong
+            given = about.replace("bank", "wrong")
+            given = re.sub("[0-9a-f]{64}", hashlib.sha256(wrong).hexdigest(), given)
+            name.write_text(Path(recipe(tmp_path, f"{server.url}/questions.json")).read_text() + given)
+            assert f"wrong.jsonl is not as its format 'examples' has it: {said}" in fetch.fails(str(name))
+            assert fetched_frames("mine").read_bytes() == good
 
 
 STEPS = """frames = ""

@@ -44,7 +44,11 @@ def prose() -> ModuleType:
 
 
 def test_documents_are_plain_english(prose: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prose.main([]) == 0, capsys.readouterr().out
+    assert prose.main([str(page) for page in prose.pages()]) == 0, capsys.readouterr().out
+
+
+def test_docstrings_are_plain_english(prose: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prose.main([str(module) for module in prose.modules()]) == 0, capsys.readouterr().out
 
 
 def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path: Path) -> None:
@@ -52,6 +56,12 @@ def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path
     long = " ".join(["word"] * 31)
     page.write_text(f"# {long}\n\n| {long} |\n\n```\n{long}\n```\n\nShort. {long.capitalize()}.\n\n- It tells so.\n")
     assert [one.wrong.split(":")[0] for one in prose.offences(page)] == ["31 words; 30 are the most", "'tells'"]
+    module = tmp_path / "module.py"
+    module.write_text(
+        f'"""Short."""\nSIZE = "It tells"\n"""{long}."""\ndef f():\n    """It tells so."""\n    # tells\n'
+    )
+    found = [(one.where, one.wrong.split(":")[0]) for one in prose.offences(module)]
+    assert found == [("module.py:3", "31 words; 30 are the most"), ("module.py:5", "'tells'")]
 
 
 def test_every_command_and_option_is_told(pages: ModuleType) -> None:

@@ -127,6 +127,15 @@ def test_a_file_that_cannot_be_read_is_told_by_file_line_and_field(
     assert str(paths[side]) in str(error.value)
 
 
+@pytest.mark.parametrize("kind", ["completions", "candidates"])
+def test_answers_that_nothing_was_selected_of_are_no_predictions(tmp_path: Path, kind: str) -> None:
+    answers = tmp_path / "a.jsonl"
+    answers.write_text(f'{{"SubjectEntity": "a", "Relation": "r", "{kind}": []}}\n')
+    gold = write(tmp_path / "gold", "2023", [("a", ["Q1"])])
+    with pytest.raises(InputError, match=f"holds {kind}, and ObjectEntitiesID is wanted: 'lmkbc predict --from .*a.j"):
+        evaluate(answers, gold, SPACE.edition("2023"))
+
+
 def test_gold_that_is_no_list_is_the_gold_files_fault(tmp_path: Path) -> None:
     gold, predicted = write(tmp_path / "gold", "2022", [("a", None)]), write(tmp_path / "p", "2022", [("a", ["x"])])
     with pytest.raises(InputError, match=r"gold, row \('a', 'awardWonBy'\), field ObjectEntities: no list of objects"):

@@ -2,15 +2,18 @@
 
     python eval/bench/ablation.py [--data DIR] [--partitions N] [--model NAME --rows N] [--figures FILE]
 
-Official F1 without and with: number channels pooled and cut by where most draws agree (stab-mid), on numbers alone;
-a threshold per relation in place of one for all, both tuned out of fold; votes in two stages in place of one, untuned.
-The worth of a corroborating source needs answers of two kinds, which none of the files has: --model asks a small
-real model for both, on the first rows of the relation.
+Each line shows official F1 without and with a mechanism. The first: channels for numbers, pooled and cut where most
+draws agree (stab-mid), on numbers only. The second: a threshold per relation in place of one for all, both tuned out of
+fold. The third: votes in two stages in place of one, untuned. The gain of a corroborating source needs answers of two
+kinds, which no file has. With --model, a small real model gives both, on the first rows of the relation.
 
---partitions prints two more tables, F1 per relation. Empties: nothing is never answered; where the best threshold on
-the evidence for it is reached, as tuned; by expected F1 of calibrated probabilities, where nothing gains 1 if there is
-no object. Numbers: the commonest draw, the median, and the published rules; then what tuning chooses. What is tuned is
-the mean over partitions into folds, out of fold, with the standard deviation; published rules are as published.
+--partitions prints two more tables with F1 per relation. Their tuned columns are means over partitions into folds, out
+of fold, with the standard deviation. Published rules are used as published.
+
+The first table is about empty answers, with four rules. Two always or never give a non-empty answer. One uses the best
+threshold on the evidence for an empty answer, as tuned. One uses expected F1 of calibrated probabilities; an empty
+answer scores 1 if there is no object. The second table is about numbers: the most frequent draw, the median, and the
+published rules; then the rule that tuning chooses.
 """
 
 from __future__ import annotations
@@ -51,12 +54,12 @@ Way = Callable[[Task, Mask], Rule]
 
 
 def way(family: str, *, nullable: bool = True) -> Way:
-    """Return a family's fit; not nullable: it always answers."""
+    """Return the fit of a family of rules. nullable: whether its empty answer is allowed."""
     return lambda task, rows: fit(replace(task, nullable=task.nullable and nullable), family, rows)
 
 
 def fixed(rule: Rule) -> Way:
-    """Return a rule that nothing is fitted of."""
+    """Return a way that always gives this rule, without a fit."""
     return lambda *_: rule
 
 
@@ -78,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--partitions", type=int, default=0, help="of the tables per relation (default: none of them)")
     parser.add_argument("--model", help="a small real model of this machine, for the last line")
-    parser.add_argument("--rows", type=int, default=2, help="of the relation whose lists are attested")
+    parser.add_argument("--rows", type=int, default=2, help="first rows of the relation for the last line")
     figures.option(parser)
     given = parser.parse_args(argv)
     bench = Bench(Workspace(data=given.data))
@@ -92,15 +95,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, table in bench.tables(range(given.partitions)).items():
             figures.record(given.figures, f"ablation-{name}", table)
             shown(name, table)
-    line = "award lists: attested by another source"
+    line = "award lists: corroborated by another source"
     if given.model:
-        print(f"{line:44}  {bench.attested(given.model, given.rows)}")
+        print(f"{line:44}  {bench.corroborated(given.model, given.rows)}")
     else:
         print(f"{line:44}  needs a model: --model SmolLM2-135M-Instruct")
 
 
 def deviated(f1: Sequence[float]) -> str:
-    """Return the mean, with the standard deviation where there is any."""
+    """Return the mean, with the standard deviation if it is not zero."""
     return f"{fmean(f1):.3f}" + (f" ± {stdev(f1):.3f}" if stdev(f1) > 1e-9 else "")
 
 
@@ -113,7 +116,7 @@ def shown(name: str, table: Mapping[str, Mapping[str, str]]) -> None:
 
 
 class Bench:
-    """The answers, pooled, and what rules make of them."""
+    """The pooled answers, and the scores of rules on them."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -122,7 +125,7 @@ class Bench:
         self.control = replace(read_recipe(workspace, "chironk26"), generate=(RecordedSpec(component="recorded"),))
 
     def lines(self) -> Iterator[tuple[str, float, float]]:
-        """Each mechanism: its name, F1 without it, and with it."""
+        """Yield name, F1 without and F1 with each mechanism."""
         both = self.sets((QWEN, GEMMA))
         numbers = {name for name, relation in context_of(self.workspace, self.edition).relations.items()}
         relations = context_of(self.workspace, self.edition).relations
@@ -171,7 +174,7 @@ class Bench:
         return official(made, chosen, self.edition).overall.f1
 
     def thresholds(self, sets: Sequence[CandidateSet]) -> tuple[float, float]:
-        """Out of fold: the cut-off that is best over all relations, and each relation's own."""
+        """Return F1 out of fold with one cut-off for all relations, and with one for each relation."""
         relations = context_of(self.workspace, self.edition).relations
         own = tune(sets, self.examples, self.edition, relations=relations, rules=[Cutoff.name], trials=0)
         folds = fold_of(self.examples, by_subject(self.examples, 5, 0))
@@ -187,10 +190,10 @@ class Bench:
         made = {predictions[place].query: predictions[place] for place in rows}
         return official(made, [self.examples[place] for place in rows], self.edition).overall.f1
 
-    def attested(self, model: str, rows: int) -> str:
+    def corroborated(self, model: str, rows: int) -> str:
         """Compare a small model's lists with and without the corroborating source, on a relation's first rows."""
         os.environ["HF_HUB_OFFLINE"] = "1"
-        recipe, rule, relation = attesting(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
+        recipe, rule, relation = corroborating_rule(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
         chosen: list[Example] = [example for example in self.examples if example.query.relation == relation][:rows]
         run = Run(workspace=self.workspace, edition=self.edition, model=model, offline=True)
         sets = propose(run, recipe, [example.query for example in chosen]).sets
@@ -201,8 +204,8 @@ class Bench:
         return f"{f1[0]:7.4f}  {f1[1]:6.4f}  ({model}, {len(chosen)} rows)"
 
 
-def attesting(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Corroborated, str]:
-    """Return a recipe's rule with a corroborating source, and the relation that it serves, as the edition calls it."""
+def corroborating_rule(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Corroborated, str]:
+    """Return a recipe, its rule with a corroborating source, and the relation of the rule, by the edition's name."""
     rules: Mapping[str, Rule] = recipe.select.rules
     for relation in relations:
         if isinstance(rule := rules.get(relation), Corroborated):

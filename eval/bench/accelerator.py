@@ -2,9 +2,9 @@
 
     python eval/bench/accelerator.py [--data DIR] [--device cuda] [--precision bf16] [--repeat 20] [--layers 24]
 
-Prompts a second, from token ids to the ten best words; and the arithmetic that this needs, as a share of what the
-device does in plain matrix products of the same number format, measured in the same run. The weights are random. Any
-device that torch knows will do: a CPU shows that the path works, and with few --layers in seconds.
+Prompts per second, from token ids to the ten best words. Their arithmetic is also shown as a share of the device's
+rate. That rate is measured in the same run, with plain matrix products of the same number format. The weights are
+random. Any device of torch can be used. A CPU shows that the code works, with few --layers in seconds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def fastest(run: Callable[[], object], rounds: int) -> float:
-    """Seconds of the fastest of some runs, after one that is not counted."""
+    """Return the seconds of the fastest of several runs, after one that is not counted."""
     run()
     best = float("inf")
     for _ in range(rounds):
@@ -79,9 +79,9 @@ def fastest(run: Callable[[], object], rounds: int) -> float:
 
 
 def operations(length: int, config: BertConfig) -> float:
-    """Multiplications and additions that probing spends on one prompt with one mask.
+    """Return the multiplications and additions for one prompt with one mask.
 
-    The last layer makes keys and values of all tokens, and the rest at the mask alone, as does the head.
+    The last layer computes keys and values of all tokens. The rest of it, and the head, are computed at the mask only.
     """
     h, inner = config.hidden_size, config.intermediate_size
     token = 8 * h * h + 4 * h * inner + 4 * h * length

@@ -1,11 +1,11 @@
-"""Coverage of the intervals of `lmkbc audit`, on stand-in bases whose truth is known.
+"""Coverage of the intervals of `lmkbc audit`, on simulated bases with known truth.
 
     python eval/bench/audit.py [--draws N] [--sizes N ...] [--facts N] [--seed N] [--figures FILE]
 
-Each row is a base of 20 relations whose confidences are wrong in their own way, and a size of the sample: its true
-precision; of all draws, the share in % whose 95 % interval holds the truth, for the whole base and for its relations
-together; the interval's mean width; and the same of a plain random sample with Wilson's interval. A coverage of 95 is
-right. Where few facts are wrong, counts are so few that no interval covers evenly.
+Each row is a base of 20 relations with its own kind of wrong confidences, and a sample size. It shows the base's true
+precision. It shows the percentage of draws whose 95 % interval holds the truth, for the whole base and for its
+relations together. It shows the mean width of the interval, and the same for a plain random sample with Wilson's
+interval. The right coverage is 95. If few facts are wrong, counts are so small that no interval covers evenly.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lmkbc.select.ranking import Floats
 
 RELATIONS = 20
 Truth = Callable[[Floats, Floats], Floats]
-"""From confidences, and a number per fact that its relation drew from a normal distribution, to probabilities."""
+"""Function from confidences, and a normal random number of each fact's relation, to probabilities."""
 UNIFORM, SURE = (1.2, 1.0), (19.0, 1.0)
-"""Beta distributions of confidence: everywhere, and as `--precision` leaves it."""
+"""Beta distributions of confidence: over the whole range, and as `--precision` leaves it."""
 BASES: Mapping[str, tuple[tuple[float, float], Truth]] = {
     "calibrated": (UNIFORM, lambda p, _: p),
     "overconfident": (UNIFORM, lambda p, _: logistic(0.5 * log_odds(p) - 0.8)),
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def cells(random: np.random.Generator, name: str, size: int, given: Any) -> dict[str, str]:
-    """Return a row's figures as documents show them."""
+    """Return a row's figures, formatted as documents show them."""
     right, bins = base(random, name, given.facts)
     plan = planned(bins, size)
     total, correct = sum(one.size for one in bins.values()), sum(right.values())
@@ -84,7 +84,7 @@ def cells(random: np.random.Generator, name: str, size: int, given: Any) -> dict
 
 
 def base(random: np.random.Generator, name: str, facts: int) -> tuple[dict[BinKey, int], dict[BinKey, ConfidenceBin]]:
-    """Return the right facts and the bins of a base of known truth; sizes of relations differ by a factor of 50."""
+    """Return the right facts and the bins of a base with known truth. Sizes of relations differ by a factor of 50."""
     (first, second), true = BASES[name]
     parts = random.lognormal(0.0, 1.2, RELATIONS)
     relation = np.repeat(np.arange(RELATIONS), np.maximum(facts * parts / parts.sum(), 20).astype(int))
@@ -107,7 +107,7 @@ def draws(
     right: Mapping[BinKey, int],
     count: int,
 ) -> tuple[Floats, Floats]:
-    """Return how many facts samples have of each cell, and how many right ones: (draws, cells) each."""
+    """Return the numbers of facts and of right facts that samples have in each cell: (draws, cells) each."""
     of, good = np.zeros(len(plan.cells), int), np.zeros(len(plan.cells), int)
     for key, cell in plan.cell_of.items():
         of[cell] += bins[key].size
@@ -128,7 +128,7 @@ def _truth(name: str, bins: Mapping[BinKey, ConfidenceBin], right: Mapping[BinKe
 
 
 def _labelled(plan: SamplePlan, drawn: Floats, name: str) -> Any:
-    """Return of each draw whether it has a fact of a relation."""
+    """Return for each draw whether it has a fact of a relation."""
     return drawn[:, [cell.relation == name for cell in plan.cells]].sum(-1) > 0
 
 

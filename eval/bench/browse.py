@@ -1,10 +1,10 @@
-"""Cost of the report of a large knowledge base: time, memory and size to write it, and how soon a browser shows it.
+"""Cost of the report of a large knowledge base: time, memory and size when written, and delay in a browser.
 
     python eval/bench/browse.py [--facts 1000000] [--takes 20] [--folder FOLDER]
 
-A base is made up, and written as a build writes it: names of syllables, half of the objects without a QID, an entity
-that every tenth fact names, and a name of 10,000 characters. Each take opens the report from disk in a new context of
-the Chromium that is installed, without a cache. Seconds of the browser are medians.
+A base is generated and written in the way of a build. Its names are made of syllables, and half of the objects have no
+QID. One entity is the object of every tenth fact, and one name has 10,000 characters. Each take opens the report from
+disk in a new context of the installed Chromium, without a cache. Times of the browser are medians in seconds.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from lmkbc.cli.terminal import error_status
 from lmkbc.workspace import Workspace
 
 SHARD, ASKED, OBJECTS = 16_384, 4, (0, 1, 1, 2, 4)
-"""Queries of a shard, queries of a subject, and facts of a query, each as often as the others."""
+"""Queries of a shard, queries of a subject, and numbers of facts of a query, all equally frequent."""
 HUB, LONG = 0, 1
-"""Entities that a tenth of all facts name, and that has a long name."""
+"""Entities: the object of a tenth of all facts, and the one with a long name."""
 SYLLABLES = (
     "an ber ca dor el fi gra ha in jo ka lin ma nor ol pe ra san tor ul ver wi xa yo zen sch ös ñe łu ée".split()
 )
@@ -45,7 +45,7 @@ PAINTED = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime 
 
 
 def name(number: int) -> str:
-    """Return a name of two words, another one for each number."""
+    """Return a name of two words, different for each number."""
     if number == LONG:
         return "Long " + "name " * 2_000
     rest, made = number + len(SYLLABLES) ** 3, list[str]()
@@ -94,7 +94,7 @@ def tables(number: int, subjects: int, relations: Sequence[Any], run: str) -> Ta
 
 
 def made_up(path: Path, facts: int) -> None:
-    """Write a base of at least so many facts."""
+    """Write a base of at least `facts` facts."""
     relations = {one.name: one for one in Workspace().relations.values()}
     start, directory = started({"edition": "made up", "system": "made up"}, relations), Directory(path)
     subjects, shards, written = facts // 6, list[Shard](), 0
@@ -111,7 +111,7 @@ def made_up(path: Path, facts: int) -> None:
 
 
 def report(base: Path, out: Path) -> None:
-    """Write the report in a process of its own, and print what it took."""
+    """Write the report in a new process, and print its cost."""
     command = [sys.executable, "-m", "lmkbc", "report", str(base), "--out", str(out)]
     began = time.perf_counter()
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"POLARS_MAX_THREADS": "1"})
@@ -127,7 +127,7 @@ def report(base: Path, out: Path) -> None:
 
 
 def opened(browser: Browser, page: Path, act: Callable[[Any], float]) -> float:
-    """Open the report, do something, and return what that took."""
+    """Open the report, perform an action, and return the action's seconds."""
     context = browser.new_context(viewport={"width": 1400, "height": 900}, offline=True)
     view = context.new_page()
     view.goto(page.as_uri())
@@ -143,7 +143,7 @@ def paint(view: Any) -> float:
 
 
 def shown(key: str) -> Callable[[Any], float]:
-    """Return what shows an entity, and how long that takes until it is painted."""
+    """Return an action that shows an entity, and measures the seconds until it is painted."""
     script = """key => new Promise((done) => {
       const began = performance.now();
       new MutationObserver(() => document.body.dataset.shown === key
@@ -155,7 +155,7 @@ def shown(key: str) -> Callable[[Any], float]:
 
 
 def found(words: str) -> Callable[[Any], float]:
-    """Return what searches, and how long that takes until the names are painted."""
+    """Return an action that searches, and measures the seconds until the names are painted."""
     script = """words => new Promise((done) => {
       const began = performance.now(), box = document.getElementById("search");
       new MutationObserver(() => document.body.dataset.found === words

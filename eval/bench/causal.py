@@ -3,11 +3,11 @@
     python eval/bench/causal.py [--prefix 100 300 1000] [--subjects 48] [--quick]
     python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--shots N] [--subjects 48] [--quick]
 
-On a random model of GPT-2's size, each prompt is a shared prefix and 12 tokens of its own. With --recipes, prompts are
-those of recipes about subjects of one relation of the labelled held-out split, and the model is a real one (--model);
-lengths are means, own the tokens that subjects do not share; --shots makes prompts longer or shorter than a recipe's
-own. 8 tokens are answered, greedily, in float32. Both ways run in the same process, by turns, and their texts must be
-the same. --quick asks only a few subjects the plain way, evenly spread, and multiplies.
+The model is random and of GPT-2's size. Each prompt is a shared prefix with 12 tokens of its own. With --recipes, the
+model is a real one (--model). Its prompts are those of recipes, about subjects of one relation of the labelled held-out
+split. Lengths are means; column `own` counts the tokens that subjects do not share. --shots changes the recipes' number
+of examples. 8 tokens are answered greedily in float32. Both ways run alternately in the same process, and their texts
+must be the same. --quick asks only a few subjects in the plain way, evenly spaced, and extrapolates.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) ->
     edition = space.edition(given.edition)
     run = Run(workspace=space, edition=edition, offline=True)
     recipe = read_recipe(space, name)
-    specs = (one for spec in recipe.generate for one in spec.whole())  # a source may stand in another's stack
+    specs = (one for spec in recipe.generate for one in spec.whole())  # a source may be nested in another one
     spec = next(one for one in specs if isinstance(one, LanguageModelSpec))
     if given.shots is not None:
         spec = replace(spec, shots=replace(spec.shots, k=given.shots))
@@ -116,7 +116,7 @@ def recipe_prompts(name: str, causal: CausalModel, given: argparse.Namespace) ->
 
 
 def prompts(length: int, subjects: int) -> list[str]:
-    """Random words, one token each: a common beginning and each subject's own end."""
+    """Return texts of random words, one token each: a common beginning, and an end per subject."""
     words = random.Random(length)
 
     def draw(count: int) -> list[str]:

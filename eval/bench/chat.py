@@ -1,8 +1,9 @@
 """The chat client against a loopback server: overhead, memory, and runs killed at random points.
 
-python eval/bench/chat.py overhead           requests/s at concurrency 64, server in a process of its own
-python eval/bench/chat.py memory             peak resident memory of 10,000 queued queries
-python eval/bench/chat.py kill [--points 20] kill -9 at random points of a 1,000-query run, and resume
+    python eval/bench/chat.py overhead|memory|kill [--points 20]
+
+overhead: requests per second at concurrency 64, with the server in a process of its own. memory: peak resident memory
+of 10,000 queued queries. kill: kill -9 at random points of a 1,000-query run, and resume.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def memory(count: int) -> None:
 
 
 def kill(points: int, count: int, seed: int) -> None:
-    """Kill a run once the server has answered so many, resume it to its end, and compare; anew for each point."""
+    """For each point, kill a run after a random number of answers, resume it to its end, and compare the files."""
     sys.path.insert(0, str(SERVER.parent))
     from loopback import Loopback
 

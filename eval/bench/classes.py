@@ -1,9 +1,10 @@
-"""Questions and facts of `lmkbc build` about 100 subjects of ten classes of Wikidata, by class and relation.
+"""Queries and facts of `lmkbc build` about 100 subjects of ten Wikidata classes, by class and relation.
 
     python eval/bench/classes.py [--edition 2023] [--system prior]...
 
-A line for each class and relation: queries, facts, their mean confidence, those below 0.01, and subjects with a second
-object where a relation has one. Then the facts outside a class's own relations, which are those of the table below.
+A line for each class and relation: numbers of queries and facts, their mean confidence, and facts below 0.01. The last
+column counts subjects with a second object, for relations with one object. The last lines count facts outside a class's
+own relations. The table OWN below defines these.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ OWN = {
     "chemical compound": "chemical compound",
     "written work": "",
 }
-"""Class -> the types of relations' subjects that its things are."""
+"""Class -> types of subjects in relations to which the class belongs."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def show(title: str, base: lmkbc.KnowledgeBase, classes: Sequence[str]) -> None:
-    """Print the table of a base. classes: of each subject."""
+    """Print the table of a base. classes: class of each subject."""
     relations = {one.name: one for one in Workspace().relations.values()}
     of_row = pl.DataFrame({"subject_row": range(len(classes)), "class": classes})
     facts = base.facts.collect().join(of_row, on="subject_row")

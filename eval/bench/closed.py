@@ -1,8 +1,9 @@
 """Closed lists on the real model: the options of a prompt as one tree, against each option scored by itself.
 
-python eval/bench/closed.py [--queries 4] [--edition 2023] [--relation CountryBordersCountry] [--model NAME]:
-CPU-seconds of both, alternating in one run, the largest difference between their log-probabilities, and the peak memory
-of the tree. google/gemma-3-270m has a window of 512 tokens, which the prompts of awardWonBy of 2024 exceed.
+    python eval/bench/closed.py [--queries 4] [--edition 2023] [--relation CountryBordersCountry] [--model NAME]
+
+CPU-seconds of both, alternating in one run; the largest difference between their log-probabilities; and the peak memory
+of the tree. The window of google/gemma-3-270m has 512 tokens. The prompts of awardWonBy of 2024 exceed it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STYLE = PromptStyle(form="completion", listing="comma", null="none")
 
 
 def alone(model: CausalModel, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-    """Each option after its prompt in a forward pass of its own, as evaluation harnesses score choices."""
+    """Return scores from one forward pass per option after its prompt, as evaluation harnesses score choices."""
     scores: list[list[float]] = []
     for prompt, choices in zip(prompts, options, strict=True):
         (start,) = model.encode([prompt])
@@ -42,7 +43,7 @@ def alone(model: CausalModel, prompts: Sequence[str], options: Sequence[Sequence
 
 
 def timed(score: Callable[[], list[list[float]]]) -> tuple[list[list[float]], float]:
-    """Return the scores, and the CPU-seconds that they took."""
+    """Return the scores, and their CPU-seconds."""
     start = time.process_time()
     return score(), time.process_time() - start
 
@@ -91,7 +92,7 @@ def main() -> None:
 
 
 def peak() -> int:
-    """Return the most memory that this process had, in MiB."""
+    """Return the peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 

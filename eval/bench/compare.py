@@ -1,11 +1,12 @@
-"""Test of what `lmkbc compare` promises: coverage of the 95 % interval and type I error, on simulated runs.
+"""Test of the statistics of `lmkbc compare`: coverage of the 95 % interval and type I error, on simulated runs.
 
     python eval/bench/compare.py [--trials 1000] [--seed 0]
 
-A population of rows is made per design: how hard each is, and what two systems score on it in quarters of F1, many rows
-alike for both. Trials draw rows from it, so that the true difference is known. For type I error both systems
-score by the same law. Designs differ in how many relations and rows there are, how unlike the relations' sizes are, in
-what is averaged, in how often the systems agree, and in how many subjects are asked in two relations.
+Each design has a population of rows with a difficulty, and scores of two systems in quarters of F1. Many rows have the
+same score for both. Trials draw rows from it, so the true difference is known. For type I error, both systems have the
+same distribution of scores. Designs differ in the numbers of relations and rows, and in how unequal the relations are.
+They also differ in the kind of average, in how often the systems agree, and in how many subjects occur in two
+relations.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from lmkbc.scoring.paired import Floats
 
 @dataclass(frozen=True)
 class Design:
-    """One kind of experiment. sizes: rows of each relation. agree: share of rows that both systems score alike."""
+    """One kind of experiment. sizes: rows of each relation.
+
+    agree: share of rows with the same score for both systems.
+    """
 
     name: str
     sizes: tuple[int, ...]
@@ -45,12 +49,15 @@ DESIGNS = (
 
 
 def trial(draw: np.random.Generator, design: Design, gain: float) -> Difference:
-    """Two systems on rows of their own; gain: how much likelier a step is for the second where they differ."""
-    liking = draw.normal(size=design.shared)  # what is known of a shared subject shows in all its relations
+    """Return the difference of two systems on new rows.
+
+    gain: increase of the second system's chance where they differ.
+    """
+    knowledge = draw.normal(size=design.shared)  # knowledge of a shared subject affects all its relations
     scores, subjects = [], []
     for relation, size in enumerate(design.sizes):
         know = draw.normal(size=size)
-        know[: design.shared] = liking
+        know[: design.shared] = knowledge
         easy = 1 / (1 + np.exp(-know - 0.5 * (relation % 3 - 1)))
         one = draw.binomial(4, easy)
         other = np.where(draw.random(size) < design.agree, one, draw.binomial(4, np.clip(easy + gain, 0, 1)))
@@ -63,7 +70,7 @@ def trial(draw: np.random.Generator, design: Design, gain: float) -> Difference:
 
 
 def truth(design: Design, gain: float) -> float:
-    """Return the true difference, from many more rows than any trial has."""
+    """Return the true difference, estimated from many more rows than in any trial."""
     draw = np.random.default_rng(12345)
     means = []
     for relation in range(3):

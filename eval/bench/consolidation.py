@@ -1,17 +1,19 @@
-"""Grouping of names, as 'lmkbc build' makes an entity of them: pairwise precision and recall on names of train objects.
+"""Grouping of names into entities, as in 'lmkbc build': pairwise precision and recall on names of train objects.
 
     python eval/bench/consolidation.py [--data DIR] [--figures FILE] [EDITION ...]
 
-The names are all aliases of all objects that are entities, in each query that has them: alias lists (2022, 2026), or
-the names beside QIDs (2023, 2024). A pair is two of them, of any queries and relations. It is right if both are of one
-object: of one QID, or of one first name. "folded" is what a build does where no name is linked. "index" is what it does
-with an index that has all of these aliases: a name of exactly one object is that object. "several" counts the names
-that the gold has of several objects. The other columns are groupings that were tried: without brackets, without legal
-forms such as "Ltd.", words in any order, and apart by the class of the relation's objects.
+The names are all aliases of all entity objects, in each query that has them. They are alias lists (2022, 2026), or the
+names beside QIDs (2023, 2024). A pair is any two of them, from any queries and relations. A pair is right if both names
+belong to one object: to one QID, or to one first name.
 
-"decidable" is "folded" without the pairs that no grouping of names and relations can tell apart: of one spelling in one
-relation, where the gold gives that spelling to several objects. "undecidable" counts them and these spellings; "wrong"
-the pairs of "folded" that are, and those of them that are decidable. --wrong lists their names.
+"folded" is the grouping of a build if no name is linked. "index" is its grouping with an index of all these aliases: a
+name of exactly one object is that object. "several" counts the names of several gold objects. The other columns are
+groupings that were tried: without brackets, without legal forms such as "Ltd.", and words in any order. "by class" also
+needs the same class of the relations' objects.
+
+Names and relations cannot tell some pairs apart: those of one spelling in one relation, if the gold gives this spelling
+to several objects. "undecidable" counts such pairs, and their spellings. "decidable" is "folded" without them. "wrong"
+counts the wrong pairs of "folded", and how many of these are decidable. --wrong lists their names.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ from lmkbc.workspace import Workspace
 
 EDITIONS = ("2022", "2026", "2023", "2024")
 Names = Mapping[tuple[str, str, str], int]
-"""(name, object, relation) -> how many queries have it."""
+"""(name, object, relation) -> number of queries with it."""
 
 
 def folded(name: str) -> str:
-    """Return what `lmkbc.build.entities` compares."""
+    """Return the form of a name that `lmkbc.build.entities` compares."""
     return folded_key(name) or name
 
 
@@ -94,7 +96,7 @@ def alone(key: Callable[[str], str]) -> Callable[[str, str], str]:
 
 
 def named(examples: Iterable[Example]) -> Names:
-    """Return the names of the objects of queries."""
+    """Return the names of the objects of queries, with counts."""
     return Counter(
         (name, gold.id or folded(gold.names[0]), example.query.relation)
         for example in examples
@@ -142,7 +144,7 @@ def decidable(names: Names) -> dict[str, str]:
 
 
 def wrong(names: Names) -> list[str]:
-    """Return the folded names that are of several objects, those with the most wrong pairs first."""
+    """Return the folded names of several objects, in descending order of their wrong pairs."""
     found = spelled(names, lambda name, _: (folded(name),))
     counts = {key: pairs([its.total()]) - pairs(its.values()) for key, its in found.items() if len(its) > 1}
     order = sorted(counts, key=lambda key: (-counts[key], key))

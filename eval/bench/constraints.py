@@ -4,12 +4,12 @@
 
 A row is one symmetric relation of some answers. Its other sides are other queries of the split ("asked"), or rows of
 train ("train"). "own" is the recipe's one rule, untuned. "tuned" is a rule tuned on other subjects by exact sweeps, out
-of fold. "alone" reads a query by itself. "chosen" reads train's sides, and leaves to tuning whether it reads the sides
-that are asked, in each fold anew. Recall is by confidences out of fold. Only the symmetric relations of an edition are
-tuned here, so that a figure may differ from that of a whole edition.
+of fold. "alone" reads a query by itself. "chosen" reads train's sides; in each fold, tuning decides whether it also
+reads the asked sides. Recall is by confidences out of fold. Only the symmetric relations of an edition are tuned here,
+so a figure may differ from that of a whole edition.
 
-With --on-train the rows are train's own, of systems that learn from it: each is scored by a fit without the fold of its
-subject. This decides what a recipe reads before a held-out split is looked at.
+With --on-train, the rows are those of train, for systems that learn from it. Each row is scored by a fit without the
+fold of its subject. So a recipe's setting is chosen without a held-out split.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def measured(
     relations: Mapping[str, Relation],
     settings: Mapping[str, Any],
 ) -> dict[str, tuple[float, ...]]:
-    """Return the scores of each relation, in the order of the columns. known: the sets with what train says."""
+    """Return the scores of each relation, in the order of the columns. known: the sets with train's sides."""
     one_sided = {name: replace(relation, symmetric=False) for name, relation in relations.items()}
 
     def untuned(read: Sequence[CandidateSet]) -> Mapping[str, Any]:
@@ -114,7 +114,7 @@ def measured(
 
 
 def asked_twice(examples: Sequence[Example]) -> int:
-    """Return how many gold objects are subjects of the split too, so that there is another side."""
+    """Return the number of gold objects with another side: they are subjects of the split too."""
     subjects = AskedSides([CandidateSet(example.query) for example in examples])
     keys = {query.subject_id or query.subject for query in subjects.sets}
     return sum(bool(keys & {gold.id or "", *gold.names}) for example in examples for gold in example.objects)

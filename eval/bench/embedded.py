@@ -1,10 +1,10 @@
-"""Scores of the embedded default on each edition's labelled held-out split, beside its floors.
+"""Scores of the embedded default on each edition's labelled held-out split, beside its baselines.
 
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--cache DIR] [--seed N]
         [--system NAME] [--figures FILE]
 
-Fitted on train only. All three columns have the edition's official scorer; default and prior have the same rule.
---system: another bundled system in place of the embedded default, by its recipe's own rule.
+It is fitted on train only. All three columns use the edition's official scorer; default and prior have the same rule.
+--system: another bundled system in place of the embedded default, with its recipe's own rule.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def edition_relations(workspace: Workspace, edition: Edition) -> dict[str, Relation]:
-    """Return the relations of an edition by its spelling."""
+    """Return the relations by their names in an edition."""
     return {name: workspace.relation(name) for name in edition.relations}
 
 
@@ -85,7 +85,7 @@ def macro_f1(
     generator: Generator | None,
     sides: TrainSides | None = None,
 ) -> float:
-    """Return the official macro-F1 of a generator's sets with the highest expected F1; without it, of empty sets."""
+    """Return the official macro-F1 of a generator's sets with the highest expected F1; without one, of empty sets."""
     kept: dict[Pair, list[str]] = {(query.subject, query.relation): [] for query in queries}
     found = [*generator.generate(queries)] if generator else []
     for candidates in sides.read(found) if sides else found:

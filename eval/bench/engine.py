@@ -1,10 +1,10 @@
-"""Cost of the engine itself: CPU-milliseconds a query of what all generators share, and memory as queries grow.
+"""Cost of the engine itself: CPU-milliseconds per query of the steps after generation, and memory by number of queries.
 
     python eval/bench/engine.py [--edition 2023] [--system prior] [--times 1,10] [--candidates 50]
 
-First table: pooling, linking of names that are ids already, selection by expected F1 and writing, of made-up sets of so
-many candidates from one generator and from three. Second: a whole `lmkbc predict` of the edition's test split, its
-subjects taken so many times under other names: CPU-seconds, wall, and the largest memory.
+First table: pooling, linking of names that are ids already, selection by expected F1, and writing. The candidates are
+generated sets of one generator and of three. Second table: a whole `lmkbc predict` of the edition's test split, with
+its subjects repeated under other names. It shows CPU-seconds, wall seconds, and peak memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUERIES = 2000
 
 
 def made_up(edition: Edition, candidates: int, model: str, seed: int) -> list[CandidateSet]:
-    """Return sets of `candidates` candidates, scored at random and drawn from a closed list four times as long."""
+    """Return sets of `candidates` candidates with random scores, drawn from a closed list four times as long."""
     drawn = random.Random(seed)
     names = [Candidate(f"Object {place}", 1.0, (), f"Q{place + 1}") for place in range(4 * candidates)]
     source = (Source(model),)
@@ -51,7 +51,7 @@ def made_up(edition: Edition, candidates: int, model: str, seed: int) -> list[Ca
 
 
 def shared(space: Workspace, edition: Edition, candidates: int, generators: int) -> dict[str, float]:
-    """CPU-milliseconds a query of each step."""
+    """Return the CPU-milliseconds per query of each step."""
     groups = [made_up(edition, candidates, f"m{place}", place) for place in range(generators)]
     relations = {name: space.relation(name) for name in edition.relations}
     steps: dict[str, float] = {}
@@ -91,8 +91,8 @@ def whole(edition: str, system: str, times: int, data: Path, folder: Path) -> tu
                 named = row if not copy else row | {"SubjectEntity": f"{row['SubjectEntity']} {copy}"}
                 file.write(json.dumps(named, ensure_ascii=False) + "\n")
     command = [sys.executable, "-m", "lmkbc", "predict", "--edition", edition, "--split", "test", "--system", system]
-    told, start = folder / f"told{times}", time.perf_counter()
-    with told.open("wb") as log:
+    printed, start = folder / f"printed{times}", time.perf_counter()
+    with printed.open("wb") as log:
         process = subprocess.Popen(
             [*command, "--out", str(folder / f"out{times}")],
             stdout=log,
@@ -102,7 +102,7 @@ def whole(edition: str, system: str, times: int, data: Path, folder: Path) -> tu
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(told.read_text(encoding="utf-8"))
+        raise SystemExit(printed.read_text(encoding="utf-8"))
     return len(rows) * times, used.ru_utime + used.ru_stime, time.perf_counter() - start, used.ru_maxrss / 1e6
 
 
@@ -128,9 +128,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     source = space.split_path(edition, "test").parent.parent
     with tempfile.TemporaryDirectory() as folder:
         for place, times in enumerate([1, *map(int, given.times.split(","))]):
-            told = whole(given.edition, given.system, times, source, Path(folder) / str(place))
-            if place:  # the first fills caches
-                print(f"{told[0]:10}" + "".join(f"{cell:9.2f}" for cell in told[1:]), flush=True)
+            printed = whole(given.edition, given.system, times, source, Path(folder) / str(place))
+            if place:  # the first run fills caches
+                print(f"{printed[0]:10}" + "".join(f"{cell:9.2f}" for cell in printed[1:]), flush=True)
 
 
 if __name__ == "__main__":

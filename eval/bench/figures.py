@@ -1,12 +1,12 @@
 """Figures of the benchmarks: one file that the benchmark commands write, and the documents' tables filled from it.
 
-    python eval/bench/recorded.py --figures eval/figures.toml    # measure, and keep what was measured
-    python eval/bench/figures.py                                 # name the documents' cells that differ from the file
-    python eval/bench/figures.py --write                         # put the file's figures in their place
+    python eval/bench/recorded.py --figures eval/figures.toml    # measure, and store the figures
+    python eval/bench/figures.py                                 # list the documents' cells that differ from the file
+    python eval/bench/figures.py --write                         # copy the file's figures into the documents
 
-A table between `<!-- figures: NAME ... -->` and `<!-- end -->` shows values of the entries that are named; `NAME-*`
-names several. Its head and its first cells choose columns and rows, in any order. A cell without a value in any of
-these entries is empty or "-".
+A table between `<!-- figures: NAME ... -->` and `<!-- end -->` shows values of the named entries; `NAME-*` names
+several. Its head and its first cells choose columns and rows, in any order. A cell without a value in these entries is
+empty or "-".
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Values = Mapping[str, Mapping[str, str]]
 
 
 def option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that every benchmark with a table has."""
+    """Add the option of every benchmark with a table."""
     parser.add_argument("--figures", type=Path, metavar="FILE", help="keep the table in this file (eval/figures.toml)")
 
 
 def record(file: Path | None, name: str, values: Values, command: str = "", machine: str = "") -> None:
-    """Put the table of one command in a file, in place of what its entry held. Nothing is done without a file.
+    """Write the table of one command to a file, in place of its earlier entry. Without a file, do nothing.
 
-    command: as it was typed, this process's if empty. machine: in words, this one if empty.
+    command: command line; empty for this process's. machine: description; empty for this machine.
     """
     if file is None:
         return
@@ -62,7 +62,7 @@ def typed() -> str:
 
 
 def described() -> str:
-    """Return this machine in words."""
+    """Return a description of this machine."""
     from torch.backends import cpu
 
     count = len(os.sched_getaffinity(0))
@@ -70,12 +70,12 @@ def described() -> str:
 
 
 def read(file: Path = FIGURES) -> dict[str, Any]:
-    """Return the entries of a file, none where there is no file."""
+    """Return the entries of a file; {} without a file."""
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def written(known: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return entries as TOML: sorted by name, rows in the order of their command, one to a line."""
+    """Return entries as TOML: sorted by name, rows in the order of their command, one per line."""
     lines = ["# Written by the commands named below, with --figures eval/figures.toml; docs/benchmarks.md shows it."]
     for name, entry in sorted(known.items()):
         lines += ["", f"[{name}]", f"command = {quoted(entry['command'])}", f"date = {entry['date'].isoformat()}"]
@@ -87,7 +87,7 @@ def written(known: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a string of TOML, which for text without control characters is one of JSON."""
+    """Return a TOML string. For text without control characters, it is the same as in JSON."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -98,7 +98,7 @@ def pages() -> Iterator[Path]:
 
 
 def filled(text: str, known: Mapping[str, Any]) -> str:
-    """Return a document with the values of a file in its enclosed tables. ValueError for a cell that has none."""
+    """Return a document with the values of a file in its enclosed tables. ValueError for a cell without a value."""
     return ENCLOSED.sub(lambda found: found[1] + found[2] + _table(found[3], found[1].split(), known), text)
 
 
@@ -130,7 +130,7 @@ def _cells(line: str) -> list[str]:
 
 
 def documents(file: Path = FIGURES) -> Iterator[tuple[Path, str, str, str]]:
-    """Yield each document, its text, the text with a file's figures, and what is wrong where it cannot be filled."""
+    """Yield each document, its text, the text with a file's figures, and an error if it cannot be filled."""
     known = read(file)
     for page in pages():
         text = page.read_text(encoding="utf-8")
@@ -142,7 +142,7 @@ def documents(file: Path = FIGURES) -> Iterator[tuple[Path, str, str, str]]:
 
 
 def differing(file: Path = FIGURES) -> list[str]:
-    """Return the lines of documents that show other figures than a file has, each with what it should be."""
+    """Return the lines of documents with other figures than in a file, each with the right line."""
     found = []
     for page, text, full, wrong in documents(file):
         pairs = zip(text.splitlines(), full.splitlines(), strict=True)

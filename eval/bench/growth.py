@@ -2,12 +2,14 @@
 
     python eval/bench/growth.py [--tokens 3000000] [--seeds 5] [--first 100] [--precisions 0.9 0.8 ...]
 
-No model is asked: a stand-in of known precision answers through the build itself. Its relations are as precise as eight
-that were checked by hand (Veseli et al., EMNLP Findings 2023). Each seed draws their classes, lengths and prompts.
-Objects are on average more obscure than their subjects, and precision falls with that, as GPTKB's does with depth. A
-quarter of the wrong objects are invented: 17 % of GPTKB's entities could not be verified, and 69 % of its facts. About
-an invented subject the model goes on, too sure of it: nothing is right, yet confidences have half of their usual mean.
-Elsewhere they are calibrated.
+No model is asked. A simulated model of known precision answers within a real build. Its relations have the precisions
+of eight relations that were checked by hand (Veseli et al., EMNLP Findings 2023). Each seed draws their classes,
+lengths and prompts. Objects are on average more obscure than their subjects. Precision falls with obscurity, as GPTKB's
+does with depth.
+
+A quarter of the wrong objects are invented: 17 % of GPTKB's entities could not be verified, and 69 % of its facts. The
+model also answers about invented subjects, with too much confidence: nothing is right, yet confidences have half of
+their usual mean. All other confidences are calibrated.
 """
 
 from __future__ import annotations
@@ -49,11 +51,11 @@ from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 CLASSES, GIVEN = 4, 20
 PRECISIONS = (1.0, 0.94, 0.92, 0.82, 0.64, 0.30, 0.24, 0.14)
 DECAY, STEP = 0.85, 4.0
-"""Factor of a precision when a subject is so many times more obscure, which is the mean of a step."""
+"""Factor of a precision for a subject that is STEP times more obscure, and STEP, the mean increase per level."""
 INVENTED = 0.25
 """Share of the wrong objects that do not exist."""
 SPREAD = 4.0
-"""Concentration of confidences around the precision: lower says more of each fact."""
+"""Concentration of confidences around the precision. A lower value makes them more informative."""
 ORDERS: Mapping[str, Mapping[str, Any] | None] = {
     "breadth first": None,
     "by value, no relation ends": {"precision": 0.0},
@@ -63,7 +65,7 @@ ORDERS: Mapping[str, Mapping[str, Any] | None] = {
 
 @dataclass(frozen=True)
 class Known:
-    """Knowledge of a relation: its precision on the best known subjects, objects a query, tokens of a prompt."""
+    """Knowledge of a relation: precision on the best known subjects, objects per query, tokens of a prompt."""
 
     precision: float
     objects: float
@@ -72,12 +74,12 @@ class Known:
 
 
 Drawn = dict[str, tuple[Relation, Known]]
-"""Relations by name, and what the stand-in knows of each."""
+"""Relations by name, with the simulated model's knowledge of each."""
 
 
 @dataclass
 class StandIn:
-    """The model, as an engine of a build. It stops to answer when its tokens are spent."""
+    """The simulated model, as an engine of a build. It stops answering when its tokens are spent."""
 
     known: Mapping[str, Known]
     seed: int
@@ -120,7 +122,7 @@ class StandIn:
 
 
 def world(seed: int, precisions: Sequence[float]) -> Drawn:
-    """Draw relations: of each class some, with objects of any class."""
+    """Draw relations: some for each class, with objects of any class."""
     draw, made = random.Random(seed), Drawn()
     kinds = [EntityType(f"class{number}", f"Q{900000 + number}") for number in range(CLASSES)]
     like = SPACE.relation("country-borders")
@@ -133,7 +135,7 @@ def world(seed: int, precisions: Sequence[float]) -> Drawn:
 
 
 def grown(folder: Path, drawn: Drawn, seed: int, tokens: int, by_value: Mapping[str, Any] | None) -> StandIn:
-    """Grow a base until the tokens are spent; return the model, which counted."""
+    """Grow a base until the tokens are spent. Return the model, which has the counts."""
     relations = {name: relation for name, (relation, _) in drawn.items()}
     model = StandIn({name: known for name, (_, known) in drawn.items()}, seed, tokens)
     with (folder / "subjects.csv").open("w", newline="") as file:

@@ -1,11 +1,11 @@
-"""The house in numbers, and the way of `predict`: the modules that a run crosses from the command to the zip.
+"""The engine in numbers, and the call path of `predict`: the modules that a run enters from the command to the zip.
 
     python eval/bench/house.py [--system prior]
 
-The way is traced, not read: `predict` runs on the bundled edition with the system given, once so that all is imported,
-and once more with every call from one module of the engine to another noted. Construction lasts until the first query
-is answered. A module is entered again where another one calls it while it still waits for an answer itself: the way
-goes back and forth. Leaving a module for good and calling it later, as a loop over rows does, is no such thing.
+The path is traced at run time. `predict` runs twice on the bundled edition with the given system. The first run imports
+everything. In the second, every call between two modules of the engine is recorded. Construction lasts until the first
+query is answered. A module is "entered again" if another one calls it while it waits for an answer itself: the path
+goes back and forth. A later call from a loop over rows does not count.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ RUNS = (
     "--edition mini --split val",
     "--edition 2023 --split val --system llmke23 --model SmolLM2-135M-Instruct --limit 1 --dry-run",
 )
-"""Options of `predict` whose modules are counted: a system without a model, the default, a model of this machine."""
+"""Options of `predict` whose modules are counted: a system without a model, the default, and a local model."""
 
 
 def module_of(frame: FrameType | None) -> str | None:
-    """Return the engine's module that a frame runs in; None for other code."""
+    """Return the engine's module in which a frame runs; None for other code."""
     name = str(frame.f_globals.get("__name__", "")) if frame else ""
     return name if name.startswith("lmkbc.") else None
 
@@ -56,14 +56,14 @@ def waiting(frame: FrameType | None) -> Iterator[str]:
 
 
 class Way:
-    """The modules that are entered, in order, and how often each while it waits itself."""
+    """The modules that are entered, in order, and how often each is entered while it waits itself."""
 
     def __init__(self) -> None:
         self.steps: dict[str, dict[str, int]] = {"construction": {}, "answering to zip": {}}
         self._step = "construction"
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take a call, as sys.setprofile tells it."""
+        """Record a call. The parameters are those of sys.setprofile."""
         module = module_of(frame)
         if event != "call" or module is None or frame.f_code.co_name == "<module>":  # an annotation that is read
             return
@@ -82,7 +82,7 @@ def predict(system: str, folder: Path) -> None:
 
 
 def trace(system: str) -> Way:
-    """Run `predict` twice, the second time noting its way."""
+    """Run `predict` twice, and record the calls of the second run."""
     way = Way()
     with tempfile.TemporaryDirectory() as folder:
         predict(system, Path(folder))
@@ -95,7 +95,7 @@ def trace(system: str) -> Way:
 
 
 def imports() -> dict[str, set[str]]:
-    """Return module -> modules of the engine that it imports, in functions too."""
+    """Return module -> modules of the engine that it imports, also within functions."""
     paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     graph: dict[str, set[str]] = {}
@@ -127,7 +127,7 @@ def in_circles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def parameter_lists() -> dict[str, int]:
-    """Component -> declarations of its parameters: its dataclass, and every function that takes most of its fields."""
+    """Return component -> number of its parameter lists: its dataclass, and functions with most of its fields."""
     generators = [declared({"component": name}, GENERATORS, "") for name in GENERATORS]
     own = {spec.__name__: {field.name for field in fields(spec)} for spec in (*generators, *RULES.values())}
     signatures = [
@@ -139,12 +139,12 @@ def parameter_lists() -> dict[str, int]:
     return {
         name: 1 + sum(2 * len(names & arguments) > len(names) for arguments in signatures)
         for name, names in own.items()
-        if len(names) > 3  # fewer are met by chance
+        if len(names) > 3  # with fewer names, functions match by chance
     }
 
 
 def statements(text: str) -> int:
-    """Return the number of statements of a module; docstrings are none."""
+    """Return the number of statements of a module, without docstrings."""
     nodes = list(ast.walk(ast.parse(text)))
     values = (node.value for node in nodes if isinstance(node, ast.Expr))
     docstrings = sum(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
@@ -152,7 +152,7 @@ def statements(text: str) -> int:
 
 
 def loaded(options: str) -> int:
-    """Return how many modules of the engine `predict` has loaded when it ends."""
+    """Return the number of the engine's modules that `predict` has loaded at its end."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["predict", *options.split(), "--out", str(Path(folder) / "run")]
         done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)

@@ -1,4 +1,7 @@
-"""Measures linking: right links, calls, look-ups per second, bytes. Run: python eval/bench/linking.py [NAME ...]."""
+"""Measurements of linking: right links, calls, look-ups per second, bytes.
+
+Run: python eval/bench/linking.py [NAME ...].
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def train_objects() -> TrainObjects:
 
 
 def gold() -> float:
-    """2023 val's gold names as published, with train objects and the recorded search; the first hit alone beside it."""
+    """Link 2023 val's published gold names with train objects and the recorded search; compare with the first hit."""
     search = table()
     sets, wanted = [], []
     path = workspace().split_path(workspace().edition("2023"), "val")
@@ -96,10 +99,10 @@ def recorded(name: str = "gpt4_n_0_m_0_c_0") -> Iterator[CandidateSet]:
 
 
 def calls() -> float:
-    """Search calls of a cold run on GPT-4's recorded answers, against one call per answer.
+    """Count the search calls of a cold run on GPT-4's recorded answers, and compare with one call per answer.
 
-    The network's hits carry classes, so a name need not be asked for again with its type words; the recorded table's do
-    not, and asking it is free.
+    Hits of the network have classes, so a name need not be searched again with its type words. Hits of the recorded
+    table have none, and searching it is free.
     """
     asked = {}
     for classes in (True, False):
@@ -115,7 +118,7 @@ def calls() -> float:
 
 
 def loopback() -> None:
-    """Link over a stand-in for the API that fails one request in seven, then again from the cache."""
+    """Link with a simulated API that fails one request in seven, then again from the cache."""
     answers = json.loads((DATA / "wikidata" / "search_first_hit.json").read_text(encoding="utf-8"))
     world = {text: [qid] if qid else [] for text, qid in answers.items()}
     items = {qid: item(qid, text) for text, qid in answers.items() if qid}
@@ -154,7 +157,7 @@ def mistyped(name: str, dice: random.Random) -> str:
 
 
 def kamel_entities() -> Iterator[IndexEntity]:
-    """Return the entities that KAMEL's test split names, with label and aliases."""
+    """Return the entities in KAMEL's test split, with label and aliases."""
     names: dict[str, dict[str, None]] = defaultdict(dict)
     with lzma.open(DATA / "kamel" / "KAMEL.tar.xz") as packed, tarfile.open(fileobj=packed) as files:
         for member in files:
@@ -167,7 +170,7 @@ def kamel_entities() -> Iterator[IndexEntity]:
 
 
 def kamel() -> None:
-    """Index the names of KAMEL test, and look them up exactly and mistyped."""
+    """Index the names of KAMEL test, and look them up exactly and with a typing error."""
     dice = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         entities = list(kamel_entities())
@@ -192,7 +195,7 @@ def _rank(hits: Sequence[Any], qid: str) -> int:
 
 
 def million(size: int = 1_000_000) -> None:
-    """Look-ups among a million labels, made of the words of KAMEL's names, against rapidfuzz over the same list."""
+    """Measure look-ups in a million labels made of words of KAMEL's names, and compare with rapidfuzz."""
     dice = random.Random(0)
     words = sorted({word for entity in kamel_entities() for word in entity.label.split() if word.isalpha()})
     made: set[str] = set()
@@ -226,7 +229,7 @@ def million(size: int = 1_000_000) -> None:
 
 
 def write_dump(path: Path, size: int) -> None:
-    """Entities as dumps write them: ten languages, a dozen statements with references, sitelinks."""
+    """Write entities in the format of dumps: ten languages, a dozen statements with references, sitelinks."""
     languages = "en de fr es ru zh ja it pt ar".split()
     with path.open("w", encoding="utf-8") as file:
         file.write("[\n")
@@ -250,7 +253,10 @@ def _build(path: Path, dump: Path, peak: Any) -> None:
 
 
 def dump_reading() -> None:
-    """Entities a minute from a synthetic dump, memory at two sizes, and a build that was killed and taken up."""
+    """Measure entities per minute from a synthetic dump, memory at two sizes, and a build that is killed and resumed.
+
+    The rate is per core.
+    """
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

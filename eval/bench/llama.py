@@ -2,14 +2,17 @@
 
     python eval/bench/llama.py [--prompts 200] [--relations 4] [--threads 2] [--slots 1 8] [--only torch-float32 ...]
 
-Prompts: few-shot triples about the labelled held-out split, those of a relation one after the other, so that both sides
-find what they share. How many there are of a relation decides how many are decoded at a time: --relations takes a few
-relations, and so as many of each as the whole split has. llama.cpp runs in process, without HTTP: slots that decode in
-one batch, each prompt cache on; each number of slots is a side, the best of which counts. Each side is a process of its
-own; portion by portion they take turns, so that a busy machine is busy for all. CPU time is that of the side at work.
-All end at the same stop strings, end tokens and max_tokens, ours also where an answer only repeats itself. Out: tokens
-of an answer. Same: of the answers that came to their end here and on the first side, the share of those that are the
-same text.
+Prompts are few-shot triples about the labelled held-out split. Prompts of a relation follow each other, so that both
+sides can share prefixes. The number of prompts per relation limits how many are decoded at a time. With --relations, a
+few relations have as many prompts each as in the whole split.
+
+llama.cpp runs in process, without HTTP. Its slots decode in one batch, with every prompt cache on. Each number of slots
+is a side; compare with the best of them. Each side is a process of its own. The sides take turns, portion by portion,
+so that load on the machine affects all. CPU time is that of the active side.
+
+All sides have the same stop strings, end tokens and max_tokens. Ours also stops if an answer repeats itself. Out:
+tokens of an answer. Same: share of equal texts among the answers that ended by themselves both here and on the first
+side.
 """
 
 from __future__ import annotations
@@ -37,15 +40,15 @@ SIDES = ("torch-float32", "torch-bfloat16", "llama.cpp")
 STYLE = PromptStyle(form="completion", style="triple")
 
 
-class Said(NamedTuple):
-    """An answer up to the line's end, its tokens, and whether it came to its end by itself."""
+class Completed(NamedTuple):
+    """An answer up to the line's end, its number of tokens, and whether it ended by itself."""
 
     text: str
     tokens: int
     ended: bool
 
 
-Answer = Callable[[Sequence[str]], list[Said]]
+Answer = Callable[[Sequence[str]], list[Completed]]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -54,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--edition", default="2023")
     parser.add_argument("--shots", type=int, default=4)
     parser.add_argument("--max-tokens", type=int, default=64)
-    parser.add_argument("--no-stop", action="store_true", help="let answers go on beyond their end, to max_tokens")
+    parser.add_argument("--no-stop", action="store_true", help="let answers continue beyond their end, to max_tokens")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--relations", type=int, help="so many relations, the first ones (default: all)")
     parser.add_argument("--slots", type=int, nargs="+", default=[8], help="of llama.cpp: prompts decoded at a time")
@@ -91,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[str]]:
-    """Yield the prompts in portions: each portion has some of every relation, those of a relation together."""
+    """Yield the prompts in portions. Each portion has prompts of every relation, those of a relation together."""
     edition = workspace.edition(given.edition)
     relations = {name: workspace.relation(name) for name in edition.relations}
     asks = Asks(prompt=STYLE, shots=Shots(k=given.shots))
@@ -119,10 +122,10 @@ class Side:
         self._process.start()
         self.load: float = self._line.recv()
         self.cpu = self.wall = 0.0
-        self.answers: list[Said] = []
+        self.answers: list[Completed] = []
 
     def take(self, portion: Sequence[str]) -> None:
-        """Have a portion answered."""
+        """Send a portion to the process, and add its answers and times."""
         self._line.send(portion)
         answers, cpu, wall = self._line.recv()
         self.answers += answers
@@ -130,13 +133,13 @@ class Side:
         self.wall += wall
 
     def end(self) -> None:
-        """Let the process go."""
+        """End the process."""
         self._line.send(None)
         self._process.join()
 
 
 def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> None:
-    """Answer portions as they come, and tell what each took."""
+    """Answer portions when they arrive, and send back the answers and times."""
     start = time.perf_counter()
     kind, _, setting = name.rpartition("-")
     answer = llama(path, given, int(setting)) if kind == "llama.cpp" else causal(path, given, setting)
@@ -149,7 +152,7 @@ def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> N
 
 
 def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
-    """Our path: a batch, whose shared beginnings are read once."""
+    """Return our path: a batch whose common prefixes are computed once."""
     import torch
 
     from lmkbc.models.local.checkpoint import load
@@ -160,16 +163,16 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
     model = CausalModel(*load(path, dtype=dtype, offline=True))
     how = Decoding(max_tokens=given.max_tokens, stops=() if given.no_stop else STYLE.stops)
 
-    def answer(portion: Sequence[str]) -> list[Said]:
+    def answer(portion: Sequence[str]) -> list[Completed]:
         found = dict(model.complete(portion, how))
         draws = [found[place][0] for place in range(len(portion))]
-        return [Said((draw.text or "").strip(), draw.tokens, draw.finished) for draw in draws]
+        return [Completed((draw.text or "").strip(), draw.tokens, draw.finished) for draw in draws]
 
     return answer
 
 
 def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
-    """llama.cpp's: as many requests at a time as it has slots; a slot keeps what its prompts share."""
+    """Return llama.cpp's path: as many requests at a time as it has slots. A slot caches the prefix of its prompts."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
     import llama_server
 
@@ -177,12 +180,12 @@ def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
     asks = {"temperature": 0.0, "max_tokens": given.max_tokens, "cache_prompt": True}
     asks |= {} if given.no_stop else {"stop": list(STYLE.stops)}
 
-    def one(prompt: str) -> Said:
+    def one(prompt: str) -> Completed:
         done = server.handle_completions({"prompt": prompt, **asks})
         (choice,), tokens = done["choices"], done["usage"]["completion_tokens"]
-        return Said(str(choice["text"]).strip(), int(tokens), choice["finish_reason"] == "stop")
+        return Completed(str(choice["text"]).strip(), int(tokens), choice["finish_reason"] == "stop")
 
-    def answer(portion: Sequence[str]) -> list[Said]:
+    def answer(portion: Sequence[str]) -> list[Completed]:
         with ThreadPoolExecutor(slots) as pool:
             return list(pool.map(one, portion))
 

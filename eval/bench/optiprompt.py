@@ -1,12 +1,14 @@
-"""OptiPrompt's table on the MiniLM encoder with a head that facts taught: what prompts recall, what they learn.
+"""OptiPrompt's table on the MiniLM encoder with a trained head: what prompts recall, and what they learn.
 
     python eval/bench/optiprompt.py [--data DIR] [--relations 10] [--facts 150] [--iterations 100] [--models DIR]
+        [--methods manual,autoprompt-5,...] [--figures FILE]
 
-The head is taught KAMEL's train facts, silver and the challenge's train splits, one word per answer; no subject of
-KAMEL's dev and test splits is among them. Then, per relation of LAMA that KAMEL has: the manual cloze, soft prompts of
-5 and 10 random vectors and from the manual cloze, fine-tuning, and five tokens searched as in AutoPrompt, each on that
-model, on random weights and on random embeddings. Test facts that naive Bayes or a fine-tuned control answers are easy,
-the others hard. With --models, what is finished is kept, and a killed run goes on.
+The head learns KAMEL's train facts, silver facts and the challenge's train splits, one word per answer. Subjects of
+KAMEL's dev and test splits are left out. Then each relation of LAMA in KAMEL is tested. The methods are the manual
+cloze, soft prompts, fine-tuning, and five tokens searched as in AutoPrompt. Soft prompts start from 5 or 10 random
+vectors, or from the manual cloze. Each method is used on that model, on random weights and on random embeddings. Test
+facts that naive Bayes or a fine-tuned control answers are easy, the others hard. With --models, finished work is saved,
+and a killed run can be resumed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 import torch
 
 from lmkbc.cli.terminal import error_status, show_table
@@ -56,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--iterations", type=int, default=100, help="steps of AutoPrompt's search")
     parser.add_argument("--taught", type=int, help="most facts of a relation that teach the head (default: all)")
     parser.add_argument("--models", type=Path, help="directory that keeps the model and what is finished")
+    parser.add_argument("--methods", default=",".join(METHODS), help="of these, comma-separated")
+    figures.option(parser)
     given = parser.parse_args(argv)
     if given.relations < 1:
         parser.error(f"--relations is {given.relations}: give a whole number of at least 1")
@@ -80,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         )[: given.relations]
         print(f"{len(relations)} relations, {sum(len(one.facts) for one in relations)} test facts", flush=True)
         start = time.monotonic()
-        how = replace(HOW, search=TriggerSearch(iterations=given.iterations))
+        how = replace(HOW, methods=tuple(given.methods.split(",")), search=TriggerSearch(iterations=given.iterations))
         runner = ExperimentRunner(backbone, relations, how)
         answers = runner.run(models / "optiprompt.jsonl", show)
         for shown in (
@@ -90,7 +95,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             tables.facts(list(tables.fact_rows(relations, answers))),
         ):
             show_table(shown.heads, shown.rows, title=shown.title)
+            if shown.name == "overall":
+                rows = {str(name): dict(zip(shown.heads[1:], map(cell, row), strict=True)) for name, *row in shown.rows}
+                figures.record(given.figures, "optiprompt", rows)
         print(f"{time.monotonic() - start:.0f} s")
+
+
+def cell(value: object) -> str:
+    """Return a figure as documents show it."""
+    return f"{value:.1f}" if isinstance(value, float) else str(value if value is not None else "")
 
 
 def without(corpus: Corpus, facts: kamel.Kamel, most: int | None) -> Corpus:
@@ -108,7 +121,7 @@ def without(corpus: Corpus, facts: kamel.Kamel, most: int | None) -> Corpus:
 
 
 def show(step: str, done: int, total: int | None) -> None:
-    """One line per finished relation."""
+    """Print one line per finished relation."""
     if step == "relations":
         print(f"{done} of {total} relations", flush=True)
 

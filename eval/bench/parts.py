@@ -1,12 +1,12 @@
-"""Gain of checking, accounts, recall, juries and second thoughts on a real model: F1 with each and without.
+"""Gain of verification, recalled context, voting and follow-up questions on a real model: F1 with each and without.
 
     python eval/bench/parts.py [--edition 2023] [--relations 6] [--per-relation 12] [--parts "own account,variants"]
         [--figures FILE]
 
-One few-shot recipe, and the same recipe with one thing more, on the first rows of some relations: F1 by one cut-off,
-untuned, and tuned out of fold; the share of draws that gave no answer; tokens in, and seconds. What a part brings is
-its difference to the first line. Answers are kept in --store: a run that was killed goes on from there. Names are
-linked by train objects and by the recorded search table.
+One few-shot recipe is run, and the same recipe with one more part, on the first rows of some relations. Columns: F1 by
+one cut-off, untuned; F1 tuned out of fold; the share of draws without an answer; tokens of prompts; and seconds. The
+gain of a part is its difference to the first line. Answers are stored in --store, so a killed run can be resumed. Names
+are linked by train objects and by the recorded search table.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ PARTS: dict[str, Mapping[str, Any]] = {
     },
     "cut lists lost": {},
 }
-"""Part -> what it adds to the recipe's table."""
+"""Part -> its additions to the recipe's table."""
 LOST = "cut lists lost"
-"""The part that takes a list whose end is missing for no answer, instead of counting what it has in full."""
+"""The part that counts a list without an end as no answer. Otherwise, its complete items count."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def line(run: Run, name: str, examples: Sequence[Example]) -> dict[str, str]:
-    """Run the recipe with one part, print what came of it, and return what documents show."""
+    """Run the recipe with one part, print its results, and return those for documents."""
     table = merged(FEW_SHOT, PARTS[name])
     select = {"rule": "cutoff", "threshold": 0.5}
     if "verify" in table:
@@ -112,7 +112,7 @@ def line(run: Run, name: str, examples: Sequence[Example]) -> dict[str, str]:
     tuned = tune(proposals.sets, examples, run.edition, relations=run.relations, folds=3, trials=0)
     states = [state for one in proposals.sets for state in one.draws]
     lost = sum(not state.is_answer for state in states) / max(len(states), 1)
-    tokens = sum(told.get("prompt_tokens", 0) for told in proposals.usage.values())
+    tokens = sum(usage.get("prompt_tokens", 0) for usage in proposals.usage.values())
     print(f"{name:24}  {untuned:7.3f}  {tuned.cv_macro_f1:11.3f}  {lost:9.3f}  {tokens:9}  {seconds:7.0f}", flush=True)
     shown = {"untuned": untuned, "out of fold": tuned.cv_macro_f1}
     return {column: f"{f1:.3f}".lstrip("0") for column, f1 in shown.items()} | {"tokens in": f"{tokens:,}"}

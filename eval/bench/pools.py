@@ -1,16 +1,17 @@
-"""What the calibration of pooled models weighs, chosen on pools that no document shows as a result.
+"""Choice of the evidence in the calibration of pooled models, on pools that no document shows as a result.
 
     python eval/bench/pools.py [--data DIR] [--partitions N] [--seed N] [--way WAY ...] [--figures FILE] [POOL ...]
     python eval/bench/pools.py --shown [--partitions N] [--figures FILE]
 
-Each cell is official macro-F1 out of fold by exact sweeps, the mean of several partitions into folds with the standard
-deviation. A pool is two sources, or those two with a third: recorded answers of 2023, sources that train alone fits,
-and simulated ones of known quality. The last lines have the mean over pools, its difference to the last way with the
-standard error over pools, and what a third source adds on average, and at least.
+Each cell is official macro-F1 out of fold by exact sweeps: the mean of several partitions into folds, with the standard
+deviation. A pool has two sources, or those two with a third. Sources are recorded answers of 2023, systems fitted on
+train alone, and simulated ones of known quality. The last lines show the mean over pools. They also show its difference
+to the last way with the standard error over pools. Finally, they show the mean and the least gain from a third source.
 
-Ways, from the simplest on: a calibration weighs the mean over models as if it were one model; steps that rise with it;
-said and score of each model; whether another agrees; what was weighed before; and the simplest family, as of one model.
---shown measures the recorded answers of 2026, which nothing is chosen on, by what the engine does.
+Ways, the simplest first. "mean": calibration of the mean over models, as for one model. "isotonic": an increasing step
+function of that mean. "each model": proposal and score of each model. Then: whether another model agrees; the earlier
+evidence; and the simplest family, as for one model. --shown measures the recorded answers of 2026, which are never used
+for a choice, with the engine's own way.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True)
 class Way:
-    """A way to weigh pooled models. columns: what evidence a calibration has of several models.
+    """A way to weigh pooled models. columns: evidence of a calibration for several models.
 
-    simplest: whether the simplest family within one standard error is shared, as where one model speaks, and not the
-    best. fit: what stands for the calibration.
+    simplest: whether to share the simplest family within one standard error, as with one model, and not the best. fit:
+    replacement of the calibration.
     """
 
     columns: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Way:
 
     @contextmanager
     def taken(self, name: str) -> Iterator[None]:
-        """Let tuning go this way."""
+        """Let tuning use this way within the block."""
 
         def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
             several = {one: one[one.rfind(":") :] for one in columns if ":" in one} | {one: one for one in OLDER}
@@ -77,7 +78,7 @@ class Way:
         def family(alike: Sequence[nested.Compared], *, simplest: bool) -> str:
             return shared_family(alike, simplest=simplest or self.simplest)
 
-        evidence.__name__ = name  # by which outcomes remember it
+        evidence.__name__ = name  # the key under which outcomes cache it
         with (
             mock.patch.object(calibrate, "telling", telling),
             mock.patch.object(calibrate, "candidate_evidence", evidence),
@@ -97,13 +98,13 @@ class Monotone(MaskRule):
     p: Floats
 
     def keep(self, ranking: Ranking) -> Mask:
-        """Return what the inner rule keeps by the probabilities."""
+        """Return the candidates that the inner rule keeps by the probabilities."""
         own = np.where(ranking.scores < 0, -1.0, np.interp(ranking.scores, self.scores, self.p))
         return kept_of(self.inner, replace(ranking, nothing=np.zeros(len(own))), own)
 
 
 def monotone(outcomes: Outcomes, rows: Mask, _: Any, *, nullable: bool) -> Rule:
-    """Fit an isotonic regression on the mean score, of some queries."""
+    """Fit an isotonic regression on the mean score of some queries."""
     chosen = (outcomes.ranking.scores >= 0) & rows[:, None]
     scores, right = outcomes.ranking.scores[chosen], np.minimum(outcomes.gains[chosen], 1)
     if not scores.size:
@@ -121,7 +122,7 @@ WAYS: Mapping[str, Way] = {
     "before": Way((*EACH, *OLDER)),
     "simplest family": Way((*EACH, ":agreed"), simplest=True),
 }
-"""From the simplest on."""
+"""Ways by name, the simplest first."""
 LAST = "before"
 
 
@@ -141,10 +142,10 @@ class Sources:
 
 
 class Remembered(Task):
-    """A task that remembers F1 of rules: they are the same in every way but those of calibrations."""
+    """A task that caches F1 of rules, except of calibrations: all others are the same in every way."""
 
     def held_out(self, rows: Mask, inner: Ints, fit: Callable[[Mask, int], Rule]) -> Floats:
-        """Return F1 of each of the queries by the rule fitted to those of the other inner folds."""
+        """Return F1 of each query by the rule fitted to the other inner folds."""
         f1 = np.zeros(len(rows))
         for number in np.unique(inner[rows]):
             held = rows & (inner == number)
@@ -184,7 +185,7 @@ class Pooled:
 
     @cached_property
     def fitted(self) -> Callable[..., Rule]:
-        """Return `families.fit`, which remembers all but calibrations."""
+        """Return `families.fit` with a cache of all rules except calibrations."""
         known: dict[tuple[str, str, bytes], Rule] = {}
 
         def fitted(task: Task, family: str, rows: Mask) -> Rule:
@@ -198,7 +199,7 @@ class Pooled:
         return fitted
 
     def f1(self, folds: int, seed: int) -> float:
-        """Return official F1 out of fold, failed queries wrong."""
+        """Return official F1 out of fold. Failed queries are wrong."""
         inner = self._fold(INNER_FOLDS, seed + 1)
         made = {name: np.zeros(len(task.outcomes)) for name, task in self.tasks.items()}
         with mock.patch.object(nested, "fit", self.fitted):
@@ -208,7 +209,7 @@ class Pooled:
         return self._averaged(made)
 
     def f1s(self, seeds: Sequence[int], way: str = "") -> list[float]:
-        """Return official F1 out of fold of each partition; by a way, the engine's own if it has no name."""
+        """Return official F1 out of fold of each partition. way: name of a way, "" for the engine's own."""
         with WAYS[way].taken(way) if way else nullcontext():
             return [self.f1(FOLDS, seed) for seed in seeds]
 
@@ -227,7 +228,7 @@ class Pooled:
         return scores
 
     def f1_of(self, relation: str, select: PerRelation) -> float:
-        """Return a relation's F1 by rules as they are."""
+        """Return a relation's F1 by rules without tuning."""
         task = self.tasks[relation]
         return float(task.outcomes.f1(select.rules.get(relation, select.general)).mean())
 
@@ -270,7 +271,7 @@ class Bench:
 
 
 class Sets(dict[str, Sequence[CandidateSet]]):
-    """Sets by source: a system's name, a file of recorded answers, or a simulated source; made when asked for."""
+    """Sets by source: a system's name, a file of recorded answers, or a simulated source; computed on first use."""
 
     def __init__(self, workspace: Workspace, edition: Edition, examples: Sequence[Example]) -> None:
         super().__init__()
@@ -305,16 +306,16 @@ POOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     },
     "2023, BERT and BERT with recode": ("2023", (RECODE, BERT)),
 }
-"""Pools that the choice is made on: two sources, and these with a third one."""
+"""Pools for the choice: two sources, and these with a third one."""
 SHOWN = {"Qwen": (QWEN,), "Gemma": (GEMMA,), "Qwen and Gemma": (QWEN, GEMMA)}
-"""Recorded answers of 2026, on which nothing is chosen."""
+"""Recorded answers of 2026, which are never used for a choice."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = row_parser(__doc__, POOLS)
     parser.add_argument("--partitions", type=int, default=10)
     parser.add_argument("--way", nargs="+", choices=list(WAYS), default=list(WAYS))
-    parser.add_argument("--shown", action="store_true", help="measure the recorded answers of 2026, the way it is now")
+    parser.add_argument("--shown", action="store_true", help="measure the answers of 2026 with the engine's own way")
     given = parser.parse_args(argv)
     bench, seeds = Bench(Workspace(data=given.data)), range(given.seed, given.seed + given.partitions)
     if given.shown:
@@ -346,7 +347,7 @@ def table_of(made: Made) -> dict[str, dict[str, str]]:
 
 
 def compared(made: Made) -> dict[str, dict[str, str]]:
-    """Return the mean over pools, its difference to the way before, and what third sources add: the least of it."""
+    """Return the mean over pools, its difference to the last way, and the mean and least gain from third sources."""
     ways = list(next(iter(made.values())))
     means = {way: [fmean(row[way]) for row in made.values()] for way in ways}
     pairs = [(name, name.partition(" + ")[0]) for name in made if " + " in name and name.partition(" + ")[0] in made]

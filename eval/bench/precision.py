@@ -1,11 +1,12 @@
-"""Share of recorded answers of real models that is known to be right, on subjects that nothing was learned from.
+"""Precision of recorded answers of real models on unseen subjects, and how well confidences predict it.
 
     python eval/bench/precision.py [--data DIR] [--folds N] [--seed N] [--figures FILE] [ROW ...]
 
-Each row: recall at 90 % precision, out of fold, with its 95 % interval over subjects and the number of relations that
-reach it; what `--precision 0.9` keeps out of fold: facts, precision with its interval, recall, relations, how many of
-these fall short, and how many promise it once all folds are known; adaptive calibration error and Brier score of pooled
-scores and of confidences, with half their intervals; seconds for all of it.
+Each row shows recall at 90 % precision, out of fold, with its 95 % interval over subjects and the number of relations
+that reach it. Then it shows the facts that `--precision 0.9` keeps out of fold: their number, precision with its
+interval, recall, and relations. Two more numbers count the relations that fall short, and those that promise it when
+all folds are known. Last are adaptive calibration error and Brier score of pooled scores and of confidences, with half
+their intervals, and seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         context = context_of(workspace, edition, row.files)
         proposals = propose(context, read_recipe(workspace, row.system), [example.query for example in examples])
         start = time.process_time()
-        tuned = tune(  # confidences are of all candidates: which rule is tuned beside them changes nothing
+        tuned = tune(  # confidences cover all candidates, so the tuned rule does not matter
             proposals.sets,
             examples,
             edition,
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             seed=given.seed,
         )
         values[row.label] = cells(tuned.confidences)
-        print(f"{name:20} {row.edition}  {told(tuned.confidences)}; {time.process_time() - start:.0f} s", flush=True)
+        print(f"{name:20} {row.edition}  {as_text(tuned.confidences)}; {time.process_time() - start:.0f} s", flush=True)
     figures.record(given.figures, "precision", values)
 
 
@@ -73,7 +74,7 @@ def cells(known: Confidences) -> dict[str, str]:
     return found
 
 
-def told(known: Confidences) -> str:
+def as_text(known: Confidences) -> str:
     """Return a row's figures as text."""
     low, high = known.recall_interval
     recall = f"R@P90 {known.recall:.3f} [{low:.3f}, {high:.3f}], {known.reached} of {len(known.relations)} relations"

@@ -3,11 +3,14 @@
     python eval/bench/probe.py controls|kmir|kamel [--data DIR] [--properties 6] [--queries 40] [--split test]
         [--model NAME] [--drawing fixed|random] [--figures FILE]
 
-controls: macro-F1 of the embedded default and of recorded answers beside what train alone reaches, and on the queries
-that no control answers (2022 dev, 2023 val; selection tuned out of fold, exact sweeps). kmir: questions a minute, and
-whether the same seed writes the same bytes. kamel: 5 shots on a tiny model, first a sample against one full prompt at a
-time in the same run, in CPU-seconds, then the whole split, all 234 properties, each answer committed to a store; on a
-named model the sample alone.
+controls: macro-F1 of the embedded default and of recorded answers, beside that of train alone, and on the queries that
+no control answers. These are 2022 dev and 2023 val, with selection tuned out of fold by exact sweeps.
+
+kmir: questions per minute, and whether the same seed writes the same bytes.
+
+kamel: 5 shots on a tiny model. First a sample is compared with one full prompt at a time in the same run, in
+CPU-seconds. Then the whole split is asked, all 234 properties, and each answer is committed to a store. A model named
+by --model is only asked the sample.
 """
 
 from __future__ import annotations
@@ -39,11 +42,11 @@ RECORDED = {
         "gpt4_n_0_m_0_c_0.jsonl.gz": "GPT-4 zero-shot",
     },
 }
-"""Edition -> file of answers -> what documents call it."""
+"""Edition -> file of answers -> its name in documents."""
 
 
 HEADS = {"prior": "class prior", "naive-bayes": "naive Bayes"}
-"""Controls that documents call otherwise."""
+"""Controls with another name in documents."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -68,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure_controls(space: Workspace, root: Path) -> figures.Values:
-    """Each control is computed once per edition: all rows of an edition share it."""
+    """Measure the controls. Each is computed once per edition, and used by all rows of it."""
     values: dict[str, dict[str, str]] = {}
     names = [*CONTROLS, RANDOM]
     print(f"{'edition':8}{'system':52}{'F1':>6}", *(f"{name:>11}" for name in names), "  hard  F1 on hard  seconds")
@@ -121,7 +124,7 @@ def measure_kmir(archive: Path) -> None:
 
 
 def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
-    """First the ratio, on a sample of properties, then the whole split, each answer committed to a store."""
+    """Measure the ratio on a sample of properties, then the whole split with each answer committed to a store."""
     from lmkbc.models.answers import Store
     from lmkbc.models.local.checkpoint import load
     from lmkbc.models.local.language_model import LocalModel
@@ -178,7 +181,7 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
 def taught(texts: Sequence[str]) -> tuple[Any, Any]:
     """Return a GPT-2 of two layers, trained on some solved prompts of train: enough to end an answer with `%`.
 
-    A model that never stops says 100 tokens to every question, which no model that is worth probing does.
+    A model that never stops writes 100 tokens for every question, which no useful model does.
     """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -1,10 +1,10 @@
-"""Seconds of a knowledge base's queries: by DuckDB over its Parquet files, by SPARQL over its export.
+"""Seconds of queries on a knowledge base: by DuckDB on its Parquet files, by SPARQL on its export.
 
     python eval/bench/queries.py [--facts 1000000]
 
-The base is made up: subjects and objects are items, relations are those of the workspace, and a part of the symmetric
-facts is stated in one direction only. Both engines give the same answers, or the command fails. A query's time is the
-least of three runs, in this process, over what is loaded.
+The base is generated: subjects and objects are items, relations are those of the workspace, and some symmetric facts
+are stated in one direction only. Both engines must give the same answers. The time of a query is the least of three
+runs, in this process, on loaded data.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ QUERIES = {
 
 
 def pairs(relations: Sequence[Relation], facts: int, seed: int = 0) -> pl.DataFrame:
-    """Return subject, place of a relation and object of so many facts, each once; early relations have the most."""
+    """Return subject, index of the relation and object of `facts` facts, each once; early relations have the most."""
     draw, items = np.random.default_rng(seed), facts // FACTS_OF_EACH
     share = 1 / np.arange(1, len(relations) + 1)
     place = draw.choice(len(relations), facts * 2, p=share / share.sum())
@@ -71,7 +71,7 @@ def pairs(relations: Sequence[Relation], facts: int, seed: int = 0) -> pl.DataFr
 
 
 def tables(rows: pl.DataFrame, relations: Sequence[Relation], run: str, seed: int = 0) -> Tables:
-    """Return facts as a build has them."""
+    """Return facts as tables of a build."""
     of = {at: (one.name, one.property) for at, one in enumerate(relations)}
     made = rows.with_columns(
         subject_row="subject",
@@ -96,7 +96,7 @@ def tables(rows: pl.DataFrame, relations: Sequence[Relation], run: str, seed: in
 
 
 def written(out: Path, facts: int) -> int:
-    """Write a base of so many facts; return how many there are."""
+    """Write a base of about so many facts, and return their number."""
     known = sorted(Workspace().relations.values(), key=lambda one: (one.symmetric, one.name), reverse=True)
     relations = [*{one.property: one for one in known if one.kind == "entity"}.values()]
     start = started({"facts": facts}, {one.name: one for one in relations})
@@ -115,7 +115,7 @@ def written(out: Path, facts: int) -> int:
 
 
 def seconds(work: Callable[..., Any], *given: Any, times: int = 1) -> tuple[float, Any]:
-    """Return the least time of some runs, and what the last one returns."""
+    """Return the least time of some runs, and the result of the last one."""
     took = []
     for _ in range(times):
         begun = time.perf_counter()
@@ -139,7 +139,7 @@ def by_sparql(store: pyoxigraph.Store, query: str) -> list[Any]:
 
 
 def plain(rows: Sequence[Sequence[Any]]) -> set[tuple[str, ...]]:
-    """Return the rows of an answer in the words of both engines: an IRI by its last part, a number by its digits."""
+    """Return the rows of an answer in a form that both engines share: an IRI's last part, a number's digits."""
     return {tuple(str(getattr(one, "value", one)).rpartition("/")[2] for one in row) for row in rows}
 
 

@@ -1,7 +1,7 @@
-"""A server of a model that costs next to nothing: it answers each request after a while, from the prompt alone.
+"""A server of a simulated model with almost no cost: it answers each request after a delay, from the prompt alone.
 
-Run: python eval/bench/quick_server.py [SECONDS]. It prints its URL. When its input ends, it prints how many requests it
-answered, and the seconds from the first request to the last.
+Run: python eval/bench/quick_server.py [SECONDS]. It prints its URL. When its input ends, it prints the number of
+answered requests, and the seconds from the first request to the last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
 def answer(body: bytes) -> bytes:
-    """Return a response of one to three names, chosen by the request alone."""
+    """Return a response of one to three names that depend only on the request."""
     digest = hashlib.sha256(body).digest()
     text = json.dumps([NAMES[byte % len(NAMES)] for byte in digest[: 1 + digest[31] % 3]])
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
@@ -30,18 +30,18 @@ def answer(body: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Connection of a client that waits for each answer before it asks again. times: of all requests."""
+    """Connection of a client that waits for each answer before its next request. times: times of all requests."""
 
     def __init__(self, delay: float, times: list[float]) -> None:
         self._delay, self._times, self._read = delay, times, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep what answers are written to."""
+        """Store the transport for answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer a request once it is whole, after the delay. Only the path of chat, by POST, is there."""
+        """Answer a request after the delay, when it is complete. Requests other than POST get status 404."""
         self._read += data
         head, end, body = self._read.partition(b"\r\n\r\n")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
 
 @dataclass
 class QuickServer:
-    """A server of its own. requests: answered, once it has ended; seconds: from the first of them to the last."""
+    """A server process. requests: number of answers, set at its end. seconds: from the first request to the last."""
 
     url: str
     requests: int = 0
@@ -70,7 +70,7 @@ class QuickServer:
 
 @contextmanager
 def quick_server(delay: float) -> Iterator[QuickServer]:
-    """Yield a server that runs in a process of its own until the end."""
+    """Yield a server that runs in a process of its own until the block ends."""
     command = [sys.executable, __file__, str(delay)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,13 +1,14 @@
-"""Every bundled recipe with a generative source on one real model of this machine, on a few rows of each relation.
+"""Every bundled recipe with a generative source on one real local model, on a few rows of each relation.
 
     python eval/bench/real_model.py --edition 2023 --per-relation 10 [--recipes lix23,bl23-gpt-ids] [--server]
         [--figures FILE]
 
-One table: official macro-F1 on these rows, untuned, by the recipe's own rule; the share of draws that said nothing, or
-whose objects were all dropped, and of those that were cut off, could not be read, or are missing; tokens in and out;
-answers from the store; prompt tokens that shared beginnings saved; seconds. Its floors come first. --server asks the
-same model through llama.cpp on loopback. Answers are kept in --store: a run that was killed goes on from there.
-Names are linked by train objects and by the recorded search table; no recipe reads any other text.
+The table has a row per recipe, after its baselines. Columns: official macro-F1 on these rows, untuned, by the recipe's
+own rule. Shares of draws by state: empty, with all objects dropped, cut off, not parsed, or missing. Tokens of prompts
+and answers, answers from the store, and prompt tokens saved by shared prefixes. Seconds.
+
+--server asks the same model through llama.cpp on loopback. Answers are stored in --store, so a killed run can be
+resumed. Names are linked by train objects and by the recorded search table; no recipe reads any other text.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ from lmkbc.workspace import Workspace
 FLOORS = ("prior", "embedded")
 SEARCH = Path("wikidata/search_first_hit.json")
 SLOTS, CONTEXT, PORT = 4, 8192, 18431
-"""Settings of the server: requests at a time, tokens of each, and its port, by which stored answers are told apart."""
+"""Settings of the server: requests at a time, tokens of each, and its port. Keys of stored answers have the port."""
 STATES = ("abstained", "dropped", "cut", "truncated", "unparsed", "missing")
-TOLD = ("prompt_tokens", "completion_tokens", "from_store", "saved_by_prefixes")
+COUNTED = ("prompt_tokens", "completion_tokens", "from_store", "saved_by_prefixes")
 COLUMNS = {"tokens in": "prompt_tokens", "out": "completion_tokens", "saved by prefixes": "saved_by_prefixes"}
-"""Columns of the documents' table, and what they are called in a run's usage."""
+"""Columns of the documents' table -> their names in a run's usage."""
 HEAD = ("recipe", "F1", *STATES, "tokens in", "out", "stored", "shared", "seconds")
 
 
@@ -92,14 +93,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def meant_for(recipe: Recipe, edition: Edition) -> bool:
-    """Return whether a recipe has a generative source, and scores of the edition or of none at all."""
+    """Return whether a recipe has a generative source, and published scores of this edition or of none."""
     places = [place.split("/")[0] for place in recipe.published]
     source = any(isinstance(spec, LanguageModelSpec) for spec in recipe.generate)
     return source and (edition.name in places or not places)
 
 
 def unfit(recipe: Recipe) -> str:
-    """Why a recipe cannot be run here; "" where it can."""
+    """Return why a recipe cannot be run here; "" if it can."""
     for spec in recipe.generate:
         if isinstance(spec, LanguageModelSpec) and spec.context.reads:
             return f"its context {spec.context.provider!r} reads text from outside the model"
@@ -152,7 +153,7 @@ class Bench:
     run: Run
     examples: Sequence[Example]
     values: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Row -> column -> what documents show."""
+    """Row -> column -> value in documents."""
 
     @classmethod
     def of(cls, workspace: Workspace, edition: Edition, count: int, store: Path) -> Bench:
@@ -172,7 +173,7 @@ class Bench:
 
     @property
     def edition(self) -> Edition:
-        """The edition."""
+        """Return the edition."""
         return self.run.edition
 
     def floors(self) -> None:
@@ -202,10 +203,10 @@ class Bench:
             return
         seconds = time.perf_counter() - start
         states = Counter(str(state) for one in proposals.sets for state in one.draws)
-        told: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for usage in proposals.usage.values():
-            told.update({name: usage[name] for name in TOLD if name in usage})
-        self._print(called, self._f1(recipe.select.select_all(proposals.sets)), states, told, seconds)
+            counts.update({name: usage[name] for name in COUNTED if name in usage})
+        self._print(called, self._f1(recipe.select.select_all(proposals.sets)), states, counts, seconds)
 
     def _f1(self, predictions: Sequence[Prediction]) -> float:
         return official({one.query: one for one in predictions}, self.examples, self.edition).overall.f1
@@ -215,20 +216,20 @@ class Bench:
         called: str,
         f1: float,
         states: Mapping[str, int] | None = None,
-        told: Mapping[str, int] | None = None,
+        counts: Mapping[str, int] | None = None,
         seconds: float = 0.0,
     ) -> None:
-        states, told = states or {}, told or {}
+        states, counts = states or {}, counts or {}
         total = sum(states.values())
-        if told:
+        if counts:
             shares = {name: f"{states.get(name, 0) / total:.3f}" for name in ("abstained", "unparsed")}
             cut = f"{(states.get('cut', 0) + states.get('truncated', 0)) / total:.3f}"
-            tokens = {column: str(told.get(name, 0)) for column, name in COLUMNS.items()}
+            tokens = {column: str(counts.get(name, 0)) for column, name in COLUMNS.items()}
             row = f"{self.edition.name} {called}"
             self.values[row] = {"F1": f"{f1:.3f}", **shares, "cut off": cut, **tokens}
         cells = [f"{f1:9.3f}"]
         cells += [f"{states.get(name, 0) / total:9.3f}" if total else f"{'-':>9}" for name in STATES]
-        cells += [f"{told[name]:9}" if name in told else f"{'-':>9}" for name in TOLD]
+        cells += [f"{counts[name]:9}" if name in counts else f"{'-':>9}" for name in COUNTED]
         print("  ".join([f"{called:22}", *cells, f"{seconds:9.1f}"]), flush=True)
 
 

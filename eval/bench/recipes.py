@@ -1,11 +1,17 @@
-"""How near the recipes of published systems come to them, as the recipes and docs/benchmarks.md say: nothing is run.
+"""Distance of the recipes from the published systems, as the recipes and docs/benchmarks.md state it. Nothing is run.
 
     python eval/bench/recipes.py [--shortcuts]
 
-Prompts: the authors' own by 'lmkbc systems fetch' ("fetched"), or all but what the recipe says ("in part"); our words
-since theirs have no licence ("no licence"); our words ("own"); or nothing that is worded ("-"). Replay: F1 of the
-authors' own answers in the recipe, less the F1 that they report of them, per row of the table of replays. N and S:
-differences that are necessary, and shortcuts.
+The column of prompts has five values:
+
+- "fetched": the authors' own, by 'lmkbc systems fetch';
+- "in part": the same, except for some that the recipe lists;
+- "no licence": our words, since the authors' have no licence;
+- "own": our words;
+- "-": no prompts.
+
+Replay: F1 of the authors' own answers in the recipe, less their reported F1, per row of the table of replays. N and S:
+necessary differences, and shortcuts.
 """
 
 from __future__ import annotations
@@ -23,14 +29,17 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 
 
 def prompts(file: RecipeFile) -> str:
-    said = [one for one in (*file.differs, *file.shortcuts) if re.search(r"\b(in our (wording|words)|are ours)\b", one)]
+    ours = [one for one in (*file.differs, *file.shortcuts) if re.search(r"\b(in our (wording|words)|are ours)\b", one)]
     if file.source is not None:
-        return "in part" if any("systems fetch" not in one for one in said) else "fetched"
-    return "no licence" if any("licence" in one for one in said) else "own" if said else "-"
+        return "in part" if any("systems fetch" not in one for one in ours) else "fetched"
+    return "no licence" if any("licence" in one for one in ours) else "own" if ours else "-"
 
 
 def replays() -> dict[str, list[float]]:
-    """Return by how much each row of the table of replays is off, by its recipe; rows of a part of one are left out."""
+    """Return recipe -> differences in F1 of its rows in the table of replays.
+
+    Rows of a part of a recipe are left out.
+    """
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in _table("| answers | recipe |")]
     off = defaultdict(list)
     for _, recipe, _, theirs, replayed, _ in rows:

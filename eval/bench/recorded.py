@@ -1,11 +1,12 @@
-"""Scores of recorded answers of real models: by their authors, here untuned, and here tuned, out of fold.
+"""Scores of recorded answers of real models: reported by their authors, and here, untuned and tuned out of fold.
 
     python eval/bench/recorded.py [--data DIR] [--trials N] [--folds N] [--seed N] [--figures FILE] [ROW ...]
 
-Each row is official macro-F1: as the answers' own authors report it; here untuned, which is parsing, cleaning and
-linking with the recipe's one rule; and with rules tuned per relation, out of fold, the same by exact sweeps alone
-(without Optuna's part), and in sample. What tuning adds is "out of fold" less "untuned". Then, of the same split, the
-class prior and an empty file. Queries that no model answered count as wrong. Last, seconds for proposing and tuning.
+Each row shows official macro-F1. First is the figure that the answers' authors report. Then "untuned": parsing,
+cleaning and linking with the recipe's one rule. Then rules tuned per relation: out of fold, out of fold by exact sweeps
+alone (without Optuna), and in sample. The gain of tuning is "out of fold" less "untuned". Then, on the same split, the
+class prior and an empty file. Queries that no model answered count as wrong. Last are the seconds of proposing and of
+tuning.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SEARCH = Path("wikidata/search_first_hit.json")
 
 
 class Row(NamedTuple):
-    """One row: files below recorded/, and what others reach on them (None: nobody reports it).
+    """One row: files below recorded/, and the reported score of their authors (None: not reported).
 
-    label: what documents call it.
+    label: its name in documents.
     """
 
     label: str
@@ -67,7 +68,7 @@ ROWS = {
 
 
 def row_parser(description: str | None, rows: Iterable[str]) -> argparse.ArgumentParser:
-    """Return a parser with what the benchmarks of recorded answers share: rows, data, folds, seed and figures."""
+    """Return a parser with the shared options of benchmarks of recorded answers: rows, data, folds, seed, figures."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", choices=[*rows, []], metavar="ROW", help=f"of {', '.join(rows)}")
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
@@ -127,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:
-    """Return the directory of a row's answers, beside the edition's splits."""
+    """Return a run with a row's answers, and with the splits of the edition."""
     folder = workspace.split_path(edition, edition.held_out).parent.parent
     return Run(
         workspace=workspace,

@@ -2,10 +2,10 @@
 
     python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [--figures FILE] [ROW ...]
 
-Each row: macro P, R and F1 that the authors print, and what the engine shows of the same answers by their recipe and,
-for figures of an earlier script, by that; then F1 of the same answers under rules tuned per relation, out of fold,
-queries that no model answered counted as wrong. A file of predictions is only scored. Below the table stands what is
-between figures that are not equal to three digits.
+Each row shows macro P, R and F1 as the authors print them. Then it shows the engine's figures for the same answers with
+their recipe, by an earlier script if the authors used one. Last is F1 of the same answers under rules tuned per
+relation, out of fold; queries that no model answered count as wrong. A file of predictions is only scored. If figures
+differ in three digits, the reasons stand below the table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNCLEANED: Mapping[str, Any] = {
         "searched": {"nobel-prize": "{object} nobel prize"},
     },
 }
-"""Minimal Probe's answers as they were linked, before the author's cleaning."""
+"""Settings to link Minimal Probe's answers as before the author's cleaning."""
 
 READING = "replies that go on behind their tuple gave the author its subject and phrase for objects"
 COUNTS = "the author's file has counts as JSON numbers, which the script takes for wrong"
@@ -51,10 +51,11 @@ RIVERS = "which hits are rivers is not recorded, nor are all searches for 'Danub
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Answers below recorded/, the recipe that reads them, and what its authors print: F1, or P, R and F1.
+    """Answers below recorded/, the recipe that reads them, and their authors' figures: F1, or P, R and F1.
 
-    system: "" for a file of predictions. changes: tables in place of the recipe's. rules: the families of rules whose
-    parameters the authors fitted on the same split, which are tuned here out of fold. profile: the authors' scorer.
+    system: "" for a file of predictions. changes: tables in place of the recipe's. rules: families of rules whose
+    parameters the authors fitted on the same split; here they are tuned out of fold. profile: the authors' scorer. why:
+    reason of a difference.
     """
 
     edition: str
@@ -155,7 +156,7 @@ LABELS = {
     "Gemma": "2026 val, Gemma, one sample",
     "Qwen+Gemma": "2026 val, Qwen and Gemma, which must agree",
 }
-"""Row -> what documents call it."""
+"""Row -> its name in documents."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -183,12 +184,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             "replayed": digits(shown, " / "),
             "our rules": ours.lstrip("0"),
         }
-        told = [digits(row.authors), digits(shown)]
-        if told[0] != told[1]:
+        compared = [digits(row.authors), digits(shown)]
+        if compared[0] != compared[1]:
             notes[name] = row.why or "not known"
         print(
-            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {told[0]:14}  "
-            f"{told[1]:14}  {ours:5}  {failed:6}",
+            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {compared[0]:14}  "
+            f"{compared[1]:14}  {ours:5}  {failed:6}",
             flush=True,
         )
     figures.record(given.figures, "replay", values)
@@ -197,19 +198,19 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def digits(values: Sequence[float], between: str = "/") -> str:
-    """Return figures to three digits."""
+    """Return figures with three digits."""
     return between.join(f"{value:.3f}".lstrip("0") for value in values)
 
 
 def recipe_of(row: Row) -> str:
-    """Return what documents say of the recipe that reads a row's answers."""
+    """Return the description of a row's recipe for documents."""
     if row.rules or not row.system:
         return "thresholds per relation" if row.rules else "-"
     return f"`{row.system}`{', uncleaned' if row.changes else ''}"
 
 
 def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:
-    """Return the directory of a row's answers, beside the edition's splits."""
+    """Return a run with a row's answers, and with the splits of the edition."""
     folder = workspace.split_path(edition, edition.held_out).parent.parent
     return Run(
         workspace=workspace,
@@ -244,7 +245,7 @@ def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Proposals
 
 
 def scored(run: Run, row: Row, predictions: Path) -> Summary:
-    """Return the official average of a file of predictions, by the scorer that the authors used."""
+    """Return the official average of a file of predictions, by the authors' scorer."""
     edition = run.edition.under(row.profile) if row.profile else run.edition
     return evaluate(predictions, run.workspace.gold_path(edition, edition.held_out), edition).table.overall
 
@@ -252,7 +253,7 @@ def scored(run: Run, row: Row, predictions: Path) -> Summary:
 def tuned(
     run: Run, proposals: Proposals, examples: Sequence[Example], rules: Sequence[str], folds: int, seed: int
 ) -> float:
-    """F1 out of fold of rules tuned per relation. rules: the families to choose from, all if none is named."""
+    """Return F1 out of fold of rules tuned per relation. rules: families to choose from, all if empty."""
     return tune(
         proposals.sets,
         examples,

@@ -1,10 +1,10 @@
-"""Cost of a large report: size, time to make, time to first paint and until the rows are there, in Chromium.
+"""Cost of a large report: size, time to make it, and time until Chromium paints it and shows its rows.
 
     python eval/bench/report.py [--rows 20000] [--candidates 10]
     python eval/bench/report.py --screenshot docs/report.png --page submissions/mini-val-embedded/report.html
 
-A run of the edition 2023 is made up: its val queries under new names until there are enough, with candidates of random
-scores. Paint is measured without a browser's cache, from disk, in the Chromium that is installed.
+A run of edition 2023 is generated: its val queries, repeated under new names, with candidates of random scores. Paint
+is measured without a browser's cache, from disk, in the installed Chromium.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[
 
 
 def paint(path: Path) -> tuple[float, float]:
-    """Seconds until the first contentful paint, and until the rows are there."""
+    """Return the seconds until the first contentful paint, and until the rows are shown."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         opened = browser.new_page()

@@ -1,8 +1,8 @@
-"""Measures a build by Ray against one in this process. Run: python eval/bench/scale.py [overhead|workers|kills ...].
+"""Comparison of a build by Ray with one in this process. Run: python eval/bench/scale.py [overhead|workers|kills ...].
 
-overhead: what Ray adds to 1,000 pairs of look-ups in a table, and to a build at all; the same bytes. workers: eight
-against one, whose model server answers in 200 ms. kills: ten, of workers and drivers, at random moments. Each worker
-has a node of its own.
+overhead: extra time of Ray for 1,000 pairs of look-ups in a table, and for any build; the bytes must be equal. workers:
+eight workers against one, with a model server that answers in 200 ms. kills: ten kills of workers and drivers at random
+moments. Each worker has a node of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ threshold = 0.5
 
 
 class Builds:
-    """Builds of one folder. subjects: how many are asked, about one relation each."""
+    """Builds in one folder. subjects: number of subjects; one relation is asked about each."""
 
     def __init__(self, folder: Path, subjects: int, cluster: Nodes) -> None:
         folder.mkdir()
@@ -56,7 +56,7 @@ class Builds:
         (folder / "chat.toml").write_text(RECIPE.format(concurrency=CONCURRENCY))
 
     def start(self, out: str, workers: int, server: Loopback | QuickServer | None = None) -> subprocess.Popen[bytes]:
-        """Start a build; without workers, the build runs in a single process."""
+        """Start a build. With 0 workers, the build runs in a single process."""
         of: list[object] = ["--subjects", self._folder / "subjects.csv", "--edition", "mini", "--relation", RELATION]
         how: list[object] = ["--system", "prior"]
         if server:
@@ -128,15 +128,15 @@ def kills(folder: Path, cluster: Nodes, queries: int) -> Values:
             while server.served - before < moment and driver.poll() is None:
                 time.sleep(0.005)
             time.sleep(draw.uniform(0, DELAY))
-            victim = draw.choice([*done])
-            while victim == "worker" and not cluster.kill_one(draw):
+            target = draw.choice([*done])
+            while target == "worker" and not cluster.kill_one(draw):
                 time.sleep(0.05)
             assert driver.poll() is None, "it ended before it was killed"
-            if victim == "driver":
+            if target == "driver":
                 driver.kill()
                 driver.wait()
                 driver = builds.start("killed", WORKERS, server)
-            done[victim] += 1
+            done[target] += 1
         assert driver.wait() == 0
         again = server.served - before - total
     most = (done["worker"] + WORKERS * done["driver"]) * CONCURRENCY

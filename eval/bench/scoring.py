@@ -1,11 +1,11 @@
-"""Scoring speed: 200,000 rows of each edition against a literal reading of the official procedure, in the same run.
+"""Scoring speed on 200,000 rows of each edition, compared with a literal implementation of the official procedure.
 
     python eval/bench/scoring.py [--rows 200000] [--editions 2022 ...]
-    python eval/bench/scoring.py --memory [--rows 1000000]     # ours alone: seconds and peak memory, rows in any order
-    python eval/bench/scoring.py --fuzz 15000                  # through the command, odd rows included: differences (0)
+    python eval/bench/scoring.py --memory [--rows 1000000]     # ours only: seconds and peak memory, rows in any order
+    python eval/bench/scoring.py --fuzz 15000                  # by the command, odd rows included: differences (0)
 
-Both sides read the files from disk and end with the official averages. The literal side does what the organisers'
-scripts do: json per line, dictionaries per row, a list of result dictionaries, sorted, then averaged per relation.
+Both sides run in turns, read the files from disk, and end with the official averages. The literal side works as the
+organisers' scripts: JSON per line, dictionaries per row, a sorted list of result dictionaries, averages per relation.
 Memory is the peak of a fresh process for each side.
 """
 
@@ -29,7 +29,7 @@ EDITIONS = ("2022", "2023", "2024", "2025", "2026")
 
 
 def write_rows(edition: str, folder: Path, count: int) -> None:
-    """Rows shaped like the edition's: aliases or ids, one to five objects, a third of the predictions wrong."""
+    """Write rows in the edition's format: aliases or ids, one to five objects, a third of the predictions wrong."""
     random_ = random.Random(0)
     nested = edition in {"2022", "2026"}
     column = "ObjectEntitiesID" if edition in {"2023", "2024"} else "ObjectEntities"
@@ -57,7 +57,7 @@ def hash_(text: str) -> int:
 
 
 def peak_mb() -> float:
-    """Peak memory of this program; what getrusage says counts the process that started it, where that was larger."""
+    """Return the peak memory of this program in MB. getrusage may include the process that started it."""
     status = Path("/proc/self/status")
     if status.exists():
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
@@ -65,7 +65,7 @@ def peak_mb() -> float:
 
 
 def run_side(side: str, edition: str, folder: Path) -> None:
-    """Score once in this process and print seconds, peak memory and the macro-F1."""
+    """Score once in this process, and print seconds, peak memory and the macro-F1."""
     start = time.perf_counter()
     if side == "literal":
         from literal_scorers import macro_f1
@@ -91,7 +91,7 @@ def measure(side: str, edition: str, folder: Path) -> dict[str, float]:
 
 
 def peaks(editions: list[str], count: int) -> None:
-    """Seconds and peak memory of a fresh process, for predictions in the gold's order and in another."""
+    """Print seconds and peak memory of a fresh process, for predictions in the gold's order and in another order."""
     print("edition       rows  order  seconds  peak MB")
     for edition in editions:
         with tempfile.TemporaryDirectory() as name:
@@ -107,7 +107,7 @@ def peaks(editions: list[str], count: int) -> None:
 
 
 def fuzz(editions: list[str], count: int) -> None:
-    """Random rows through `lmkbc evaluate` against the literal reading; a refusal where the published script stops."""
+    """Compare `lmkbc evaluate` with the literal side on random rows. It must refuse what stops the published script."""
     from scoring_cases import cases, disagreements
 
     print("edition  rows    stop  differences")

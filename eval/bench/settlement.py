@@ -1,14 +1,15 @@
-"""Contradictions between facts, settled as 'lmkbc build' settles them: what that does to F1 and precision.
+"""Contradictions between facts, settled as in 'lmkbc build': the effect on F1 and precision.
 
     python eval/bench/settlement.py [--data DIR] [--folds N] [--seed N] [--figures FILE] [ROW ...]
 
-A row is one constraint on a relation of some answers: one subject of an object (`distinct_values`), one object of a
-subject (`functional`). Facts are what rules tuned on other subjects keep. "removed" are those that give way to facts of
-higher scores, and "right" is how many of them the gold has. F1 is macro-F1, P the precision of all facts together.
-R@P90 is by confidences out of fold, of candidates that are settled before they are selected. "greedy" and "milp" are
-sums of the scores that stay: as settled, and the highest that an integer program finds. A row "denied" is what nothing
-does: remove a fact of a symmetric relation whose other side was asked and does not keep it. A row without a conflict is
-left out.
+A row is one constraint on a relation of some answers. It is one subject per object (`distinct_values`), or one object
+per subject (`functional`). Facts are those that rules keep, tuned on other subjects. "removed" counts facts that lose
+to facts of higher scores, and "right" those of them in the gold. F1 is macro-F1, and P the precision of all facts
+together. R@P90 is by confidences out of fold, for candidates that are settled before selection. "greedy" and "milp" are
+sums of the remaining scores: after settlement, and the maximum found by an integer program.
+
+A row "denied" tests a rule that the engine does not have. It removes a fact of a symmetric relation if the other side
+was asked and does not keep it. A row without a conflict is left out.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def measured(
     folds: int,
     seed: int,
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield each relation with a conflict among the facts that are kept of it, and its cells."""
+    """Yield each relation with a conflict among its kept facts, and its cells."""
     own = tune(sets, examples, edition, relations=relations, folds=folds, seed=seed, trials=0)
     named = {one.query: one.candidates for one in sets if not one.failed}
     stay = without(named, gone(claims(named), relations))
@@ -118,7 +119,10 @@ def measured(
 
 
 def claims(kept: Kept) -> list[Claim]:
-    """Return facts as the build settles them; a fact's shard is its query, its place the one among the objects."""
+    """Return facts as claims of a build.
+
+    A fact's shard is its query's number, its place its index among the objects.
+    """
     return [
         Claim(query.relation, query, one.id or folded_key(one.text), one.score, bool(one.id), number, place)
         for number, (query, objects) in enumerate(kept.items())
@@ -127,7 +131,7 @@ def claims(kept: Kept) -> list[Claim]:
 
 
 def gone(facts: Iterable[Claim], relations: Mapping[str, Relation]) -> set[tuple[int, int]]:
-    """Return the places of the facts that give way."""
+    """Return the places of the facts that are removed."""
     return {(one.shard, one.place) for one, *_ in settled(facts, relations)}
 
 
@@ -152,7 +156,7 @@ def without(kept: Kept, lost: set[tuple[int, int]]) -> dict[Query, list[Candidat
 
 
 def best(facts: Sequence[Claim], relation: Relation) -> float:
-    """Return the highest sum of confidences that keeps at most one fact in each slot."""
+    """Return the highest sum of confidences with at most one fact in each slot."""
     slots = {slot: number for number, slot in enumerate(dict.fromkeys(s for one in facts for s in one.slots(relation)))}
     table = np.zeros((len(slots), len(facts)))
     for column, one in enumerate(facts):

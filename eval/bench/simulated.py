@@ -1,6 +1,6 @@
-"""Sources of known quality, in place of models: each knows a share of the gold, and thinks of wrong objects, too.
+"""Simulated sources of known quality, in place of models. Each knows a share of the gold, and proposes wrong objects.
 
-`eval/bench/pools.py` pools them; nothing is to be run here.
+`eval/bench/pools.py` pools them. This module has no command.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ DRAWS = 5
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated source. known: share of the gold objects that it knows. wrong: wrong objects that it thinks of.
+    """A simulated source. known: share of the gold objects that it knows. wrong: mean number of wrong objects.
 
-    like: the source whose knowledge and errors it shares, "" for its own.
+    like: source whose knowledge and errors it shares; "" for its own.
     """
 
     known: float
@@ -38,7 +38,7 @@ SIMULATED = {
 
 
 def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) -> Sequence[CandidateSet]:
-    """Return the draws of a simulated source: an object that all find hard is seldom known to any."""
+    """Return the draws of a simulated source. An object has a difficulty that all sources share."""
     how = SIMULATED[name]
     objects: dict[str, list[GoldObject]] = {}
     for example in train:
@@ -64,7 +64,7 @@ def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) 
 
 
 def drawn(query: Any, model: str, shares: Mapping[tuple[str, str | None], float], draw: random.Random) -> CandidateSet:
-    """Return draws in which each object is named with its share."""
+    """Return draws that name each object with the probability of its share."""
     candidates, states, nothing = [], [], []
     for number in map(str, range(DRAWS)):
         source = (Source(model, number),)

@@ -1,11 +1,11 @@
-"""Cost of whole commands in CPU-seconds and wall: `lmkbc --help`, and `lmkbc evaluate` beside the official script.
+"""Cost of whole commands in CPU-seconds and wall seconds: `lmkbc --help`, and `lmkbc evaluate`.
 
     python eval/bench/startup.py [--official DIR [--python PYTHON]] [--runs 7]
 
-DIR is a clone of the organisers' lm-kbc/dataset2023, PYTHON an interpreter that has pandas, which their evaluate.py
-needs. Both score the gold of the 2023 validation split (1,940 rows) as if it were predicted. Commands alternate, so
-that a busy machine slows each of them; shown is the median. Bytecode is compiled before the first run that counts, as
-it is for what was installed.
+With --official, `evaluate` is compared with the organisers' script. DIR is a clone of their lm-kbc/dataset2023. PYTHON
+is an interpreter with pandas, which their evaluate.py needs. Both score the gold of the 2023 validation split (1,940
+rows) as if it were predicted. Commands alternate, so that load on the machine affects all. The median is shown.
+Bytecode is compiled before the first run that counts, as it is in an installation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmkbc.workspace import Workspace
 
 
 def cost(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """CPU-seconds (user and system) and wall seconds of one run. CalledProcessError where it fails."""
+    """Return CPU-seconds (user and system) and wall seconds of one run. CalledProcessError if it fails."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

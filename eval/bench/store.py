@@ -1,6 +1,6 @@
-"""Measures the store of answers: how many a second, by 1, 8 and 64 processes that write at once.
+"""Speed of the store of answers: answers per second with 1, 8 and 64 processes that write at once.
 
-In a SQLite file, and in PostgreSQL with fsync on. Run: python eval/bench/store.py [--url URL] [--answers N]
+The store is an SQLite file, or PostgreSQL with fsync. Run: python eval/bench/store.py [--url URL] [--answers N]
     [--figures FILE].
 """
 
@@ -27,20 +27,20 @@ from postgres import Server
 
 WRITERS = (1, 8, 64)
 PROMPT = "Which of these does the subject share a border with? " * 40
-"""About 2 kB, as few-shot prompts are."""
+"""A prompt of about 2 kB, as few-shot prompts are."""
 ANSWER = {"text": "France, Spain, Italy " * 10, "prompt_tokens": 512, "completion_tokens": 64}
 
 Work = Callable[[Store, list[Call]], None]
 
 
 def one_by_one(store: Store, calls: list[Call]) -> None:
-    """As a session commits: each answer when it is there."""
+    """Commit each answer by itself, as a session does."""
     for call in calls:
         store.put([(call, ANSWER)])
 
 
 def twenty(store: Store, calls: list[Call]) -> None:
-    """As draws of a prompt or a batch are committed: several at once."""
+    """Commit several answers at once, as for draws of a prompt or a batch."""
     for start in range(0, len(calls), 20):
         store.put((call, ANSWER) for call in calls[start : start + 20])
 
@@ -60,7 +60,7 @@ def worker(place: Place, work: Work, calls: list[Call], start: Barrier, end: Bar
 
 
 def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool = False) -> float:
-    """Answers per second of all. shared: every one writes the same calls, in an order of its own."""
+    """Return the answers per second of all processes. shared: whether all write the same calls, in different orders."""
     context = multiprocessing.get_context("fork")
     start, end = context.Barrier(writers + 1), context.Barrier(writers + 1)
     each = max(20, answers // writers)

@@ -1,14 +1,14 @@
-"""Facts of a base by their least confidence: how many there are, how many of them are right, and what they promise.
+"""Facts of a base by their least confidence: number, precision and mean confidence.
 
     python eval/bench/sure.py [--system S ...] [--data DIR] [--figures FILE] [EDITION ...]
 
-Rows of train are asked, each by a fit without the fold of its subject, so that a base's floor (`build.facts.LEAST`) is
-decided before a held-out split is looked at. A cell is the number of facts at or above a confidence, their precision,
-and their mean confidence. Of a relation with one object, the best counts.
+Rows of train are asked, each by a fit without the fold of its subject. So a base's floor (`build.facts.LEAST`) is
+chosen without a held-out split. A cell has the number of facts at or above a confidence, their precision, and their
+mean confidence. In a relation with one object, only the best candidate counts.
 
-"of 2022" is the shift of a base: what a system of 2023 says of the subjects that 2022's train has for the same
-relations. They were drawn in another way, and a quarter of its musicians have no instrument. Subjects that both train
-splits have are asked without their fold, too.
+"of 2022" tests a shift of subjects, as a base has it: a system of 2023 answers about 2022's train subjects of the same
+relations. They were drawn in another way. For example, a quarter of its musicians have no instrument. Subjects in both
+train splits are also asked without their fold.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from lmkbc.workspace import Workspace
 
 EDITIONS = ("2022", "2023", "2024", "2025", "2026")
 ASKED, OTHER = "2023", "2022"
-"""The edition whose system is asked of another one's subjects, and that other one."""
+"""Edition whose system is asked, and the edition of the subjects."""
 FLOORS = (0.1, 0.5, 0.6, 0.7, 0.8, 0.9)
 FEWEST = 20
-"""Facts of a relation at a floor that make a row."""
+"""Least number of facts of a relation with its own row, at the second floor."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def shifted(workspace: Workspace, edition: Edition, other: Edition) -> list[tuple[Example, Example]]:
-    """Return rows of another edition as an edition asks them, each beside the row as it is there."""
+    """Return pairs of a row of another edition: with this edition's name of the relation, and unchanged."""
     spelled = {workspace.relation(name).name: name for name in edition.relations}
     rows = [
         (row, spelled.get(workspace.relation(row.query.relation).name)) for row in workspace.examples(other, "train")
@@ -75,7 +75,7 @@ def shifted(workspace: Workspace, edition: Edition, other: Edition) -> list[tupl
 def measured(
     workspace: Workspace, system: str, edition: Edition, rows: Sequence[tuple[Example, Example]], gold: Edition
 ) -> Mapping[str, tuple[Floats, Floats]]:
-    """Return confidences and right facts, (f,) each, by relation. rows: as asked, and as the gold has them."""
+    """Return confidences and right facts, (f,) each, by relation. rows: pairs of a row to ask and a row to score."""
     run, recipe = context_of(workspace, edition), read_recipe(workspace, system)
     sets = propose(run, recipe, [asked.query for asked, _ in rows]).sets
     pairs = grouped((one.query.relation, (one, row)) for one, (_, row) in zip(sets, rows, strict=True))
@@ -83,7 +83,7 @@ def measured(
 
 
 def facts(relation: Relation, pairs: Sequence[tuple[CandidateSet, Example]], gold: Edition) -> tuple[Floats, Floats]:
-    """Return the confidence of each candidate of a relation, and whether the gold has it."""
+    """Return the confidence of each candidate of a relation, and 1 for a right one, else 0."""
     sets = [replace(found, query=row.query) for found, row in pairs]
     outcomes = Outcomes(sets, [row for _, row in pairs], gold, numeric=relation.kind == "number")
     p, right = outcomes.ranking.scores, outcomes.gains > 0
@@ -93,7 +93,7 @@ def facts(relation: Relation, pairs: Sequence[tuple[CandidateSet, Example]], gol
 
 
 def shown(name: str, made: Mapping[str, tuple[Floats, Floats]], *, detailed: bool) -> dict[str, dict[str, str]]:
-    """Print and return a row of all relations, and of each that has enough facts."""
+    """Print and return a row for all relations and, if detailed, a row for each with enough facts."""
     each = {relation: cells(p, right) for relation, (p, right) in made.items() if (p >= FLOORS[1]).sum() >= FEWEST}
     p, right = (np.concatenate(column) for column in zip(*made.values(), strict=True))
     rows = {name: cells(p, right)} | ({f"{name}, {one}": row for one, row in each.items()} if detailed else {})
@@ -103,7 +103,7 @@ def shown(name: str, made: Mapping[str, tuple[Floats, Floats]], *, detailed: boo
 
 
 def cells(p: Floats, right: Floats) -> dict[str, str]:
-    """Return facts, precision and mean confidence at each floor."""
+    """Return the number of facts, their precision and mean confidence at each floor."""
     row = {}
     for floor in FLOORS:
         kept = p >= floor

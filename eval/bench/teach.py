@@ -1,14 +1,15 @@
-"""Effect of taught facts on a small language model: closed list by likelihood before, after, at random.
+"""Effect of taught facts on a small language model: closed lists by likelihood, before, after, and in a control.
 
     python eval/bench/teach.py [--edition 2023] [--facts 100] [--per-relation 20] [--models DIR] [--only base taught]
         [--figures FILE]
 
-Taught as `lmkbc train lora --facts N --system smollm2-embedded` does it: the train split's facts and at most N of KAMEL
-and silver of each relation, no subject of any val or test split among them, in the prompts that the closed list is
-asked with. Its control, the same training on random weights, says what the facts alone teach. Relations are those
-whose closed list holds at least half of what train names. F1 is out of fold over the first rows of each relation of
-the held-out split, rules tuned on the other folds: log-probabilities as they are, and less those of other subjects. A
-training that was killed goes on with --models, and what was scored before is kept in --store.
+Training is that of `lmkbc train lora --facts N --system smollm2-embedded`. It uses the train split's facts, and at most
+N of KAMEL and silver per relation. Subjects of val and test splits are left out. The prompts are those of the closed
+list. The control is the same training on random weights, which shows the effect of the facts alone.
+
+Relations are those whose closed list covers at least half of the train objects. F1 is out of fold over the first
+held-out rows of each relation, with rules tuned on the other folds. It is shown for log-probabilities as they are, and
+less those of other subjects. A killed training can be resumed with --models, and scores are stored in --store.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ COLUMNS = {
     "less others": "less those of other subjects",
     "pooled": "pooled with the embedded default",
 }
-"""What is printed -> what documents say."""
+"""Printed column -> its name in documents."""
 COVERED = 0.5
 
 
@@ -98,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Bench:
-    """The rows that every model is asked, and how it is taught."""
+    """The rows that every model is asked, and the settings of its training."""
 
     run: Run
     relations: Sequence[str]
@@ -107,13 +108,13 @@ class Bench:
     models: Path
     how: Lora
     found: dict[str, list[list[float]]] = field(default_factory=dict)
-    """Row -> relation by relation, the F1 of each query as its log-probabilities are."""
+    """Row -> for each relation, the F1 of each query with log-probabilities as they are."""
     values: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Row -> column -> what documents show."""
+    """Row -> column -> value in documents."""
 
     @classmethod
     def of(cls, given: argparse.Namespace, models: Path, how: Lora) -> Bench:
-        """Return a benchmark of the first held-out rows of each relation that has a closed list."""
+        """Return a benchmark of the first held-out rows of each relation with a closed list."""
         workspace = Workspace(data=given.data)
         edition = workspace.edition(given.edition)
         run = Run(
@@ -136,13 +137,13 @@ class Bench:
         return gather(self.run.workspace, self.places, [self.run.edition.name])
 
     def recipes(self) -> list[Recipe]:
-        """Return a recipe for each column: the closed list plain, calibrated, and beside the embedded default."""
+        """Return a recipe for each column: the closed list plain, calibrated, and with the embedded default."""
         alone = self.recipe("nothing")
         embedded = read_recipe(self.run.workspace, POOLED).generate
         return [alone, self.recipe("background"), replace(alone, generate=(*embedded, *alone.generate))]
 
     def recipe(self, off: Literal["nothing", "background"]) -> Recipe:
-        """Return a recipe that only ranks the closed list of the system's source. off: the calibration."""
+        """Return a recipe that only ranks the closed list of the system's source. off: kind of calibration."""
         system = read_recipe(self.run.workspace, SYSTEM)
         source = next(
             spec
@@ -161,21 +162,21 @@ class Bench:
             print(f"{name:10}{f1:17.4f}", flush=True)
 
     def row(self, name: str) -> None:
-        """Teach a model where the row is of a taught one, and print its F1 by both sources."""
+        """Train the model unless it is the base, and print its F1 in all columns."""
         run, recipe, start = self.run, self.recipe("nothing"), time.process_time()
         if name == "base":
             self.show(name, run, start)
         elif name == "taught":
             self.show(name, self.taught(name, run, recipe), start)
         else:
-            with with_random_weights(run, recipe) as twin:
-                assert twin is not None  # the recipe's only source is a local model
-                self.show(name, self.taught(name, *twin), start)
+            with with_random_weights(run, recipe) as drawn:
+                assert drawn is not None  # the recipe's only source is a local model
+                self.show(name, self.taught(name, *drawn), start)
 
     def taught(self, name: str, run: Run, recipe: Recipe) -> Run:
-        """Return the run on the adapter of a model, which is trained unless it exists."""
+        """Return a run with a model's adapter. It is trained unless it exists."""
         out = self.models / name
-        if not out.is_dir() or run.model is None:  # random weights are not kept, nor is what an adapter adds to them
+        if not out.is_dir() or run.model is None:  # random weights are not saved, so their adapter is trained each time
             print("\n".join(self.corpus.proof), flush=True)
             start = time.process_time()
             with progress() as report:
@@ -186,14 +187,14 @@ class Bench:
         return replace(run, model=str(out), models={})
 
     def show(self, name: str, run: Run, start: float) -> None:
-        """One row of the table."""
+        """Print one row of the table."""
         scores = [self.score(name, run, recipe) for recipe in self.recipes()]
         took = time.process_time() - start
         self.values[name] = {column: f"{f1:.3f}" for column, f1 in zip(COLUMNS.values(), scores, strict=True)}
         print(f"{name:10}" + "".join(f"{score:17.4f}" for score in scores) + f"{took:13.0f}", flush=True)
 
     def score(self, name: str, run: Run, recipe: Recipe) -> float:
-        """Official F1 out of fold."""
+        """Return official F1 out of fold."""
         with progress() as report:
             sets = propose(run, recipe, [example.query for example in self.examples], report).sets
         tuned = tune(sets, self.examples, run.edition, relations=run.relations, trials=0)
@@ -214,7 +215,7 @@ class Bench:
 
 
 def covered(edition: Edition, run: Run, name: str) -> float:
-    """Return the share of train's objects that are on the relation's closed list."""
+    """Return the share of train objects in the relation's closed list."""
     rows = [row for row in run.train if row.query.relation == name]
     counts = ClosedSet.of(edition, run.relations[name], rows).hits[:, 1:].sum(axis=0)
     how = CandidateRanking()

@@ -3,10 +3,10 @@
     python eval/bench/train.py [--data DIR] [--quick] [--only expanded words random] [--models DIR]
         [--figures FILE]
 
-One model answers both editions. It is taught KAMEL and silver facts that bear on the challenge, then the challenge's
-train splits, as `lmkbc train mlm` does; no subject of any val or test split is among them, under any name. Selection
-rules are tuned on candidates for train rows, which come from heads that have not seen their subjects. The model is
-also asked in bf16 and int8, under the rules of fp32.
+One model answers both editions. It learns KAMEL and silver facts related to the challenge, then the challenge's train
+splits, as in `lmkbc train mlm`. Subjects of val and test splits are left out, under all their names. Selection rules
+are tuned on candidates for train rows. These candidates are from heads that have not seen their subjects. The model is
+also run in bf16 and int8, with the rules of fp32.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 class Bench:
-    """Everything that the rows of the table share."""
+    """Data that the rows of the table share."""
 
     def __init__(self, workspace: Workspace, places: Sequence[Path], models: Path, quick: bool) -> None:
         self.workspace, self.models, self.most = workspace, models, 100 if quick else 1000
@@ -80,7 +80,10 @@ class Bench:
         self.table = table if table.is_file() else None
 
     def system(self, name: str, label: str, *, expand: bool, random: str = "", more: bool = False) -> None:
-        """Teach, tune on train, and print the official F1 on both editions; more: other formats, and pooled."""
+        """Train, tune on train, and print the official F1 on both editions.
+
+        more: whether to add other formats and pooling.
+        """
         start = time.monotonic()
         out = self.models / name.replace(" ", "-").replace(",", "")
         training = Training(backbone=ENCODER, out=out, random=random, most=self.most, offline=True)
@@ -94,7 +97,7 @@ class Bench:
             self.pooled(made)
 
     def made(self, model: Path, edition: Edition) -> tuple[list[CandidateSet], list[CandidateSet]]:
-        """Candidates for the train split, out of fold, and for the held-out one."""
+        """Return candidates for the train split, out of fold, and for the held-out split."""
         train = [example.query for example in self.workspace.examples(edition, "train")]
         asked = self.workspace.queries(edition, edition.held_out)
         return list(self.candidates(model, edition, train)), list(self.candidates(model, edition, asked))
@@ -102,7 +105,7 @@ class Bench:
     def candidates(
         self, model: Path, edition: Edition, queries: Sequence[Query], precision: Precision = "fp32"
     ) -> Iterator[CandidateSet]:
-        """Return the model's candidates, linked where the edition wants ids."""
+        """Return the model's candidates, linked if the edition needs ids."""
         found = EntityMasked.read(model, self.workspace.relations, precision=precision).generate(queries)
         if edition.target == "id":
             context = Run(workspace=self.workspace, edition=edition, search_table=self.table, offline=True)
@@ -136,7 +139,10 @@ class Bench:
             self.show(f"{EXPANDED}, in {precision}, same rules", scores)
 
     def pooled(self, made: Sequence[tuple[list[CandidateSet], list[CandidateSet]]]) -> None:
-        """With the embedded default's candidates, each weighing alike; and that default alone, tuned alike."""
+        """Print the scores with the embedded default pooled at equal weight, and of that default alone.
+
+        The rules of both are tuned in the same way.
+        """
         together, alone = [], []
         for edition, own in zip(self.editions, made, strict=True):
             train = self.workspace.examples(edition, "train")
@@ -151,7 +157,7 @@ class Bench:
         self.show("the embedded default, rules tuned alike", alone)
 
     def show(self, name: str, scores: Iterable[float], seconds: float | None = None) -> None:
-        """One row of the table."""
+        """Print one row of the table."""
         took, found = "" if seconds is None else f"{seconds:8.0f}", list(scores)
         self.values[name] = {
             f"{one.name} {one.held_out}": f"{f1:.3f}" for one, f1 in zip(self.editions, found, strict=True)

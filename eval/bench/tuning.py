@@ -1,10 +1,10 @@
-"""Tuning on the recorded BERT candidates of 2023: how fast its core is, and what tuned rules reach on unseen subjects.
+"""Tuning on the recorded BERT candidates of 2023: speed of its core, and scores of tuned rules on unseen subjects.
 
     python eval/bench/tuning.py [--data DIR] [--trials N] [--folds N] [--seed N]
 
-Speed: the exact sweep of all relations' cut-offs, and one parameter set (a cut-off per relation), each against one
-official evaluation of the same rows in memory. Quality: official macro-F1 out of fold, the same by exact sweeps alone
-(without Optuna's part), and in sample, beside one global cut-off chosen in sample.
+Speed: the exact sweep of all relations' cut-offs, and one parameter set (a cut-off per relation). Each is compared with
+one official evaluation of the same rows in memory. Quality: official macro-F1 out of fold, the same by exact sweeps
+alone (without Optuna), and in sample. One global cut-off chosen in sample is shown beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
 MODELS = {"bert-base-cased": 0.296, "bert-base-cased+pretrain+recode": 0.318}
-"""Model -> what its authors reach with a cut-off per relation, 5-fold."""
+"""Model -> F1 of its authors with a cut-off per relation, 5-fold."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
-    """Return the candidates of a file as a run proposes them, linked by train objects alone."""
+    """Return the candidates of a file as a run proposes them, linked only by train objects."""
     context = Run(workspace=workspace, edition=edition, files=(path,), offline=True)
     return list(propose(context, read_recipe(workspace, "recorded"), [example.query for example in examples]).sets)
 
@@ -93,7 +93,7 @@ def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Ed
     predicted = {(s.query.subject, s.query.relation): answers(edition, rule.select(s)) for s in sets}
     start = time.perf_counter()
     for one in outcomes:
-        one.changes  # noqa: B018  # fills the tables that everything below looks up
+        one.changes  # noqa: B018  # computes the cached tables for all that follows
     print(f"prefix scores and their changes, once: {1e3 * (time.perf_counter() - start):.1f} ms")
     everything = [np.ones(len(one), dtype=np.bool_) for one in outcomes]
 
@@ -115,7 +115,7 @@ def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Ed
 
 
 def typical(run: Callable[[], object], times: int = 31) -> float:
-    """Median seconds of a call."""
+    """Return the median seconds of a call."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()

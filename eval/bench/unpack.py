@@ -1,9 +1,9 @@
-"""Loading a GGUF file: unpacked into a fresh cache, from the cache after that, and by transformers itself.
+"""Loading a GGUF file: unpacked into a new cache, then from the cache, and by transformers itself.
 
     python eval/bench/unpack.py [--model SmolLM2-135M-Instruct]
 
-Seconds until model and tokenizer answer, imports left out. The weights of both ways must be equal. Tokens are compared
-on names of all editions, and on random characters: transformers overlooks how some files split a text.
+Seconds until model and tokenizer are ready, without imports. The weights of both ways must be equal. Tokens are
+compared on names of all editions, and on random characters, since transformers ignores how some files split a text.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def timed(what: str, work: Callable[[], Any]) -> Any:
 
 
 def alone(folder: str, name: str) -> Any:
-    """Return the model and the tokenizer as transformers loads them; each answer needs both."""
+    """Return the model and the tokenizer as transformers loads them."""
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
     return AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32).eval(), tokenizer
 

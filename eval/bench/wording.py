@@ -2,10 +2,10 @@
 
     python eval/bench/wording.py [--limit 10] [--wordings 6] [--relations river-countries ...] [--figures FILE]
 
-The recipe is a small model that ranks the objects of train by likelihood, behind worked examples in the same wording.
-Wordings are the module's question and triple, and its clozes and paraphrases that end with the slot, so that a causal
-model can go on with them. Columns: question, triple, the best and the worst cloze, the number of wordings, and the
-spread, best less worst, which has the bias of a maximum. Last, what the papers print for larger models.
+The recipe is a small model that ranks train objects by likelihood, after worked examples in the same wording. Wordings
+are the module's question and triple, and its clozes and paraphrases that end with the slot, which a causal model can
+continue. Columns: question, triple, the best and the worst cloze, the number of wordings, and the spread. The spread is
+the best less the worst, with the bias of a maximum. The last rows are the papers' figures for larger models.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Scored:
 
     @property
     def spread(self) -> float:
-        """Return the best less the worst."""
+        """Return the best F1 less the worst."""
         every = (*self.forms.values(), *self.clozes)
         return max(every) - min(every)
 
     def cells(self) -> dict[str, str]:
-        """Return what documents show."""
+        """Return the row's values for documents."""
         shown = {name: f"{f1:.3f}" for name, f1 in self.forms.items()}
         if self.clozes:
             shown |= {"best cloze": f"{max(self.clozes):.3f}", "worst cloze": f"{min(self.clozes):.3f}"}
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def wordings(relation: Relation, most: int) -> Iterator[tuple[str, str]]:
-    """Yield a relation's wordings that a causal model can go on with: the name of each, and its block."""
+    """Yield name and block of each wording of a relation that a causal model can continue."""
     yield "question", "Question: {question}\nAnswer:"
     yield "triple", "{subject}, {phrase}:"
     count = 2
@@ -126,7 +126,7 @@ def wordings(relation: Relation, most: int) -> Iterator[tuple[str, str]]:
 
 
 def f1_of(run: Run, block: str, rows: Sequence[Example]) -> float:
-    """Return the official F1 of the recipe in one wording."""
+    """Return the official F1 of the recipe with one wording."""
     recipe = make_recipe("wording", RecipeFile(description="", generate=(table(block),), select=SELECT), run.relations)
     sets = propose(run, recipe, [row.query for row in rows]).sets
     made = {one.query: one for one in recipe.select.select_all(sets)}
@@ -137,7 +137,7 @@ SELECT = {"rule": "expected-f1"}
 
 
 def table(block: str) -> dict[str, Any]:
-    """Return the table of a source that ranks train's objects behind a block."""
+    """Return the table of a source that ranks train objects after a block."""
     return {
         "component": "causal",
         "model": MODEL,

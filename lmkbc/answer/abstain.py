@@ -1,7 +1,7 @@
-"""Wording of answers without an object: abstentions, refusals and prose. General English; nothing per relation.
+"""Recognition of answers without an object: abstentions, refusals and prose, by general English phrases.
 
-A relation's own words ("parent", "children", "stock exchange") come from its declaration, so that "no parent
-organisation" abstains while the band "No Doubt" stays a name.
+Words of a relation ("parent", "children", "stock exchange") come from its declaration. Thus "no parent organisation" is
+an abstention, and the band "No Doubt" stays a name.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTHING_WORDS = frozenset(" ".join(phrase.split()) for phrase in _NOTHING.split
 
 
 _EMPTY_MARKS = frozenset(("-", "--", "–", "—", "[]", "{}", "()", "set()", "∅", '""', "''"))
-"""Signs for nothing. No text at all is none of them, and neither are dots or a question mark: they say nothing."""
+"""Signs for an empty answer. Empty text, dots and question marks are no answer, so they are not among them."""
 
 
 _MARKS = re.compile(r"""[\s.,;:*_~{}()"'`“”‘’«»„–—-]*""")
 
 
 def _any_of(*phrases: str) -> re.Pattern[str]:
-    """Return what finds any of some phrases, as whole words."""
+    """Return a pattern that finds any of some phrases, as whole words."""
     return re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in phrases))
 
 
@@ -90,42 +90,43 @@ _FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"])
 
 
 LONG = 25
-"""Words from which on even a quoted text is prose."""
+"""More words than this make even a quoted text prose."""
 
 
 def is_abstention(text: str, relation: Relation) -> bool:
-    """Return whether one answer (a list element, a line, a short sentence) says that there is nothing to name."""
+    """Return whether one answer (a list element, a line, a short sentence) says that there is no object."""
     text = shown(text)
     if text in _EMPTY_MARKS:
         return True
     key = folded_key(text)
     if key in _NOTHING_WORDS or key == "na":
-        marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding made "Ñañ" a nan
-        return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, a province
+        marked = any(letter.isalpha() and not letter.isascii() for letter in text)  # folding turns "Ñañ" into "nan"
+        return not marked and text.strip(" .") not in ("Na", "Nan")  # the symbol of sodium, and a province
     first, _, rest = key.partition(" ")
     if first in ("no", "without", "none", "non") and rest and not text.lower().startswith("non-"):
         following = text.replace("-", " ").split()[1:2]
         word = rest.split(" ", 1)[0]
-        return bool(following and following[0].islower()) or word in _own_words(relation) or key in _NOTHING_WORDS
+        return bool(following and following[0].islower()) or word in _relation_terms(relation) or key in _NOTHING_WORDS
     return not _is_title(text) and bool(_DENIAL.search(key))
 
 
 def is_mute(answer: str) -> bool:
-    """Return whether a whole answer is marks alone, such as "-", "{}" or a pair of quotes: it neither names nor denies.
+    """Return whether an answer consists of mere marks, such as "-", "{}" or a pair of quotes.
 
-    An empty list is no mere mark, and neither is what stands for nothing in a list.
+    They neither name nor deny an object. An empty list is not among them, and neither are signs for nothing inside a
+    list.
     """
     return _MARKS.fullmatch(answer) is not None
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a model declines to answer, which is not the same as saying that there is nothing."""
+    """Return whether a model declines to answer, which differs from the answer that there is no object."""
     key = folded_key(text)
     return bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key)
 
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
-    """Return whether a text is a sentence, or a bare yes, instead of a name. A quoted text is given more credit."""
+    """Return whether a text is a sentence, or a bare yes, instead of a name. The test is milder for quoted texts."""
     words = text.split()
     if folded_key(text) in _YES or len(words) > LONG:
         return True
@@ -134,12 +135,12 @@ def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
     after = lowered[len(start) :] if start and lowered.startswith(start) else ""
     if (after and _VERB.match(after)) or _CLAUSE.match(lowered):
         return True
-    tells = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
-    return not quoted and (len(words) > 12 or bool(tells) or has_verb(text))
+    restates = len(words) > 6 and start and lowered.startswith("the ") and start in lowered
+    return not quoted and (len(words) > 12 or bool(restates) or has_verb(text))
 
 
 def has_verb(text: str) -> bool:
-    """Return whether an unquoted text of some words reads like a sentence."""
+    """Return whether an unquoted text of several words reads like a sentence."""
     return len(text.split()) > 3 and _VERB.search(text) is not None
 
 
@@ -152,11 +153,11 @@ def _is_title(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _words(*texts: str) -> frozenset[str]:
-    said = (folded_key(_SLOT.sub(" ", text)) for text in texts)
-    return frozenset(word for text in said for word in text.split() if len(word) > 3)
+    folded = (folded_key(_SLOT.sub(" ", text)) for text in texts)
+    return frozenset(word for text in folded for word in text.split() if len(word) > 3)
 
 
-def _own_words(relation: Relation) -> frozenset[str]:
+def _relation_terms(relation: Relation) -> frozenset[str]:
     kinds = relation.subject_type.noun, relation.object_type.noun
     general = (
         "known official public information data record evidence such answer recorded confirmed available applicable"
@@ -165,16 +166,16 @@ def _own_words(relation: Relation) -> frozenset[str]:
 
 
 def relation_words(relation: Relation) -> frozenset[str]:
-    """Return the words that a relation's phrase is made of, in any edition's spelling."""
+    """Return the words of a relation's phrase, in any edition's spelling."""
     return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
 
 
 def is_placeholder(name: str, relation: Relation) -> bool:
-    """Return whether a name only says what kind of thing is asked for: "State A", "Member 2", "other languages"."""
+    """Return whether a name only states the type of the object: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()
     if words[:1] in _FURTHER:
-        own = _words(relation.object_type.noun)
-        return all(word in own or word.removesuffix("s") in own for word in words[1:])
+        noun = _words(relation.object_type.noun)
+        return all(word in noun or word.removesuffix("s") in noun for word in words[1:])
     if len(words) > 1 and (len(words[-1]) == 1 or words[-1].isdigit()):
         words = words[:-1]
     return bool(words) and _words(relation.object_type.noun, *_spelt_out(relation)).issuperset(words)

@@ -1,9 +1,9 @@
-"""Cleaning by declaration: what a model wrote, brought into the shape that the relation declares.
+"""Cleaning: a model's text is brought into the shape that the relation declares.
 
-One procedure serves whole answers and a masked model's single tokens; all that depends on the relation is data in
-`Relation.shape`. When cleaning removes everything that a model said, the query is still answered, with nothing kept:
-the model did commit itself, and asking again would bring the same. What was dropped is named with the rule that it went
-against, so that such an answer is not taken for "there is none".
+One procedure serves whole answers and the single tokens of masked models. All that depends on the relation is data in
+`Relation.shape`. If cleaning removes all objects, the query still counts as answered, with nothing kept: the model gave
+an answer, and would give it again. Each dropped text is recorded with the violated rule. Such an answer is therefore
+not taken for "there is none".
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 
 SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
-"""Wikidata's human settlement, city, town, village and municipality: named "Riga, Latvia", but known as "Riga"."""
+"""Wikidata's human settlement, city, town, village and municipality; "Riga, Latvia" becomes "Riga" for them."""
 
 
 SUBJECT = "subject"
-"""The rule that drops a query's own subject."""
+"""Rule that drops a query's own subject."""
 
 
 UNWRITABLE = "unwritable"
-"""The rule that drops a number which is too large or too small for plain digits."""
+"""Rule that drops a number that is too large or too small for plain digits."""
 
 
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
@@ -58,12 +58,12 @@ _YEAR = re.compile(r"[\s,]*\b(?:in )?(?:1[5-9]|20)\d\d\b[\s,]*")
 
 
 Clean = bool | Literal["spellings"]
-"""How much a name is brought into its relation's shape: wholly, not at all, or where the shape lists its spelling."""
+"""Degree of cleaning: full (True), none (False), or only spellings that the shape lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A shape's lists, ready to look names up, whatever their case, accents and punctuation.
+    """Lists of a shape as look-up tables, without regard to case, accents and punctuation.
 
     names: key of a name or variant -> canonical name. stop: keys that are never an object.
     """
@@ -72,7 +72,7 @@ class Vocabulary:
     stop: frozenset[str]
 
     def canonical(self, name: str) -> str | None:
-        """Return the canonical form of a name, None where the shape lists none."""
+        """Return the canonical form of a name; None if the shape does not list it."""
         canonical = self.names.get(folded_key(name))
         return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
@@ -81,7 +81,7 @@ _vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
 
 
 def vocabulary(shape: Shape) -> Vocabulary:
-    """Return a shape's vocabulary, built once; the shape is kept with it, so that its identity stays a valid key."""
+    """Return a shape's vocabulary, built once. The cache keeps the shape alive, so that its id stays a valid key."""
     if id(shape) not in _vocabularies:
         names = {folded_key(name): name for name in shape.variants.values()}
         names |= {folded_key(variant): name for variant, name in shape.variants.items()}
@@ -98,11 +98,14 @@ def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str
 
 
 def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
-    """Return the objects as `clean` gives them, and those of which nothing was kept.
+    """Return the objects as `clean` does, and those of which nothing was kept, with the violated rule.
 
-    Rules are the shape's: "closed", "stop", "subject", "minimum", "maximum", "integer"; "placeholder" is a word for the
-    kind of thing alone, "no name" prose, word pieces and mere marks, "no number" what holds no number, "unwritable" one
-    that is too large or too small for plain digits.
+    "closed", "stop", "subject", "minimum", "maximum" and "integer" are rules of the shape. The others are general:
+
+    - "placeholder": a word for the object type alone.
+    - "no name": prose, a word piece or mere marks.
+    - "no number": a text without a number.
+    - "unwritable": a number that is too large or too small for plain digits.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}
@@ -120,7 +123,10 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
 
 
 def shaped(text: str, relation: Relation, subject: str, how: Clean) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
-    """Return what an object comes to in its relation's shape, or as it is written, and what is dropped of it."""
+    """Return an object in its relation's shape, or unchanged, and what is dropped of it.
+
+    how: the degree of cleaning.
+    """
     if how is True:
         return sifted((text,), relation, subject)
     return ((how and vocabulary(relation.shape).canonical(text)) or text,), ()
@@ -152,7 +158,7 @@ def _is_abbreviation(text: str) -> bool:
 
 
 def _name(text: str, relation: Relation, subject: str) -> tuple[str, str]:
-    """Return the object that a text names, and the rule that it goes against, if any."""
+    """Return the object in a text, and the rule that it violates, or ""."""
     name = trim(text[: 4 * LONGEST])
     shape, known, short = relation.shape, vocabulary(relation.shape), _plain(name)
     forms = [name, short, *(_loose_forms(name) if shape.closed else ())]
@@ -178,7 +184,7 @@ def _is_name(text: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return a name without trailing remarks and leading articles (a capital "The" belongs to the name)."""
+    """Return a name without remarks at its end and articles before it (a capital "The" belongs to the name)."""
     before = None
     while name != before:
         before = name
@@ -188,7 +194,7 @@ def _plain(name: str) -> str:
 
 
 def _loose_forms(name: str) -> Iterator[str]:
-    """Forms under which a closed list may hold a name: without its count or year, or the remark itself."""
+    """Yield forms under which a closed list may hold a name: without its count or year, or the remark alone."""
     short = without_trailer(name)
     if count := _COUNT.match(short):
         yield short[count.end() :]
@@ -199,30 +205,33 @@ def _loose_forms(name: str) -> Iterator[str]:
 
 
 def same_name(name: str, other: str) -> bool:
-    """Return whether two names are the same but for case, accents, punctuation and a company's legal form."""
+    """Return whether two names are equal except for case, accents, punctuation and a company's legal form."""
     return any(mine == theirs for mine, theirs in zip(_forms(name), _forms(other), strict=True))
 
 
 @lru_cache(maxsize=1 << 16)
 def _forms(name: str) -> tuple[str, list[str]]:
-    """Return a name folded, and without its legal form; kept, since a query's subject is compared over and over."""
+    """Return a name folded, and without its legal form.
+
+    It is cached, since each object is compared with the subject.
+    """
     return folded_key(name), without_legal_form(name)
 
 
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
-    """Return the numbers in a text that the shape allows, and the rule that the last of the others goes against."""
+    """Return the numbers in a text that the shape allows, and the rule that the last other number violates."""
     kept: list[str] = []
     rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
     for digits in read_numbers(text, relation):
-        if against := _against(Decimal(digits), relation.shape):
-            rule = against
+        if violated := _violated_rule(Decimal(digits), relation.shape):
+            rule = violated
         else:
             kept.append(digits)
     return kept, rule
 
 
-def _against(value: Decimal, shape: Shape) -> str:
-    """Return the rule that a number goes against, empty for none."""
+def _violated_rule(value: Decimal, shape: Shape) -> str:
+    """Return the rule that a number violates, "" if none."""
     if shape.minimum is not None and value < Decimal(str(shape.minimum)):
         return "minimum"
     if shape.maximum is not None and value > Decimal(str(shape.maximum)):

@@ -1,7 +1,7 @@
-"""Place of an answer in a model's text, and the words of its literals that stand for objects.
+"""The answer's place in a model's text, and the words of its literals that are objects.
 
-An answer stands behind its reasoning, behind a mark, within a fence. Objects are the words of lists, of JSON objects by
-their keys, and of triples.
+An answer stands behind the reasoning, behind a mark such as "Answer:", or in a fence. Objects are the words of lists,
+of JSON objects under certain keys, and of triples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
 SHORT = 60
-"""Characters below which a text without a full stop is no broken-off reasoning."""
+"""A text without a full stop counts as cut-off reasoning from this many characters on."""
 
 
 _ANSWER = re.compile(
@@ -30,22 +30,25 @@ _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 
 
 def narrowed(text: str) -> tuple[str | None, bool]:
-    """Return the part of a completion that holds its answer, None if it broke off before; and whether it was marked."""
-    said = answer_of(text)
-    if said is None:
+    """Return the part of a completion with its answer, and whether a mark preceded it.
+
+    The part is None if the completion was cut off before its answer.
+    """
+    answer = answer_of(text)
+    if answer is None:
         return None, False
-    marks = list(_ANSWER.finditer(said))
+    marks = list(_ANSWER.finditer(answer))
     if marks:
-        said = said[marks[-1].end() :]
-    fences = [fence for fence in _FENCE.findall(said) if shown(fence)]
-    return shown(shown(fences[-1] if fences else said).strip(" \t\r\n`")), bool(marks)
+        answer = answer[marks[-1].end() :]
+    fences = [fence for fence in _FENCE.findall(answer) if shown(fence)]
+    return shown(shown(fences[-1] if fences else answer).strip(" \t\r\n`")), bool(marks)
 
 
 def broken_off(texts: Sequence[str | None]) -> list[bool]:
     """Return which of a query's draws ended before their answer.
 
-    Where others mark theirs behind their reasoning, one that is long, and marks none, is reasoning alone: what it names
-    is what it thought of.
+    If other draws mark their answer behind a reasoning, a long draw without a mark is reasoning alone. Its names are
+    then no answers.
     """
     marks = [_ANSWER.search(answer_of(text) or "") if text else None for text in texts]
     if not any(mark and mark.start() > SHORT for mark in marks):
@@ -72,7 +75,7 @@ _OTHER_KEYS = frozenset(
 
 
 def mended(text: str) -> str:
-    """Return a text with the opening bracket and quote that prompts like "...: ['" leave to their own end."""
+    """Return a text with the opening bracket and quote added that prompts like "...: ['" already contain."""
     if text[:1] in ('"', "'", "“"):
         return f"[{text}"
     if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
@@ -81,13 +84,13 @@ def mended(text: str) -> str:
 
 
 def has_empty_list(group: Bracketed) -> bool:
-    """Return whether a literal says in its own way that there is nothing."""
+    """Return whether a literal holds an empty list, which means that there is no object."""
     inner = (item for item in group.items if isinstance(item, Bracketed))
     return (group.closed and not group.items) or any(map(has_empty_list, inner))
 
 
 def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Word]:
-    """Yield the words of a literal that stand for objects: no keys, and no subject or relation of a triple."""
+    """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple."""
     items = group.items
     if any(item.key is not None for item in items):
         items = _answer_fields(items, relation)
@@ -101,9 +104,10 @@ def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Wor
 
 
 def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
-    """Return the values of a JSON object that hold the answer: of a known key, else of all keys not known as others.
+    """Return the values of a JSON object that hold the answer.
 
-    Of these, lists come before other values, and keys with a word of the object type before others.
+    These are the values of known answer keys; if there are none, of all keys except those known for other content. Of
+    the latter, lists come before other values, and keys with a word of the object type before others.
     """
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
@@ -119,7 +123,7 @@ def _key_words(item: Word | Bracketed) -> list[str]:
 
 
 def _behind_subject(group: Bracketed, relation: Relation, subject: str) -> list[Word | Bracketed]:
-    """Return what stands behind subject and relation in a triple; all items where the literal is no triple."""
+    """Return the items behind subject and relation in a triple; all items if the literal is no triple."""
     items = group.items
     words = [item.text for item in items if isinstance(item, Word)]
     if group.bracket == "(" and len(words) < len(items):
@@ -127,8 +131,8 @@ def _behind_subject(group: Bracketed, relation: Relation, subject: str) -> list[
     about_subject = folded_key(words[0]) == folded_key(subject)
     phrase = folded_key(words[1]).split() if len(words) > 1 else []
     shared = len(relation_words(relation).intersection(phrase))
-    # "Potomac River" or "New York Stock Exchange" in a plain list are objects, though half of their words are the
-    # relation's: it has the whole phrase, or the subject before it
+    # half of the words of "Potomac River" or "New York Stock Exchange" may be the relation's, yet they are objects in
+    # a plain list; a relation holds the whole phrase, or follows the subject
     related = bool(phrase) and (2 if group.bracket == "(" or about_subject else 1) * shared >= len(phrase)
     if len(items) > 2 and (related or (about_subject and group.bracket == "(")):
         return items[2:]

@@ -1,7 +1,7 @@
-"""The line of an answer: a strict reading for prompts that ask for a closing line, such as "ANSWER: Chad, Mali".
+"""Strict reading of a closing line that the prompt asks for, such as "ANSWER: Chad, Mali".
 
-Only lines that begin with the words of the prompt count, wherever they stand. Lines that disagree are no answer. The
-names are what stands there: nothing is trimmed of them but full stops, and no other form of an answer is looked for.
+Only lines that begin with the prompt's words count, anywhere in the text. If such lines disagree, there is no answer.
+Names are taken as written, without full stops at their ends. No other form of an answer is read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lmkbc.relation import Relation
 from lmkbc.types import State
 
 NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer"))
-"""Words for no object on such a line, besides the prompt's own word."""
+"""Words for no object on such a line, besides the word that the prompt gives."""
 
 _SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 
 
 class Line(NamedTuple):
-    """Text of the line of an answer. last: nothing follows it, so that a text that was cut off ends in it."""
+    """Text of an answer's line. last: whether nothing follows it; a text that was cut off then ends in it."""
 
     text: str
     last: bool
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 def answer_line(text: str, mark: str) -> Line | None:
     """Return the line that begins with a mark, without the mark; None if there is none, or if two of them disagree.
 
-    A blank one is none. Case and blanks aside, lines that say the same agree.
+    Blank lines do not count. Lines that differ only in case and blanks agree.
     """
     found = [(match.end(), _unmarked(match[0], mark)) for match in _marked(mark).finditer(text)]
     lines = [(end, line) for end, line in found if line]
@@ -45,9 +45,10 @@ def answer_line(text: str, mark: str) -> Line | None:
 
 
 def named(line: str, listing: Listing, relation: Relation, null: str) -> Parsed:
-    """Return the objects of a line, as they stand there: its first number, or names parted by semicolons or commas.
+    """Return the objects of a line as written: its first number, or names separated by semicolons or commas.
 
-    listing: with "semicolon", commas belong to names. A suffix such as "Jr." stays with the name before it.
+    listing: with "semicolon", commas belong to names. A suffix such as "Jr." stays with the name before it. null: the
+    prompt's word for no object.
     """
     nothing = NOTHING | {null.casefold()}
     if line.strip(" .").casefold() in nothing:
@@ -73,7 +74,7 @@ def named(line: str, listing: Listing, relation: Relation, null: str) -> Parsed:
 
 @lru_cache(maxsize=64)
 def _marked(mark: str) -> re.Pattern[str]:
-    """Return what finds lines that begin with a mark; blanks may stand before its colon."""
+    """Return a pattern that finds lines that begin with a mark; blanks may stand before its colon."""
     words = r"[ \t]*".join(re.escape(part) for part in re.split(r"\s*(?=:)", mark))
     return re.compile(rf"^[ \t]*(?:{words})[^\r\n]*$", re.IGNORECASE | re.MULTILINE)
 

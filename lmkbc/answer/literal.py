@@ -1,8 +1,8 @@
-"""A forgiving reader of Python and JSON literals: lists, tuples and objects with broken quotes, brackets or ends.
+"""Tolerant reader of Python and JSON literals: lists, tuples and objects with broken quotes, brackets or ends.
 
-It never fails and looks at each character a bounded number of times. A quote closes a string only where a separator,
-a bracket or the end of the line follows, so apostrophes and inner quotes need no escape; a missing quote is repaired
-where the next element starts. Nothing is evaluated.
+It never fails, and looks at each character a bounded number of times. A quote closes a string only before a separator,
+a bracket or the end of the line, so apostrophes and inner quotes need no escape. A missing quote is repaired at the
+start of the next element. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["'\\/])|[nrt
 
 
 class Word(NamedTuple):
-    """An element: its text, whether it stood in quotes, whether its end was seen, and its key in an object."""
+    """Element of a literal.
+
+    quoted: whether it is in quotes. whole: whether its end was seen. key: its key in an object.
+    """
 
     text: str
     quoted: bool
@@ -37,7 +40,7 @@ class Word(NamedTuple):
 
 @dataclass(slots=True)
 class Bracketed:
-    """A bracket and what it holds; `closed` unless the text ended first."""
+    """A bracket and its items. closed: whether it ended before the text did."""
 
     bracket: str
     items: list[Word | Bracketed] = field(default_factory=list)
@@ -45,7 +48,7 @@ class Bracketed:
     key: str | None = None
 
     def words(self) -> Iterator[Word]:
-        """Yield all words inside, in order of place."""
+        """Yield all words inside, in order."""
         for item in self.items:
             if isinstance(item, Bracketed):
                 yield from item.words()
@@ -54,7 +57,7 @@ class Bracketed:
 
 
 class Reader:
-    """Reads the literals of one text. commas: whether a comma parts the unquoted elements of a list."""
+    """Reads the literals of one text. commas: whether a comma separates the unquoted elements of a list."""
 
     def __init__(self, text: str, commas: bool = True) -> None:
         self._text = text
@@ -64,7 +67,7 @@ class Reader:
             self._closers[match[0]].append(match.start())
 
     def read(self, start: int) -> tuple[Bracketed, int]:
-        """Return the literal whose bracket stands at `start`, and the position after it."""
+        """Return the literal whose bracket is at `start`, and the position after it."""
         text, at = self._text, start + 1
         root = Bracketed(text[start])
         stack, key = [root], None
@@ -112,9 +115,9 @@ class Reader:
 
 
 def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
-    """Return the literals that make up an answer: those a text starts with, else the last ones that prose leads up to.
+    """Return the literals of an answer: those at the start of a text, else the last ones that prose introduces.
 
-    Literals belong together when nothing but separators, bullets or "and" stands between them.
+    Literals belong together if only separators, bullets or "and" stand between them.
     """
     reader, at = Reader(text, commas), 0
     chosen: list[Bracketed] = []
@@ -140,7 +143,7 @@ def read_literals(text: str, commas: bool = True) -> list[Bracketed]:
 
 
 def _opens(text: str) -> bool:
-    """Return whether the bracket that a text starts with opens a literal, not a name like "(G)I-DLE"."""
+    """Return whether the bracket at the start of a text opens a literal, and not a name like "(G)I-DLE"."""
     return text[0] != "(" or text[1:].lstrip()[:1] in _QUOTES or text.rstrip()[-1] == ")"
 
 
@@ -151,14 +154,14 @@ def _is_answer(run: list[Bracketed], before: str) -> bool:
 
 
 def _close(stack: list[Bracketed], char: str) -> None:
-    """Close the group that a bracket belongs to, and what it left open inside; a wrong bracket closes the last."""
+    """Close the group of a bracket, and the open groups inside it; a wrong bracket closes the last group."""
     owners = [index for index, group in enumerate(stack) if _OPENING[group.bracket] == char]
     for _ in range(len(stack) - (owners[-1] if owners else len(stack) - 1)):
         stack.pop().closed = True
 
 
 def _parts(content: str, mark: str) -> list[str]:
-    """Return a string's content, parted where a closing quote was forgotten before the next element."""
+    """Return a string's content, split where a closing quote is missing before the next element."""
     return re.split(rf",\s*{mark}", content)
 
 
@@ -166,4 +169,4 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else (m[3] or " "), text)
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves of a character are none
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a surrogate pair is no character

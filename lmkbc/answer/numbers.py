@@ -1,11 +1,12 @@
-"""Numbers in a model's words: digits with separators, scales, units, ranges and number words, to plain digits.
+"""Numbers in a model's text: digits with separators, scales, units, ranges and number words, as plain digits.
 
-Choices where a text is ambiguous: a comma, apostrophe or space before exactly three digits groups thousands; a lone
-comma before one or two digits is a decimal comma; a dot is a decimal point unless groups of three follow two dots, or
-one dot where only whole numbers make sense. A range stands for its midpoint (rounded down where only whole numbers make
-sense), since scorers compare one number within a tolerance. A number with its unit beats numbers without one, and
-another unit of area is converted. What is too large or too small to be written as plain digits is no number of an
-answer, and neither is a range that ends there.
+Ambiguous texts are read as follows. A comma, apostrophe or space before exactly three digits groups thousands. A single
+comma before one or two digits is a decimal comma. A dot is a decimal point, with two exceptions. Two dots before groups
+of three digits group thousands. So does one dot before three digits if only whole numbers are possible.
+
+A range stands for its midpoint, since scorers compare one number within a tolerance; it is rounded down if only whole
+numbers are possible. A number with its unit precedes numbers without one, and other units of area are converted.
+Numbers that are too large or too small for plain digits are ignored, and so are ranges that end in them.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from decimal import ROUND_FLOOR, Decimal
 from lmkbc.relation import Relation
 
 MOST_DIGITS = 15
-"""Digits before the point that a number of an answer has at most."""
+"""Maximum number of digits before the decimal point."""
 MOST_PLACES = 12
-"""Places after the point at which its first digit stands at the latest."""
+"""Last place after the point at which the first digit may stand."""
 MOST_POWER = 1000
-"""Powers of ten are read up to here: a larger one is as unwritable."""
+"""Powers of ten are cut to this: larger ones are unwritable anyway."""
 LONGEST = 20_000
-"""Characters that are read: whatever comes later in a longer text is no answer."""
+"""Maximum number of characters that are read; later text is no answer."""
 SENTENCE = 8
-"""Words from which on a text counts as prose, whose numbers without a unit may mean anything."""
+"""More words than this make a text prose, whose numbers without a unit may mean anything."""
 
 _SPACE = "[ \u00a0\u202f\u2009]"
 _GROUP = f"(?:[,'’]|{_SPACE})"
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LOWERED = str.maketrans(_RAISED + "⁺⁻−", "0123456789+--")
 _SEPARATORS = str.maketrans("٬٫", ",.")
-"""Arabic separators to those that all others are written with."""
+"""Arabic separators -> comma and dot."""
 _NUMBER = re.compile(
     rf"(?<![\w.,])(?P<sign>[-−](?=\d))?"
     rf"(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|\d{{1,3}}(?:,\d\d)*(?:{_GROUP}\d{{3}}(?!\d)){{1,6}}|\d+(?!\d))(?!(?:st|nd|rd|th|s)\b)"
@@ -85,22 +86,22 @@ class _Found:
 
 
 def read_numbers(text: str, relation: Relation) -> list[str]:
-    """Return the numbers that an answer or a sentence gives for a relation, in its unit, as plain digits ("1250").
+    """Return the numbers that a text gives for a relation, in its unit, as plain digits ("1250").
 
-    Prose gives a number that stands without the unit only when there is just one.
+    In prose, a number without the unit counts only if it is the only one.
     """
     totals = [number.total for number in _meant(text, relation)[1]]
     return list(dict.fromkeys(plain(total) for total in totals if _is_writable(total)))
 
 
 def refused_numbers(text: str, relation: Relation) -> list[str]:
-    """Return the numbers of an answer that cannot be written as plain digits, as they were written: "1e30"."""
+    """Return the numbers of an answer that cannot be written as plain digits, as the model wrote them: "1e30"."""
     read, numbers = _meant(text, relation)
     return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 
 
 def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
-    """Return the numbers that an answer means, of whatever size, and the text in which their places are."""
+    """Return the text without remarks, and the numbers that an answer means, of any size, with their positions."""
     text = text[:LONGEST].translate(_SEPARATORS)
     bare = re.sub(r"\([^()]{0,200}\)", " ", text)
     numbers = list(_merged(bare, relation))
@@ -130,7 +131,7 @@ def _is_year(number: _Found, text: str) -> bool:
 
 
 def _merged(text: str, relation: Relation) -> Iterator[_Found]:
-    """Yield numbers in order of place, with the ends of a range merged."""
+    """Yield numbers in order of position, with the ends of a range merged."""
     last: _Found | None = None
     for number in sorted(
         [*_in_digits(text, relation.shape.integer), *_in_words(text)], key=lambda number: number.start
@@ -149,7 +150,7 @@ def _merged(text: str, relation: Relation) -> Iterator[_Found]:
 def _in_digits(text: str, integer: bool) -> Iterator[_Found]:
     for match in _NUMBER.finditer(text):
         whole, part = re.sub(r"\D", "", match["whole"]), match["part"] or ""
-        if integer and len(part) == 4 and len(whole) <= 3:  # "12.000 seats": no seat comes in thousandths
+        if integer and len(part) == 4 and len(whole) <= 3:  # "12.000 seats" are no decimals, since seats are whole
             whole, part = whole + part[1:], ""
         sign = "-" if match["sign"] and not text[max(0, match.start() - 2) : match.start()].strip() else ""
         value = Decimal(f"{sign}{whole}{part.replace(',', '.')}").scaleb(_power(match["power"] or match["raised"]))
@@ -159,7 +160,7 @@ def _in_digits(text: str, integer: bool) -> Iterator[_Found]:
 
 
 def _power(digits: str | None) -> int:
-    """Return a power of ten as written, no farther from 0 than MOST_POWER."""
+    """Return a power of ten from its digits, cut to MOST_POWER in size."""
     if digits is None:
         return 0
     digits = digits.translate(_LOWERED)
@@ -186,10 +187,10 @@ def _with_unit(number: _Found, text: str, relation: Relation) -> _Found:
     if not any(unit.match(relation.unit) for unit, _ in _AREA_UNITS):
         named = text[number.end : number.end + 40].lower().lstrip("- \n").startswith(relation.unit.lower())
         return replace(number, factor=Decimal(1)) if named else number
-    own = next(factor for unit, factor in _AREA_UNITS if unit.match(relation.unit))
+    wanted = next(factor for unit, factor in _AREA_UNITS if unit.match(relation.unit))
     for unit, factor in _AREA_UNITS:
         if hit := unit.match(text, number.end):
-            return replace(number, end=hit.end(), factor=factor / own)
+            return replace(number, end=hit.end(), factor=factor / wanted)
     return number
 
 
@@ -203,7 +204,7 @@ def _is_range(low: _Found, high: _Found, text: str) -> bool:
 
 
 def _shared(low: _Found, high: _Found) -> _Found:
-    """Return the lower end with the scale and unit that stand only behind the upper one."""
+    """Return the lower end of a range with the scale and unit that stand only behind the upper end."""
     scale = low.scale if low.scale is not None or low.value >= 1000 else high.scale
     return replace(low, scale=scale, factor=high.factor if low.factor is None else low.factor)
 

@@ -1,9 +1,9 @@
-"""From a model's raw text to objects: one tolerant procedure for every model and prompt style.
+"""From a model's raw text to objects: one tolerant procedure for all models and prompt styles.
 
-A text is narrowed to its answer (after the reasoning, after the last "ANSWER:", inside a code fence), then read as a
-literal, as a bulleted list, or as plain words parted by the relation's separators. Text that names nothing is told
-apart by why: an explicit "none", numbers that nobody can write down, a text that broke off, or anything else, which is
-a failed parse and never empty.
+A text is first narrowed to its answer: after the reasoning, after the last "ANSWER:", inside a code fence. The answer
+is then read as a literal, as a bulleted list, or as plain words between the relation's separators. The state of a text
+without objects depends on the reason: an explicit "none", unwritable numbers, a text that was cut off, or anything
+else. The last is a failed parse and never an empty answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
 LONGEST_ANSWER = 200_000
-"""Characters that are read after the reasoning; no list of objects is longer."""
+"""Maximum number of characters that are read after the reasoning; no list of objects is longer."""
 
 
 _BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|\(?\d{1,4}[.)][ \t]+)(?=\S)")
@@ -64,9 +64,9 @@ _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Result of parsing a completion: its state, and the objects that it names.
+    """Result of parsing a completion: its state, and its objects.
 
-    dropped: the numbers of one that was not parsed, since they are too large or too small for plain digits.
+    dropped: for state UNPARSED, the numbers that are too large or too small for plain digits.
     """
 
     state: State
@@ -75,11 +75,13 @@ class Parsed:
 
 
 def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
-    """Return objects of one raw completion. Numbers come as plain digits. Never raises; time is linear in the length.
+    """Return the objects of one raw completion, with numbers as plain digits.
 
-    null: what the prompt says is written where there is none, beside the words that always mean it.
-    UNPARSED: nothing sensible (also a blank text, mere marks, or numbers that cannot be written as plain digits).
-    TRUNCATED: broke off before a whole object came.
+    Never raises; time is linear in the length.
+
+    null: the prompt's text for no object, besides the words that always mean it. State UNPARSED: nothing could be read,
+    for example from blank text, mere marks, or unwritable numbers. State TRUNCATED: it was cut off before its first
+    whole object.
     """
     answer, marked = narrowed(text)
     if not answer:
@@ -102,7 +104,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
-    """Return objects of the lists, tuples and JSON objects in a text, None where it has none."""
+    """Return objects of the lists, tuples and JSON objects in a text; None if it has none."""
     whole = mended(text)
     groups = read_literals(whole, commas="," in relation.shape.separators)
     words = [word for group in groups for word in elements(group, relation, subject)]
@@ -139,7 +141,7 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
 
 
 def _is_named(text: str, quoted: bool) -> bool:
-    """Return whether a text can be meant as a name: mere marks are one only in quotes."""
+    """Return whether a text can be a name; mere marks can only in quotes."""
     return bool(shown(text)) and len(text) <= LONGEST and (quoted or any(char.isalnum() for char in shown(text)))
 
 
@@ -151,7 +153,7 @@ def _tidy(word: Word, relation: Relation) -> str:
 
 
 def _from_numbers(text: str, relation: Relation) -> Parsed | None:
-    """Return numbers of the first line that has any."""
+    """Return the numbers of the first line that has any."""
     for line in text.split("\n", 20)[:20]:
         if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
@@ -161,7 +163,7 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
-    """Return objects of a bulleted list, else of the first paragraph (behind a mark: the first line) that has any."""
+    """Return objects of a bulleted list, else of the first paragraph that has any; after a mark, of the first line."""
     if len(text) < SHORT and is_abstention(text, relation):
         return Parsed(State.ABSTAINED)
     lines = text.split("\n")
@@ -190,17 +192,17 @@ def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
     restated = _RESTATED.match(_SENTENCE.split(text[:LONGEST_ANSWER], maxsplit=1)[0])
     if not (restated and (restated[1].casefold() == "the answer" or subject.casefold() in restated[1].casefold())):
         return None
-    said = restated[2]
-    if is_abstention(trim(said), relation):
+    rest = restated[2]
+    if is_abstention(trim(rest), relation):
         return Parsed(State.ABSTAINED)
-    if subject.casefold() in said.casefold() or is_prose(f"{said} x x x", subject):
+    if subject.casefold() in rest.casefold() or is_prose(f"{rest} x x x", subject):
         return None
-    objects, _ = _judge(parted(said, relation), relation, subject)
+    objects, _ = _judge(parted(rest, relation), relation, subject)
     return Parsed(State.ANSWERED, objects) if objects else None
 
 
 def _is_sentence(paragraph: str) -> bool:
-    """Return whether plain text starts with a sentence, whose commas part no objects."""
+    """Return whether plain text starts with a sentence; its commas do not separate objects."""
     first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not _LEAD.match(first)))
 
@@ -210,7 +212,7 @@ def _known(word: Word, relation: Relation) -> bool:
 
 
 def _bullet(line: str) -> Word:
-    """Return the name in a bulleted line: in bold where something is, else what stands before a dash."""
+    """Return the name in a bulleted line: the bold text if there is any, else the text before a dash."""
     text = line[: 4 * LONGEST]
     text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
     bold = _BOLD.match(text)
@@ -218,13 +220,13 @@ def _bullet(line: str) -> Word:
 
 
 def parted(text: str, relation: Relation) -> list[Word]:
-    """Return the parts of plain text. Semicolons, where there are any, leave the commas inside the parts alone."""
+    """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
     text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
     separators = relation.shape.separators
     marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
     parts: list[str] = []
     for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
-        if len(part) > 4 * LONGEST:  # no name, and too long to look at closely
+        if len(part) > 4 * LONGEST:  # too long for a name
             continue
         if parts and _OWN_SUFFIX.fullmatch(part.strip()):
             parts[-1] = f"{parts[-1]},{part}"
@@ -234,7 +236,7 @@ def parted(text: str, relation: Relation) -> list[Word]:
 
 
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
-    """Yield parts without a leading "and", and the last one parted at its "and" where the relation allows it."""
+    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
     for index, part in enumerate(parts):
         name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
         pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)

@@ -1,4 +1,4 @@
-"""From replies to candidates: what each draw says, how it failed if it did, and how sure the model was of it."""
+"""From replies to candidates: the objects and the state of each draw, with the model's probability of each object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
 _PRECEDENCE = State.MISSING, State.CUT, State.ANSWERED, State.DROPPED, State.ABSTAINED, State.TRUNCATED
-"""States by precedence: the first that any part has is the state of the whole."""
+"""States by precedence: the whole has the first state that any part has."""
 
 _QID = re.compile(r"\bQ[1-9]\d{0,11}\b")
 
@@ -34,13 +34,13 @@ def candidates(
     *,
     clean: Clean = True,
 ) -> CandidateSet:
-    """Return the set of one query. Each draw is a source; a draw without reply is missing, never empty.
+    """Return the candidate set of one query. Each draw is a source; a draw without reply is missing, never empty.
 
-    A draw that never came to its answer, as others did, names nothing. clean: whether names are brought into the
-    relation's shape; else they stay as they were written.
+    If other draws mark their answers, a long draw without a mark names nothing (see `broken_off`). clean: whether to
+    bring names into the relation's shape; else they stay as written.
     """
-    told = [reply.text if reply and style.parse_as == "any" else None for reply in replies]
-    unfinished = broken_off(told)
+    texts = [reply.text if reply and style.parse_as == "any" else None for reply in replies]
+    unfinished = broken_off(texts)
     return together(
         query,
         (
@@ -53,21 +53,25 @@ def candidates(
 
 
 def broken(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Return whether something was said that is no answer, though nobody withheld it."""
-    said = reply is not None and reply.is_answer and reply.finish not in WITHHELD
-    return said and _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
+    """Return whether a reply could not be parsed, although no filter withheld it."""
+    given = reply is not None and reply.is_answer and reply.finish not in WITHHELD
+    return given and _draw(query, reply, relation, style, Source("")).draws == (State.UNPARSED,)
 
 
 def mends(query: Query, relation: Relation, style: PromptStyle, reply: Reply | None) -> bool:
-    """Return whether a repair names objects: one that names none is a failed parse, as what it repairs."""
+    """Return whether a repair names objects.
+
+    A repair without objects is a failed parse, like the reply that it repairs.
+    """
     (state,) = _draw(query, reply, relation, style, Source("")).draws
     return state.has_objects or state is State.DROPPED
 
 
 def united(sets: Sequence[CandidateSet]) -> CandidateSet:
-    """Return the sets of a query that was asked in several parts as one: what the parts of a draw say, its source says.
+    """Return the sets of a query that was asked in several parts as one set; the parts of a draw become one source.
 
-    A draw that lacks a part is missing, since it is asked again when the run is; else it answered where any part did.
+    A draw without a reply to one part is missing, since a resumed run asks it again. Otherwise it is answered if any
+    part is.
     """
     if len(sets) == 1:
         return sets[0]
@@ -88,22 +92,22 @@ def united(sets: Sequence[CandidateSet]) -> CandidateSet:
 def _draw(
     query: Query, reply: Reply | None, relation: Relation, style: PromptStyle, source: Source, clean: Clean = True
 ) -> CandidateSet:
-    """Return what one draw comes to."""
+    """Return the candidate set of one draw."""
     if reply is None or reply.failed:
         return CandidateSet(query, draws=(State.MISSING,))
     if reply.finish in WITHHELD:
         return CandidateSet(query, draws=(State.UNPARSED,))
-    if (said := answer_of(reply.text)) is None:  # it ended while it thought
+    if (answer := answer_of(reply.text)) is None:  # it was cut off within its reasoning
         return CandidateSet(query, draws=(State.TRUNCATED,))
-    text = captured(said, style.answer) if style.answer else said
-    cut = reply.finish in CUT_OFF and list_end(text) is None  # behind its list, nothing is lost
+    text = captured(answer, style.answer) if style.answer else answer
+    cut = reply.finish in CUT_OFF and list_end(text) is None  # text that is cut after the list loses nothing
     if style.parse_as == "line":
-        line = answer_line(said, style.mark)
+        line = answer_line(answer, style.mark)
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
         text, cut = line.text, reply.finish in CUT_OFF and line.last
     if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
-        # behind a cut, "_" keeps what may be the beginning of another id from being one
+        # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
         found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
     parsed = _parsed(text, query, relation, style, clean)
@@ -123,7 +127,7 @@ def _draw(
 
 
 def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, clean: Clean) -> Parsed:
-    """Return the objects of an answer, as the style has it read."""
+    """Return the objects of an answer, read as the style says."""
     if style.parse_as == "split":
         return split(text[:LONGEST_ANSWER], style.listing, style.null)
     if clean is True:
@@ -134,13 +138,13 @@ def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, cle
 
 
 def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:
-    """Return of a text that was cut off, the objects that it names however it had gone on."""
+    """Return the objects of a cut-off text that do not depend on how the text would continue."""
     further = parse(text + ("0" if relation.kind == "number" else "zq"), relation, subject).objects
     return tuple(one for one in objects if one in further)
 
 
 def _sureness(text: str, reply: Reply) -> float:
-    """Return the geometric mean of the probabilities of the tokens that spell a text, 1 where that is not known."""
+    """Return the geometric mean of the probabilities of the tokens that spell a text; 1 if unknown."""
     pairs = reply.logprobs or []
     whole = "".join(token for token, _ in pairs)
     start = whole.find(text)

@@ -25,7 +25,7 @@ _VERDICT = re.compile(r"\W*(yes|true|no|false)\b", re.IGNORECASE)
 def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[str, ...] | None:
     """Return an answer's items for the next steps: () if it names none, None if nothing can be read.
 
-    Of an answer that was cut off, the last item is left out.
+    If the answer was cut off, its last item is left out.
     """
     whole = answer_of(reply.text)
     if not whole or reply.finish in WITHHELD:
@@ -43,9 +43,9 @@ def read(step: Step, reply: Reply, relation: Relation, subject: str) -> tuple[st
 
 
 def verdict(reply: Reply) -> bool | None:
-    """Return whether an answer begins with yes or no; None where it does with neither."""
-    said = _VERDICT.match(answer_of(reply.text) or "") if reply.finish not in WITHHELD else None
-    return said and said[1].casefold() in ("yes", "true")
+    """Return whether an answer begins with yes; None if it begins with neither yes nor no."""
+    found = _VERDICT.match(answer_of(reply.text) or "") if reply.finish not in WITHHELD else None
+    return found and found[1].casefold() in ("yes", "true")
 
 
 def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str, ...] | None:
@@ -57,7 +57,7 @@ def _items(step: Step, text: str, relation: Relation, subject: str) -> tuple[str
 
 
 def _span(step: Step, text: str) -> Iterator[str]:
-    """Yield the years from the first that is named to the second, in slots of some years; wider ones for many years."""
+    """Yield the years between the first two that are named, in slots of `every` years or, if too many, wider slots."""
     years = [year for year in map(int, _YEAR.findall(text)) if YEARS[0] <= year < YEARS[1]][:2]
     if not years:
         return

@@ -1,6 +1,6 @@
-"""Names as a model wrote them: nothing of them is trimmed, recognised as a word for nothing, or left out.
+"""Names as a model wrote them: nothing is trimmed or left out, and no word is taken for an empty answer.
 
-So answers are read by systems that clean none, or clean them later; `parse` and `clean` are what reads them otherwise.
+Systems that do not clean answers, or clean them later, read them this way; `parse` and `clean` serve the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lmkbc.types import State
 
 
 def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
-    """Return the objects of one raw completion. null: what stands for none there, besides an empty list."""
+    """Return the objects of one raw completion. null: text for no object, besides an empty list."""
     answer, _ = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
@@ -29,9 +29,9 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Par
 
 
 def split(text: str, listing: Listing, null: str = "") -> Parsed:
-    """Return the objects of a reply that is cut at every mark of the listing, within names too.
+    """Return the objects of a reply that is split at every separator of the listing, also within names.
 
-    Of a list, what stands in its brackets is cut at every comma, and loses its quotation marks.
+    For a list, the text in its brackets is split at every comma and loses its quotation marks.
     """
     answer = text.strip()
     if answer == null:

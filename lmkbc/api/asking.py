@@ -1,4 +1,4 @@
-"""Ask one question of a system: the objects, their confidence, their links, and the evidence."""
+"""Function `ask`: one question to a system, with objects, confidence, links and evidence as its answer."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from lmkbc.run.base import Run
 
 MOST_OTHERS = 5
-"""Candidates beside the answer that are shown."""
+"""Most candidates that are shown in addition to the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerObject:
     """An object that was proposed.
 
-    id: QID or literal, None where nothing linked. confidence: in [0, 1]. kept: whether it is part of the answer.
-    sources: what proposed it. link: why it has its id, None where the edition has no ids.
+    id: QID or literal, None without a link. confidence: in [0, 1]. kept: whether it is part of the answer. sources:
+    sources that proposed it. link: why it has its id, None for an edition without ids.
     """
 
     object: str
@@ -40,11 +40,14 @@ class AnswerObject:
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to one question. Iterate over it for the names of its objects; none is an answer too.
+    """Answer to one question. Iterate over it for the names of its objects. An empty answer is possible.
 
-    objects: kept ones first, then the likeliest others. nothing: the score of answering nothing, None where no source
-    gives one. calibrated: whether confidences are probabilities that tuning fitted. selection: what decided.
-    replies: what models wrote, one text per sample. seconds: how long it took.
+    objects: kept objects, then the likeliest others.
+    nothing: score for "no object", None if no source gives one.
+    calibrated: whether confidences are probabilities fitted by tuning.
+    selection: description of the rule that selected the objects.
+    replies: texts of the models, one per sample.
+    seconds: duration.
     """
 
     subject: str
@@ -91,11 +94,11 @@ def ask(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Answer:
-    """Ask one question of a system, as `lmkbc.predict` asks those of a split.
+    """Ask a system one question, in the same way as `lmkbc.predict` asks those of a split.
 
-    relation: any of its names. Without an edition, the newest one here that asks it. subject_id: the subject's QID.
-    precision, untuned, any_thresholds: as of `lmkbc.predict`. InputError for a subject without a name and for an
-    unknown relation; LmkbcError where no model answered.
+    relation: any of its names. The default edition is the newest one with data here that has the relation. subject_id:
+    the subject's QID. precision, untuned, any_thresholds: as in `lmkbc.predict`. InputError for an empty subject and
+    for an unknown relation; LmkbcError if no model answered.
     """
     from lmkbc.pipeline import propose
     from lmkbc.select.confidence import confidences
@@ -146,13 +149,13 @@ def ask(
 
 
 def _likeliest(candidates: CandidateSet, p: Sequence[float]) -> list[Candidate]:
-    """Return the candidates of a set, surest first."""
+    """Return the candidates of a set, the most confident first."""
     ranked = sorted(zip(candidates.candidates, p, strict=True), key=lambda pair: -pair[1])
     return [one for one, _ in ranked]
 
 
 def _links(run: Run, linking: Linking, query: Query, rows: Sequence[Candidate]) -> list[str | None]:
-    """Return why each object has its link; None for a literal."""
+    """Return for each object why it has its link; None for a literal."""
     from lmkbc.report.links import Evidence, Tracer
 
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)

@@ -1,4 +1,4 @@
-"""Audits of a knowledge base: a sample for a person to label, its precision, and facts beside what is known."""
+"""Audits of a knowledge base: a sample to label, precision by labels, and a comparison with known facts."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ if TYPE_CHECKING:
 
 PAGE = "audit.html"
 SAMPLE = 200
-"""Facts of a sample where no size is given."""
+"""Default number of facts in a sample."""
 TRAIN = "train"
-"""Word for the train split of a base's edition, in place of a file."""
+"""Value of `known` for the train split of a base's edition, in place of a file."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Result of an audit. page, labels: files of a sample that was drawn. precision: by labels, the whole base last.
+    """Result of an audit.
 
-    known: facts beside what is known, by relation and bin of confidence. recalibration: what labels, or else what is
-    known, make of confidences. written: the file of marked facts.
+    page, labels: files of a new sample. precision: precision by labels; the last row is the whole base. known:
+    comparison with known facts, by relation and bin of confidence. recalibration: recalibration by labels, else by
+    known facts. written: the file of compared facts.
     """
 
     directory: Path
@@ -60,7 +61,7 @@ class Audit:
 
     @property
     def table(self) -> pl.DataFrame:
-        """Return a row per relation by labels, else a row per relation and bin by what is known."""
+        """Return a row per relation from labels, else a row per relation and bin from known facts."""
         import polars as pl
 
         return pl.DataFrame(msgspec.to_builtins([*(self.precision or self.known)]), infer_schema_length=None)
@@ -84,13 +85,17 @@ def audit(
     workspace: Path | str | None = None,
     progress: Report = silent,
 ) -> Audit:
-    """Audit a knowledge base: draw a sample to label, say how precise it is by labels, or mark facts as known or new.
+    """Audit a knowledge base: draw a sample to label, estimate precision from labels, or compare with known facts.
 
-    knowledge: the directory of a finished build. sample: how many facts to draw, 200 where neither labels nor known is
-    given; seed: of the draw. labels: a file of such a sample, filled in. known: "train", for the split of the base's
-    edition, or files of what is known: tables of subject, property and object, truthy N-Triples, or Wikidata's JSON.
-    out: directory of the page and the labels file; with known, the CSV file of all facts and their marks. InputError
-    for labels of another base, and for files that are damaged or cut off.
+    knowledge: directory of a finished build.
+    sample: number of facts to draw; default 200 if neither labels nor known facts are given.
+    seed: seed of the draw.
+    labels: labels file of such a sample, filled in.
+    known: "train" for the train split of the base's edition, or files of known facts. A file is a table of subject,
+    property and object, truthy N-Triples, or Wikidata's JSON.
+    out: directory for the page and the labels file; with `known`, CSV file for all facts and their marks.
+
+    InputError for labels of another base, and for files that are damaged or cut off.
     """
     path, files = Path(knowledge), [known] if isinstance(known, str | Path) else [*known]
     place = None if out is None else Path(out)
@@ -109,7 +114,7 @@ def audit(
 
 
 def check_new(place: Path | None) -> None:
-    """Raise InputError for a file that cannot be written, or is there already."""
+    """Raise InputError if a file cannot be written, or exists already."""
     check_file(place)
     if place is not None and place.exists():
         raise InputError(f"--out {place} is there already, and an audit replaces nothing: name a new file")

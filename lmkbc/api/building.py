@@ -1,4 +1,4 @@
-"""From a file of subjects to a knowledge base, and its tables."""
+"""Function `build`: from a file of subjects to a knowledge base with its tables."""
 
 from __future__ import annotations
 
@@ -41,67 +41,67 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ORDERS = ("level", "value")
-"""Orders in which a base grows, the default first."""
+"""Orders in which a base grows; the first is the default."""
 
 
 @dataclass(frozen=True)
 class KnowledgeBase:
-    """Facts of many subjects, with confidences. manifest: what went in and came out, with the counts."""
+    """Facts about many subjects, with confidences. manifest: inputs, outputs and counts."""
 
     directory: Path
     manifest: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
     def facts(self) -> pl.LazyFrame:
-        """Return what is kept: a row per object, read when it is collected."""
+        """Return the facts, one row per object. Files are read when the frame is collected."""
         return self._scanned("facts", FACTS)
 
     @property
     def nothing(self) -> pl.LazyFrame:
-        """Queries without an object, and why."""
+        """Return the queries without an object, and the reason."""
         return self._scanned("nothing", SCHEMAS["nothing"])
 
     @property
     def missing(self) -> pl.LazyFrame:
-        """Queries that no model answered, which is no empty answer: the same build asks them again."""
+        """Return the queries that no model answered. These are not empty answers: the same build asks them again."""
         return self._scanned("missing", SCHEMAS["missing"])
 
     @property
     def removed(self) -> pl.LazyFrame:
-        """Facts that repeat another one, or contradict a surer one, and which one stays."""
+        """Return the facts that repeat another fact or contradict a surer one, and the fact that stays."""
         return self._scanned("removed", REMOVED)
 
     @property
     def entities(self) -> pl.LazyFrame:
-        """What the facts name, each thing once, with its names and the class that its facts vote for."""
+        """Return the entities in facts, each once, with names and the class for which most facts vote."""
         return self._scanned("entities", ENTITIES)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Return how many subjects, queries, facts, linked facts, queries with nothing, and failed ones."""
+        """Return the numbers of subjects, queries, facts, linked facts, queries with nothing, and failed queries."""
         counts: Mapping[str, int] = self.manifest["counts"]
         return counts
 
     @property
     def failed(self) -> int:
-        """Return how many queries are missing."""
+        """Return the number of missing queries."""
         return self.counts["failed"]
 
     @property
     def unsure(self) -> list[str]:
-        """Return the relations that were answered, and of which no fact is written."""
+        """Return the answered relations without a written fact."""
         counts = self.manifest["of_relations"]
         return [name for name, count in counts.items() if count["nothing"] and not count["facts"]]
 
     @property
     def limit(self) -> str:
-        """Return the limit of cost or tokens for which alone queries are missing; "" where they failed, or none is."""
+        """Return the limit (cost or tokens), if it is the only reason for missing queries; else ""."""
         reasons = self.missing.select(pl.col("reason").unique()).collect()["reason"].sort()
         return reasons[0] if len(reasons) and not {*reasons} - {*REACHED.values()} else ""
 
     def _scanned(self, table: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
         parts = [self.directory / name for name in self.manifest["outputs"] if name.startswith(f"{table}/")]
-        if not parts:  # no query came to that
+        if not parts:  # this table has no rows
             return pl.LazyFrame(schema=schema)
         folders = {"relation": pl.String()} if table == "facts" else None
         frame = pl.scan_parquet(sorted(parts), glob=False, hive_partitioning=bool(folders), hive_schema=folders)
@@ -138,17 +138,24 @@ def build(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> KnowledgeBase:
-    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A build that was killed goes on.
+    """Build a knowledge base: facts about all subjects as Parquet, with confidences. A build that was killed resumes.
 
-    subjects: CSV, JSONL or Parquet with a name and, where known, id (QID) and class. out: its directory, new, empty, or
-    the build to go on with. relation: of these relations alone, which subjects of unknown class are asked too; limit:
-    of the first so many subjects. grow: ask about what the facts name in turn, so many levels deep; budget: of at most
-    so many subjects in all; novelty: until a smaller share of a level's entities is new; grow_by: "level" for breadth
-    first, "value" for the subjects first that promise the most right facts per token, and each relation until its
-    newest facts fall below `precision`, or 0.5 without one. any_thresholds, untuned, precision, progress: as of
-    `lmkbc.predict`. least: leave out facts of less confidence; else of less than `precision` promises, or of less than
-    0.7 where confidences are probabilities. engine: what answers, if not this process. InputError for what is wrong,
-    before anything is asked of a model. Queries that failed are counted as such, and asked by the same build again.
+    subjects: CSV, JSONL or Parquet file with a name and, if known, id (QID) and class.
+    out: directory: new, empty, or with the build to resume.
+    relation: relations to ask about, default all for the subject's class. Named ones are also asked about subjects of
+    unknown class.
+    limit: number of subjects to use, from the first.
+    grow: levels of growth, in which entities in facts become subjects.
+    budget: most subjects in all.
+    novelty: least share of new entities among a level's mentions; growth ends below it.
+    grow_by: "level" for breadth first; "value" for the queries first that promise most right facts per token. With
+    "value", a relation ends when its newest facts fall below `precision`, or below 0.5 without one.
+    any_thresholds, untuned, precision, progress: as in `lmkbc.predict`.
+    least: least confidence of a fact. Default: what `precision` keeps, else 0.7 if confidences are probabilities.
+    engine: workers that answer queries, default this process.
+
+    InputError for wrong input, before any model is asked. Failed queries are counted, and the same build asks them
+    again.
     """
     if least is not None and not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
@@ -194,8 +201,8 @@ def estimate_build(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Estimate:
-    """Estimate a build: what it would ask of its subjects, and what of that is stored already. As `build`."""
-    from lmkbc.run.estimate import estimate  # which loads what asks models
+    """Estimate a build: how much it would ask, and how much of that is stored already. Arguments as in `build`."""
+    from lmkbc.run.estimate import estimate  # here, since it loads the modules of models
 
     run, recipe, _, plan = _planned(subjects, relation, limit, options)
     timings = run_directory.timings(run.edition.name, recipe.name, Path(out))
@@ -205,7 +212,7 @@ def estimate_build(
 def _planned(
     subjects: Path | str, relation: str | Sequence[str] | None, limit: int | None, options: RunOptions
 ) -> _Planned:
-    """Return what is asked of whom, once the whole file is checked. InputError where that is nothing."""
+    """Return the queries of a build after a check of the whole file. InputError if there are none."""
     run, recipe = opened(options)
     relations = chosen(run, names_of(relation))
     found = SubjectFile(Path(subjects), limit)

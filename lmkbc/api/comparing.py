@@ -1,4 +1,4 @@
-"""Comparison of runs on the same queries, with a test of whether the difference is noise."""
+"""Comparison of runs on the same queries, with a test whether the difference is noise."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from lmkbc.compare import Comparison
 
 MOST_ROWS = 500
-"""Rows won, and likewise rows lost, that a page shows of a pair of runs."""
+"""Most rows won, and most rows lost, that a page shows of a pair of runs."""
 MOST_OBJECTS = 20
-"""Objects of an answer that a page shows there."""
+"""Most objects of an answer that a page shows there."""
 
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Each further run beside the first. comparisons: one per further run: the difference over all, and by relation.
+    """Comparisons of each further run with the first.
 
-    remarks: a sentence on each run whose rules saw the split.
+    comparisons: one per further run: the difference over all, and by relation. remarks: a sentence for each run whose
+    rules were tuned on the split.
     """
 
     edition: Edition
@@ -44,7 +45,7 @@ class Comparisons:
 
     @property
     def verdicts(self) -> list[str]:
-        """Return what the numbers say, a sentence per comparison."""
+        """Return a sentence per comparison that interprets its numbers."""
         return [one.verdict for one in self.comparisons]
 
     @cached_property
@@ -77,7 +78,7 @@ class Comparisons:
 
     @property
     def html(self) -> str:
-        """Return a page that needs no network."""
+        """Return the comparison as an HTML page that needs no network."""
         from lmkbc.compare import shown_p
         from lmkbc.report.figures import drawable, forest
         from lmkbc.report.page import render
@@ -98,7 +99,7 @@ class Comparisons:
         )
 
     def write(self, path: Path | str) -> Path:
-        """Write the page; return its path."""
+        """Write the page, and return its path."""
         place = Path(path)
         check_file(place)
         write_bytes(place, self.html.encode())
@@ -122,14 +123,14 @@ def compare(
     data: Path | str | None = None,
     workspace: Path | str | None = None,
 ) -> Comparisons:
-    """Compare runs with the first one, on the queries that they answer.
+    """Compare runs with the first one, on the same queries.
 
-    runs: what `lmkbc.predict` returned, directories, zips or predictions files. gold: a file, else the split's.
-    relation, limit: compare on these relations, or the first so many queries, alone; where a run is of a subset of its
-    split, that subset is compared. InputError for fewer than two
-    runs, or runs that do not go together.
+    runs: results of `lmkbc.predict`, directories, zips or predictions files. gold: file of gold answers, default that
+    of the split. relation: relations to compare, default all. limit: number of queries to compare, from the first. If a
+    run answered a subset of its split, that subset is compared. InputError for fewer than two runs, or for runs that
+    are not comparable.
     """
-    from lmkbc.compare import compare as compared  # which computes, and loads numpy
+    from lmkbc.compare import compare as compared  # here, since it loads numpy
     from lmkbc.compare import distinct_names
 
     space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
@@ -149,7 +150,7 @@ def compare(
 
 
 def _names(gold: Path, edition: Edition) -> dict[str, str]:
-    """Return the names that a gold file gives to ids; none of an edition without ids."""
+    """Return id -> name from a gold file; {} for an edition without ids."""
     if edition.target != "id":
         return {}
     return {one.id: one.name for example in read_examples(gold, edition) for one in example.objects if one.id}

@@ -1,4 +1,4 @@
-"""Results as polars data frames, and frames as answers by query. Polars is loaded when a frame is asked for."""
+"""Results as polars data frames, and frames as answers by query. Polars is loaded on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answers: TypeAlias = "Mapping[Pair, Sequence[Any]] | Iterable[Mapping[str, Any]]
 
 
 def given(answers: Any, edition: Edition, name: str) -> Given:
-    """Return `Answers` as rows. InputError, which begins with `name`, for a row that lacks a field."""
+    """Return `Answers` as rows. InputError for a row that lacks a field. name: name of the answers in messages."""
     if isinstance(answers, Mapping):
         found = {(str(subject), str(relation)): _listed(objects) for (subject, relation), objects in answers.items()}
         return Given.of(Path(name), edition.column, found)
@@ -38,12 +38,15 @@ def given(answers: Any, edition: Edition, name: str) -> Given:
 
 
 def _listed(objects: Any) -> Any:
-    """Return a collection as a list; anything else as it is, since it is counted as malformed."""
+    """Return a collection as a list; anything else unchanged, since it is counted as malformed later."""
     return list(objects) if isinstance(objects, Iterable) and not isinstance(objects, str | bytes) else objects
 
 
 def relations_frame(table: Table, out_of_fold: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """Return the official table, a row per relation. out_of_fold: F1 of relations whose rules saw the split."""
+    """Return the official table, a row per relation. out_of_fold: F1 of relations whose rules were tuned on the split.
+
+    The values of `out_of_fold` are a further column.
+    """
     import polars as pl
 
     frame = pl.DataFrame([{"relation": name} | asdict(summary) for name, summary in table.relations.items()])
@@ -61,6 +64,6 @@ def rows_frame(table: Table) -> pl.DataFrame:
 
 
 def shown(title: str, *parts: pl.DataFrame | str) -> str:
-    """Return what a notebook shows: a title, then tables and sentences, all text escaped."""
+    """Return HTML for a notebook: a title, then tables and sentences, with all text escaped."""
     shown_parts = (f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_() for part in parts)
     return f"<h4>{escape(title)}</h4>" + "".join(shown_parts)

@@ -1,4 +1,4 @@
-"""Options of the public functions: the list, a TypeError for any other keyword, and the run that they lead to."""
+"""Options of the public functions: their list, a TypeError for unknown keywords, and the run that they describe."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Result = TypeVar("Result")
 
 
 def keywords(options: Any = None) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Return a decorator that refuses unknown keywords by name, and has `help` and notebooks show the known ones.
+    """Return a decorator that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
 
-    options: the TypedDict that the function unpacks from its `**options`, where it does.
+    options: the TypedDict of the function's `**options`, if it has any.
     """
     declared = described(options) if options else {}
 
@@ -61,7 +61,7 @@ _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, Any]]) -> Iterator[Parameter]:
-    """Yield parameters, with one per option in the place of `**options`. options: name to annotation, and the rest."""
+    """Yield parameters, with one per option in place of `**options`. options: name -> (annotation, further data)."""
     for one in parameters:
         if one.kind is not Parameter.VAR_KEYWORD:
             yield one
@@ -71,9 +71,11 @@ def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, A
 
 
 def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
-    """Return the edition named, else the one of highest rank whose data is here; one line in the log says which.
+    """Return the named edition, else the one of highest rank with data here.
 
-    relation: by any name; only editions that ask it count. InputError where none does.
+    The choice is logged if it is not the best.
+
+    relation: any of its names; only editions with it are considered. InputError if there is none.
     """
     if name is not None:
         return workspace.edition(name)
@@ -97,7 +99,7 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
 
 
 def opened(options: RunOptions) -> tuple[Run, Recipe]:
-    """Open a run and its recipe: recorded answers where files are given, else the default. InputError for bad input."""
+    """Open a run and its recipe: recorded answers if files are given, else the default. InputError for wrong input."""
     space = Workspace(options.get("workspace"), options.get("data"))
     return _opened(options, space, chosen_edition(space, options.get("edition")))
 
@@ -105,9 +107,9 @@ def opened(options: RunOptions) -> tuple[Run, Recipe]:
 def opened_subset(
     options: RunOptions, split: str | None, relations: Sequence[str] | str | None, limit: int | None
 ) -> tuple[Run, Recipe, Subset]:
-    """Open a run of a subset of a split, and its recipe. The subset is checked before a recipe loads its models.
+    """Open a run of a subset of a split, and its recipe. The subset is checked before models are loaded.
 
-    split: None for the edition's labelled held-out one.
+    split: default: the edition's labelled held-out split.
     """
     space = Workspace(options.get("workspace"), options.get("data"))
     edition = chosen_edition(space, options.get("edition"))
@@ -117,7 +119,10 @@ def opened_subset(
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
-    """Open a run for questions about one relation, by any name; return its recipe, and the edition's name of it."""
+    """Open a run for one relation, given by any name.
+
+    Return the run, its recipe, and the edition's name of the relation.
+    """
     space = Workspace(options.get("workspace"), options.get("data"))
     edition = chosen_edition(space, options.get("edition"), relation)
     (name,) = Subset.of(space, edition, relation, None).relations
@@ -133,7 +138,7 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     if system:
         chosen = read_recipe(space, system)
     else:
-        from lmkbc.run.default import default_recipe  # which reads of local models, and loads much
+        from lmkbc.run.default import default_recipe  # here, since it loads the modules of local models
 
         chosen, remark = default_recipe(space, model)
         if remark:

@@ -1,4 +1,4 @@
-"""A run as one HTML file that opens from disk, and a knowledge base as a folder of such files."""
+"""Function `report`: a run as one HTML file that opens from disk, or a knowledge base as a folder of such files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that was written: where, and its size in bytes. A notebook shows a link to it.
+    """A page that was written: its path, and its size in bytes. A notebook shows a link to it.
 
-    folder: whether it needs the files beside it, which are counted in its size.
+    folder: whether it needs other files in its folder, which its size includes.
     """
 
     path: Path
@@ -52,16 +52,20 @@ def report(
     workspace: Path | str | None = None,
     progress: Report = silent,
 ) -> Page:
-    """Write a run as a page: scores, figures and every row; or a knowledge base, with every entity.
+    """Write a run as a page with scores, figures and every row; or a knowledge base as pages with every entity.
 
-    run: what `lmkbc.predict` or `lmkbc.build` returned, a directory, a zip or a predictions file. out: the file; else
-    report.html in the run's directory, or here. Of a knowledge base: a new directory, else report in its own.
+    run: result of `lmkbc.predict` or `lmkbc.build`, a directory, a zip or a predictions file.
+    out: file to write, default report.html in the run's directory, or here. For a knowledge base: new directory,
+    default `report` in its own.
+    gold: file of gold answers, default that of the split.
+    files: recorded completions that the run read; the page then shows their replies.
+    index, search_table: sources of the run's links, used to explain each link. The train split is used too, and, if
+    $LMKBC_CONTACT is set, the cache of Wikidata's answers.
+    relation: relations to show, default all.
+    limit: number of queries, or of subjects of a knowledge base, from the first.
+    progress: callback for progress.
 
-    gold: a file, else the split's. files: the recorded completions that the run read, whose replies are then shown.
-    index, search_table: what it linked from, which tell why a name has its link, beside train and, where
-    $LMKBC_CONTACT is set, what was kept of Wikidata's answers. relation, limit: of these relations, or the first so
-    many queries (subjects of a knowledge base), alone. progress: a callback. A knowledge base takes out, relation,
-    limit and workspace.
+    A knowledge base takes only out, relation, limit, workspace and progress.
     """
     base = run.directory if isinstance(run, HasRun) else Path(run) if isinstance(run, Path | str) else None
     if base is not None and _is_knowledge(base):
@@ -77,7 +81,7 @@ def report(
         )
         return _base(base, out, Workspace(workspace), names_of(relation), limit, progress)
     from lmkbc.report.links import Evidence
-    from lmkbc.report.run import ReportInput, page  # which draws figures
+    from lmkbc.report.run import ReportInput, page  # here, since it draws figures
 
     opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
@@ -99,7 +103,7 @@ def _is_knowledge(path: Path) -> bool:
 
 
 def _refuse(base: Path, **options: object) -> None:
-    """OptionError for an option that is given, and that only a run has."""
+    """Raise OptionError for a given option that only a run has."""
     for name, value in options.items():
         if value:
             raise OptionError(name, f"is of a run, and {base} is a knowledge base: leave it out")

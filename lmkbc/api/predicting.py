@@ -1,4 +1,4 @@
-"""From a split's queries to a finished run, and what can be asked of a run."""
+"""Function `predict`: from a split's queries to a finished run; and the class that represents a run."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictedRun:
-    """A run that lies in a directory: its answers, candidates and manifest, its score, its page.
+    """A run in a directory, with its answers, candidates, manifest, score and page.
 
-    sources: where its edition and data come from. Where it was made just now, tally: how much came of it; whole: how
-    many queries the split has.
+    sources: options that locate its edition and data. tally: counts of the run, None if it was not made just now.
+    whole: number of queries of the split, 0 if it was not made just now.
     """
 
     directory: Path
@@ -47,12 +47,12 @@ class PredictedRun:
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """Return what went in and came out: recipe, thresholds, hashes, versions, counts."""
+        """Return the run's inputs and outputs: recipe, thresholds, hashes, versions, counts."""
         return SavedRun.at(self.directory).manifest
 
     @cached_property
     def predictions(self) -> pl.DataFrame:
-        """Return the answers: SubjectEntity, Relation, objects; QIDs and literals, or names, by edition."""
+        """Return the answers: SubjectEntity, Relation, objects. Objects are QIDs and literals, or names, by edition."""
         import polars as pl
 
         answers = SavedRun.at(self.directory).predicted(self.edition)
@@ -62,7 +62,10 @@ class PredictedRun:
 
     @cached_property
     def candidates(self) -> pl.DataFrame:
-        """Return candidates: SubjectEntity, Relation, object, id, score, source; an empty object is "nothing"."""
+        """Return candidates: SubjectEntity, Relation, object, id, score, source.
+
+        An empty object stands for "no object".
+        """
         import polars as pl
 
         from lmkbc.generate.recorded_rows import read_rows
@@ -88,17 +91,17 @@ class PredictedRun:
         relation: str | Sequence[str] | None = None,
         limit: int | None = None,
     ) -> Scores:
-        """Return its official score; as `lmkbc.score`. InputError where the split has no gold."""
+        """Return the official score. Arguments as in `lmkbc.score`. InputError if the split has no gold."""
         return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
 
     @keywords()
     def compare(self, *others: Path | str | HasRun) -> Comparisons:
-        """Compare it with others; as `lmkbc.compare`."""
+        """Compare this run with others, as `lmkbc.compare`."""
         return compare(self, *others, **self._named)
 
     @keywords()
     def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
-        """Write its page; as `lmkbc.report`."""
+        """Write the run's page, as `lmkbc.report`."""
         read = self.sources
         return report(
             self,
@@ -145,14 +148,19 @@ def predict(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> PredictedRun:
-    """Make a run: candidates, selection, linking, a checked submission, and a manifest of all that went in.
+    """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
-    relation, limit: of these relations, or the first so many queries, alone: then there is no zip. out: its directory,
-    new, empty or a run; else submissions/EDITION-SPLIT-SYSTEM. failed_as_empty: submit queries without an answer as
-    empty ones. any_thresholds: use thresholds that were tuned on other data, models or prompts too. untuned: use none,
-    but the recipe's own rule. precision: keep only what tuning promises to be right that often. page: write report.html
-    into it, where gold is known. progress: a callback. InputError for what is wrong, before anything is asked
-    of a model; LmkbcError where queries failed.
+    relation: relations to ask about, default all.
+    limit: number of queries to ask, from the first. With relation or limit, no zip is written.
+    out: directory: new, empty or of a run; default submissions/EDITION-SPLIT-SYSTEM.
+    failed_as_empty: whether to submit a query without an answer as an empty answer.
+    any_thresholds: whether to use thresholds that were tuned on other data, models or prompts.
+    untuned: whether to use the recipe's own rule in place of thresholds.
+    precision: least precision that tuning must promise for what is kept.
+    page: whether to write report.html, if the gold is known.
+    progress: callback for progress.
+
+    InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
     from lmkbc.files.lock import writing_alone
     from lmkbc.pipeline import Steps, as_one
@@ -200,7 +208,7 @@ def predict(
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
     if page and has_gold(split):
-        from lmkbc.report.run import write_beside  # which draws figures
+        from lmkbc.report.run import write_beside  # here, since it draws figures
 
         write_beside(run, directory, split, progress)
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
@@ -216,13 +224,13 @@ def estimate(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Estimate:
-    """Estimate a run of a split, or of a subset of it: what it would ask, and what of that is stored already.
+    """Estimate a run of a split or of a subset: how much it would ask, and how much of that is stored already.
 
-    relation, limit, progress and options: as of `lmkbc.predict`. out: the directory of an earlier run, which shows how
-    long such a run took. InputError as there.
+    relation, limit, progress and options: as in `lmkbc.predict`. out: directory of an earlier run, used to estimate the
+    time. InputError as in `lmkbc.predict`.
     """
     from lmkbc.run import directory as run_directory
-    from lmkbc.run.estimate import estimate as estimate_run  # which loads what asks models
+    from lmkbc.run.estimate import estimate as estimate_run  # here, since it loads the modules of models
 
     run, recipe, subset = opened_subset(options, split, relation, limit)
     edition = run.edition
@@ -240,7 +248,7 @@ def read_run(
     data: Path | str | None = None,
     workspace: Path | str | None = None,
 ) -> PredictedRun:
-    """Open a run that was made before, by its directory. edition: where its manifest does not say."""
+    """Open an earlier run by its directory. edition: needed if the manifest does not name it."""
     place, sources = Path(directory), RunOptions(data=data, workspace=workspace)
     if not place.is_dir():
         raise InputError(f"{place} is no directory: give that of a run; lmkbc.score takes a file or zip")

@@ -1,4 +1,4 @@
-"""The runs in a folder, side by side: what each is of, what it scores, and what it cost."""
+"""Function `runs`: the runs in a folder as a table, with what each one is, its score and its cost."""
 
 from __future__ import annotations
 
@@ -30,11 +30,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """Row of one run. f1, low, high: macro-F1 and its 95 % interval; None without gold, or if that is not here.
+    """Row of one run.
 
-    part: which part of the split it asked, "" for all of it. rules: "tuned on this split", "tuned elsewhere" or
-    "untuned". out_of_fold: F1 out of fold where rules saw the split and it is known. cost: in the currency of the
-    prices, None where none are known. date: when it ended, in UTC. page: its report, where it has one.
+    f1, low, high: macro-F1 and its 95 % interval; None without gold here.
+    part: part of the split that it asked, "" for all.
+    rules: "tuned on this split", "tuned elsewhere" or "untuned".
+    out_of_fold: F1 out of fold, if rules were tuned on the split and it is known.
+    cost: in the currency of the prices; None without prices.
+    date: end of the run, in UTC.
+    page: its report; None without one.
     """
 
     name: str
@@ -70,7 +74,7 @@ class Runs:
         return pl.DataFrame([asdict(row) for row in self.rows])
 
     def write(self, path: Path | str | None = None) -> Path:
-        """Write a page that links each run's report; return its path. path: default, index.html in the folder."""
+        """Write a page with links to the runs' reports, and return its path. path: default index.html in the folder."""
         from lmkbc.report.page import render
 
         place = self.folder / "index.html" if path is None else Path(path)
@@ -102,9 +106,9 @@ def runs(
     data: Path | str | None = None,
     workspace: Path | str | None = None,
 ) -> Runs:
-    """List the runs in a folder, and score those whose gold is here. edition: list those of it alone.
+    """List the runs in a folder, and score those with gold here. edition: list only runs of this edition.
 
-    What lies in the folder and is no run is passed over. InputError where the folder is none, or holds no run.
+    Other files in the folder are ignored. InputError if the folder does not exist, or holds no run.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -159,7 +163,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
 
 
 def _part(run: SavedRun) -> str:
-    """Return which part of its split a run asked, in words."""
+    """Return a description of the part of its split that a run asked."""
     relations, limit = run.manifest.get("relations"), run.manifest.get("limit")
     names = ", ".join(map(str, relations)) if isinstance(relations, list) else ""
     return "; ".join(filter(None, (names, f"first {limit}" if limit else "")))

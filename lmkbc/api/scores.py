@@ -1,4 +1,4 @@
-"""The official score of a run, a file, or answers in memory."""
+"""Function `score`: the official score of a run, a file, or answers in memory."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     import polars as pl
 
 SAMPLE = 200
-"""Rows that tell which edition a file is of."""
+"""Rows that are read to find the edition of a file."""
 
 
 @runtime_checkable
 class HasRun(Protocol):
-    """Result of `lmkbc.predict`: a run with a directory."""
+    """Protocol of a run with a directory, such as the result of `lmkbc.predict`."""
 
     @property
     def directory(self) -> Path:
-        """Return its directory."""
+        """Return the run's directory."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """An official result. f1, p, r: the macro averages, as the edition prints them; each in [0, 1].
+    """An official result. f1, p, r: macro averages as the edition prints them, each in [0, 1].
 
-    evaluation: the official table, and how many rows of the file were odd. split: "" where the gold was given. subset:
-    the queries of the split that were scored. in_sample: of a run whose rules were tuned on its own split, what they
-    score out of fold.
+    evaluation: the official table, and counts of missing, unknown and malformed rows. split: "" if the gold was given.
+    subset: queries of the split that were scored. in_sample: scores out of fold, if the run's rules were tuned on its
+    own split.
     """
 
     edition: Edition
@@ -56,7 +56,7 @@ class Scores:
 
     @property
     def overall(self) -> Summary:
-        """Over all relations."""
+        """Return the averages over all relations."""
         return self.evaluation.table.overall
 
     @property
@@ -78,21 +78,21 @@ class Scores:
     def relations(self) -> pl.DataFrame:
         """Return the official table, a row per relation; `overall` has the averages.
 
-        Where rules saw the split, out_of_fold_f1 stands beside f1.
+        If the rules were tuned on the split, column out_of_fold_f1 stands beside f1.
         """
         return relations_frame(self.evaluation.table, self.in_sample.relations if self.in_sample else None)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % interval of the macro-F1, were other subjects asked; None where a relation has one row."""
-        from lmkbc.compare import score_interval  # which computes, and loads numpy
+        """Return the 95 % interval of the macro-F1 over other subjects; None if a relation has only one row."""
+        from lmkbc.compare import score_interval  # here, since it loads numpy
 
         metric = self.edition.profiles.get(self.profile, self.edition.metric)
         return score_interval(dict(self.evaluation.table.rows), by_relation=metric.average == "relation")
 
     @property
     def remark(self) -> str:
-        """Return what to say beside the scores where the rules saw the split; "" where they did not."""
+        """Return a remark if the rules were tuned on the split; else ""."""
         return self.in_sample.remark(whole=self.subset.is_whole) if self.in_sample else ""
 
     @cached_property
@@ -102,7 +102,7 @@ class Scores:
 
     @property
     def title(self) -> str:
-        """Return what was scored."""
+        """Return edition, split, limit and profile in words."""
         split = f", {self.split}" if self.split else ""
         first = "" if self.subset.limit is None else f", the first {self.subset.limit}"
         return f"LM-KBC {self.edition.name}{split}{first}{f' ({self.profile})' if self.profile else ''}"
@@ -134,10 +134,17 @@ def score(
 ) -> Scores:
     """Score predictions exactly as the organisers do.
 
-    predictions: a run, its directory, zip or file; or answers by query, rows or a frame in the edition's columns. gold:
-    likewise; else the split's, which is that of the run, else the held-out one. profile: an earlier scorer of the
-    edition. strict: refuse missing, unknown or malformed rows. rows: whether each row's score is kept. relation, limit:
-    score these relations, or the first so many queries, alone. InputError for what cannot be scored.
+    predictions: a run, its directory, zip or file; or answers by query, as rows or as a frame with the edition's
+    columns.
+    gold: gold answers in the same forms; default those of the split. The default split is the run's, else the held-out
+    one.
+    profile: name of an earlier scorer of the edition.
+    strict: whether to refuse missing, unknown or malformed rows.
+    rows: whether to keep the score of each row.
+    relation: relations to score, default all.
+    limit: number of queries to score, from the first.
+
+    InputError for input that cannot be scored.
     """
     space, run = Workspace(workspace, data), saved_run(predictions)
     chosen = run_edition(space, [run] if run else [], edition)
@@ -169,14 +176,14 @@ def _asked_subset(run: SavedRun, space: Workspace, edition: Edition) -> Subset:
 
 
 def saved_run(predictions: Any) -> SavedRun | None:
-    """Return the run that lies somewhere; None for answers in memory."""
+    """Return the run at a place; None for answers in memory."""
     if isinstance(predictions, HasRun):
         return SavedRun.at(predictions.directory)
     return SavedRun.at(Path(predictions)) if isinstance(predictions, Path | str) else None
 
 
 def open_run(run: Path | str | HasRun) -> SavedRun:
-    """Return the run that lies somewhere. InputError for anything else."""
+    """Return the run at a place. InputError for anything else."""
     opened = saved_run(run)
     if opened is None:
         raise InputError(f"{type(run).__name__} is no run: give a directory, a zip, a file, or what predict returned")
@@ -184,14 +191,14 @@ def open_run(run: Path | str | HasRun) -> SavedRun:
 
 
 def run_edition(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition:
-    """Return the edition that is named, else that of the runs, else the default one."""
+    """Return the named edition, else that of the runs, else the default one."""
     return edition_of(space, runs, named) or chosen_edition(space, None)
 
 
 def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:
-    """Return an error for a file that only other editions' relations and columns fit; None where there is no such file.
+    """Return an error for a file that fits only other editions' relations and columns; None if it fits this one.
 
-    gold: its labels; a file with the same relations is of the same edition.
+    gold: gold answers. If the file shares a relation with them, it is taken to be of this edition.
     """
     if not (isinstance(path, Path) and isinstance(gold, Path)):
         return None
@@ -205,7 +212,7 @@ def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: 
 
 
 def _first_rows(path: Path) -> tuple[set[str], set[str]]:
-    """Return the relations and the common columns of a file's first rows; none where it is no file of any edition."""
+    """Return the relations and the common columns of a file's first rows; empty sets for a file of no edition."""
     relations, columns = set[str](), set[str]()
     try:
         with stream(path) as file:

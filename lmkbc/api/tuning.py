@@ -1,4 +1,4 @@
-"""Learning what to keep, per relation, and what that is worth on subjects that were not seen."""
+"""Function `tune`: learns what to keep per relation, and estimates the score on unseen subjects."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Tuning:
 
     @property
     def f1(self) -> float:
-        """Return the cross-validated macro-F1, which is the one to believe."""
+        """Return the cross-validated macro-F1, which estimates the score on unseen subjects."""
         return self.tuned.cv_macro_f1
 
     @cached_property
     def relations(self) -> pl.DataFrame:
-        """Return a row per relation: queries, F1 out of fold, without Optuna, and in sample, and the rule."""
+        """Return a row per relation: queries, F1 out of fold, F1 without Optuna, F1 in sample, and the rule."""
         import polars as pl
 
         rows = [
@@ -84,14 +84,21 @@ def tune(
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Tuning:
-    """Learn which selection rule to use for each relation, with which parameters, by five-fold cross-validation.
+    """Learn which selection rule to use for each relation, with which parameters, by cross-validation.
 
-    split: labelled. folds: by subject. trials: Optuna's, at most, per relation and fold; 0: exact sweeps only. storage:
-    an SQLite or PostgreSQL URL that processes share. rules: only these. both_sides: try the rule `mutual`
-    for symmetric relations too. relation, limit: of these relations, or the
-    first so many queries, alone: then nothing is written. write: to thresholds/EDITION/SYSTEM--MODEL.toml of the
-    workspace, where `lmkbc.predict` finds it. overwrite: replace a file that is there. progress: a callback.
-    InputError before anything is asked of a model.
+    split: labelled split.
+    folds: number of folds; a subject is in one fold only.
+    trials: most trials of Optuna per relation and fold; 0: exact sweeps only.
+    storage: URL of an SQLite or PostgreSQL database, which several processes may share.
+    rules: rules to try, default all.
+    both_sides: whether to try the rule `mutual` for symmetric relations too.
+    relation: relations to tune, default all.
+    limit: number of queries to use, from the first. With relation or limit, nothing is written.
+    write: whether to write thresholds/EDITION/SYSTEM--MODEL.toml in the workspace, where `lmkbc.predict` finds it.
+    overwrite: whether to replace an existing file.
+    progress: callback for progress.
+
+    InputError for wrong input, before any model is asked.
     """
     from lmkbc import thresholds
     from lmkbc.pipeline import propose
@@ -140,7 +147,7 @@ def tune(
 
 
 def described(table: Mapping[str, Any]) -> str:
-    """Return a rule on one line; long tables are named, not shown."""
+    """Return a rule on one line. A long table is named, not shown."""
     parameters = {name: value for name, value in table.items() if name != "rule" and not isinstance(value, Mapping)}
     rules = [value for value in table.values() if isinstance(value, Mapping) and "rule" in value]
     inner = "".join(f" over {described(rule)}" for rule in rules)

@@ -1,1 +1,1 @@
-"""Relation, query and examples to what a model reads."""
+"""Prompts: from relation, query and examples to the text that a model reads."""

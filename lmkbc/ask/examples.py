@@ -1,4 +1,4 @@
-"""Worked examples for prompts: which train rows a query is shown, never its own subject under any of its names."""
+"""Worked examples for prompts: the choice of train rows for a query, never of its own subject under any name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from itertools import islice
 from typing import Literal, Protocol
 
@@ -27,7 +28,7 @@ Method = Literal["fixed", "random", "cardinality", "shortest", "longest", "balan
 
 
 class TextEncoder(Protocol):
-    """Texts to unit vectors."""
+    """Encodes texts as unit vectors."""
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return one row per text."""
@@ -36,25 +37,31 @@ class TextEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shots:
-    """Number and choice of examples, as a recipe's plain data.
+    """Number and choice of examples, as in a recipe.
 
-    method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest objects, one with the most,
-    the rest random; Li et al. 2023), "shortest" or "longest" (fewest or most objects), "balanced" (the share `empty` of
-    them without objects), "nearest" (subjects nearest by embedding, nearest last), "log" (evenly over the logarithm of
-    the number). per: drawn once for the run, so that prompts share a prefix, or anew for each query.
-    file: where examples come from in place of train: JSONL, bundled, by its name, or a path. rows: only the relation's
-    n-th to m-th row there or in train, counted from 1. empties: whether examples without objects may occur. one_empty:
-    where the relation has such rows and none of them is shown, the first of them is, behind the k others.
-    empty: share of "balanced" that is empty, in [0, 1], or "train" for the share that train has.
-    relations: from the query's relation, or from "all" of the edition, a different one each where there are enough;
-    those of a file then keep the names that it calls their relations.
-    names: of how many objects an example tells at most, the first ones; all where it is left out.
-    fit: show a server fewer where a prompt exceeds its context, the last (of "nearest" the farthest) left out first.
+    method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest and one with the most
+    objects, then random; Li et al. 2023), "shortest" or "longest" (by number of objects). The method "balanced" has a
+    share `empty` of examples without objects. The method "nearest" takes the nearest subjects by embedding, nearest
+    last. The method "log" spreads the examples evenly over the logarithm of the number.
+    per: whether to draw once for the run, so that prompts share a prefix, or for each query.
+    draw: with "hash", a query's draw depends on the SHA-256 of seed, subject and relation, and no subject is shown
+    twice (Chironk 2026).
+    file: JSONL file of examples instead of train, bundled by name or a path.
+    rows: use only the relation's n-th to m-th row of the file or of train, counted from 1.
+    empties: whether examples without objects may occur.
+    one_empty: whether to append the relation's first example without objects if the k others all have objects.
+    empty: share of examples without objects for "balanced", in [0, 1], or "train" for the share in train.
+    relations: examples of the query's "own" relation, or of "all" relations, a different one each if possible. Examples
+    of a file then keep its names of relations.
+    names: maximum number of objects shown per example, from the first; all if not given.
+    fit: whether to show fewer examples if a prompt exceeds a server's context. The last is dropped first, but for
+    "nearest" the farthest.
     """
 
     k: int = 5
     method: Method = "fixed"
     per: Literal["run", "query"] = "run"
+    draw: Literal["seed", "hash"] = "seed"
     seed: int = 0
     file: str = ""
     rows: tuple[int, int] | None = None
@@ -66,9 +73,13 @@ class Shots:
     fit: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         first, last = self.rows or (1, 1)
         refuse(
+            (
+                self.draw == "hash" and (self.method, self.per) != ("random", "query"),
+                "draw 'hash' is of method 'random' and per 'query': use it with both",
+            ),
             (self.k < 0, f"k is {self.k}: it cannot be negative"),
             (not 1 <= first <= last, f"rows is {[first, last]}: give the first and the last row, counted from 1"),
             (
@@ -80,10 +91,10 @@ class Shots:
 
 
 class ExampleSelector:
-    """Selects examples for queries from a train split. encoder: what "nearest" needs. bank: rows in place of train's.
+    """Selects examples for queries from a train split.
 
-    names: those of all these rows, where they are known already. A row whose objects are not all known by name shows no
-    whole answer, so it is no example.
+    encoder: needed for "nearest". bank: rows to use instead of train. names: names of all these rows, if already known.
+    A row with an unnamed object would show an incomplete answer, so it is no example.
     """
 
     def __init__(
@@ -119,15 +130,16 @@ class ExampleSelector:
         self._bare: set[str] = set()
 
     def select(self, query: Query, unseen: Query | None = None) -> tuple[Example, ...]:
-        """Return at most k examples, in the order of the prompt; unseen: another query that none is about.
+        """Return at most k examples, in the order of the prompt.
 
-        Queries of one run that the first hand of examples tells of are all shown a second one, so that their prompts
-        share a beginning too; where train has no such hand, each is shown what is left without its own subject.
+        unseen: another query whose subject no example may show. All queries of a run share a first set of examples.
+        Queries about its subjects share a second set, so that their prompts share a prefix too. If train has no second
+        set, they get the remaining examples without their own subject.
         """
         own = [query] if unseen is None else [query, unseen]
         of_run = self.shots.per == "run" and self.shots.method != "nearest"
         hands = self._of_run(query.relation) if of_run else ()
-        free = (hand for hand in hands if not any(self._tells_of(hand, subject) for subject in own))
+        free = (hand for hand in hands if not any(self._any_about(hand, subject) for subject in own))
         chosen = next(free, ()) or self._select(query, own)
         if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
             self._bare.add(query.relation)
@@ -135,7 +147,7 @@ class ExampleSelector:
         return chosen
 
     def _of_run(self, relation: str) -> tuple[tuple[Example, ...], ...]:
-        """Return the examples that a run shows, and as many others if there are so many."""
+        """Return the example sets of a run: the first, and a second one if there are enough examples."""
         if relation not in self._hands:
             anyone = Query("", relation)
             first = self._select(anyone, ())
@@ -143,12 +155,12 @@ class ExampleSelector:
             self._hands[relation] = (first, second) if len(second) == len(first) else (first,)
         return self._hands[relation]
 
-    def _tells_of(self, examples: Iterable[Example], query: Query) -> bool:
-        """Return whether any of some examples may be about a query's subject."""
+    def _any_about(self, examples: Iterable[Example], query: Query) -> bool:
+        """Return whether any of the examples may be about a query's subject."""
         return self._names.shared(query) and any(self._names.same(example.query, query) for example in examples)
 
     def fewer(self, query: Query) -> Iterator[tuple[Example, ...]]:
-        """Yield one example less each time, down to none, if the shots may be fitted; else nothing."""
+        """Yield the examples with one less each time, down to none, if the shots may be fitted; else nothing."""
         shots = self.select(query) if self.shots.fit else ()
         for count in range(len(shots) - 1, -1, -1):
             yield shots[len(shots) - count :] if self.shots.method == "nearest" else shots[:count]
@@ -156,7 +168,9 @@ class ExampleSelector:
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self.shots
         free = (one for one in self._pool(query) if not self._about(one, own))
-        if shots.relations == "own" and shots.method in ("fixed", "random"):  # no more is looked at than is shown
+        if shots.draw == "hash":
+            chosen = [*islice(_hashed([*free], query, shots.seed), shots.k)]
+        elif shots.relations == "own" and shots.method in ("fixed", "random"):  # the first k suffice
             chosen = list(islice(free, shots.k))
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
@@ -169,11 +183,11 @@ class ExampleSelector:
         return any(self._names.same(example.query, other) for other in own)
 
     def _pool(self, query: Query) -> list[Example]:
-        """Return the examples of a relation, in the order in which they are chosen from."""
+        """Return the examples of a relation, in the order of choice."""
         shots = self.shots
         draw = (shots.seed, query.relation, query.subject if shots.per == "query" else "")
         pool = self._pools["" if shots.relations == "all" else query.relation]
-        if shots.method == "fixed":
+        if shots.method == "fixed" or shots.draw == "hash":
             return pool
         if shots.per == "query":
             return random.Random(repr(draw)).sample(pool, len(pool))
@@ -182,7 +196,7 @@ class ExampleSelector:
         return self._shuffled[query.relation]
 
     def _ordered(self, pool: list[Example], query: Query) -> list[Example]:
-        """Return the examples of a pool as the method orders or picks them, of which the first k are shown."""
+        """Return the examples of a pool in the method's order; the first k are shown."""
         match self.shots.method:
             case "shortest":
                 return sorted(pool, key=lambda example: example.size)
@@ -200,7 +214,10 @@ class ExampleSelector:
         return pool
 
     def _balanced(self, pool: list[Example]) -> list[Example]:
-        """Return as many empty ones as wanted, in random order with the rest; more of one kind if the other ends."""
+        """Return k examples with the wanted share of empty ones, in random order.
+
+        If one kind runs out, there are more of the other.
+        """
         empty = [example for example in pool if not example.objects]
         full = [example for example in pool if example.objects]
         share = len(empty) / max(len(pool), 1) if self.shots.empty == "train" else self.shots.empty
@@ -216,7 +233,7 @@ class ExampleSelector:
         return nearest[: self.shots.k][::-1]
 
     def _log(self, pool: list[Example]) -> list[Example]:
-        """Return the middle of each of k equal slices of the examples by size, shuffled; the pool if none is sized."""
+        """Return the middle of each of k equal slices of the examples by size, shuffled; the pool if none has one."""
         sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
         if not sized:
             return pool
@@ -233,8 +250,19 @@ class ExampleSelector:
         return self._vectors[subject]
 
 
+def _hashed(pool: list[Example], query: Query, seed: int) -> Iterator[Example]:
+    """Yield examples in an order that depends on the query, the first example of each subject."""
+    text = "\x1f".join(("shots", str(seed), query.subject, query.relation))
+    random.Random(int.from_bytes(sha256(text.encode()).digest()[:8])).shuffle(pool)
+    shown: set[str] = set()
+    for example in pool:
+        if example.query.subject not in shown:
+            shown.add(example.query.subject)
+            yield example
+
+
 def _mixed(pool: Sequence[Example]) -> list[Example]:
-    """Return examples in turn from each relation, so that the first k are of k relations."""
+    """Return examples from each relation in turn, so that the first k are of k relations."""
     turns = grouped((example.query.relation, example) for example in pool)
     most = max(map(len, turns.values()), default=0)
     return [examples[turn] for turn in range(most) for examples in turns.values() if turn < len(examples)]
@@ -246,7 +274,7 @@ def _size(example: Example) -> float | None:
 
 
 class KnownNames:
-    """Other names of a subject: its aliases where it occurs as an object, legal forms and remarks aside."""
+    """Other names of a subject: its aliases as an object of other rows, without legal forms and remarks."""
 
     def __init__(self, train: Sequence[Example]) -> None:
         self._aliases: defaultdict[str, set[str]] = defaultdict(set)

@@ -1,8 +1,8 @@
-"""Frames: how a fact is asked for, and how its answer is worded, as templates. The built-in styles are some of them.
+"""Frames: templates for a question about a fact and for its answer. The built-in styles are frames too.
 
-A file of frames words each relation by itself: a TOML table per relation, by any edition's name, "*" for all others,
-with settings of a recipe's table `prompt` and, as `shots`, of that table. Below [parts.NAME] is another such file, as a
-recipe names it behind "#".
+A file of frames words each relation separately. It is a TOML table per relation, by any edition's name, with "*" for
+all others. A table holds settings of a recipe's table `prompt`, and of its table `shots` under `shots`. [parts.NAME]
+holds another such file, which a recipe names as "FILE#NAME".
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
 
 
 PARTS = "parts"
-"""Key of the table of parts in a file of frames."""
+"""Key of the parts in a file of frames."""
 
 
 class Frame(NamedTuple):
-    """Templates of one example and of the query. block: what asks, up to where the answer begins.
+    """Templates of one example and of the query.
 
-    answer: what answers, with {answer} for the objects. cue: what {cue} is.
+    block: the question, up to where the answer begins.
+    answer: the answer, with {answer} for the objects.
+    cue: the text for the slot {cue}.
     """
 
     block: str
@@ -50,7 +52,7 @@ TEXTS: Mapping[Style, Frame] = {
     "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}, "objects":', "{answer}}"),
     "record": RECORD,
 }
-"""Frames of texts that a model continues."""
+"""Frames of texts that a model completes."""
 TURNS: Mapping[Style, Frame] = {
     "question": Frame("{question}"),
     "triple": TRIPLE,
@@ -58,19 +60,19 @@ TURNS: Mapping[Style, Frame] = {
     "json": Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}}', '{"objects": {answer}}'),
     "record": RECORD,
 }
-"""Frames of chats, where each example is a user's and an assistant's turn."""
+"""Frames of chats, in which each example is a user turn and an assistant turn."""
 
 RECALL = "{recalled}\nAnswer: "
-"""Text before an answer, where the model first recalls a text."""
+"""Template before an answer, if the model first recalls what it knows."""
 
 JOINTS: Mapping[Listing, str] = {"json": '", "', "python": "', '", "comma": ", ", "semicolon": "; ", "line": "\n"}
-"""Separators of the objects of an answer."""
+"""Separators between the objects of an answer."""
 
 
 def check_slots(what: str, template: str, known: Sequence[str]) -> None:
-    """Raise ValueError for a slot that is not known, and for a known one whose braces are not closed or hold blanks.
+    """Raise ValueError for an unknown slot, and for a known slot whose braces are open or hold blanks.
 
-    Other braces are text, such as those of JSON. what: names the template.
+    Other braces are text, such as those of JSON. what: name of the template.
     """
     for found in _BRACE.finditer(template):
         slot = found[1]
@@ -82,26 +84,26 @@ def check_slots(what: str, template: str, known: Sequence[str]) -> None:
 
 
 def captured(text: str, template: str) -> str:
-    """Return the part of a text that stands for {answer} in a template; the whole text where no part matches.
+    """Return the part of a text at the place of {answer} in a template; the whole text if the template does not match.
 
-    Only literal text is looked for, so that no template and no text makes it slow.
+    Only literal text is searched, so that the time is linear for every template and text.
     """
     before, _, after = template.partition("{answer}")
     lead, tail = SLOT.split(before)[-1].strip(), SLOT.split(after)[0].strip()
     start = text.find(lead)
     if start < 0:
         return text
-    said = text[start + len(lead) :].rstrip()
+    rest = text[start + len(lead) :].rstrip()
     if not tail:
-        return said
-    whole, ended, _ = said.partition(f"{tail}\n")
-    return whole if ended else said.removesuffix(tail)
+        return rest
+    whole, ended, _ = rest.partition(f"{tail}\n")
+    return whole if ended else rest.removesuffix(tail)
 
 
 def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
-    """Return what is wrong with the stops of a frame, in a sentence; nothing where they end an answer, and no earlier.
+    """Return what is wrong with the stops of a frame, as a sentence; "" if they end an answer, and no earlier.
 
-    written: what else an answer holds, by the setting that says so.
+    written: setting -> text that an answer may also hold.
     """
     before, _, after = answer.partition("{answer}")
     for stop in stops:
@@ -125,7 +127,10 @@ class Frames:
 
     @classmethod
     def read(cls, name: str) -> Frames:
-        """Return the frames of a bundled file or a path, where "#PART" may follow. InputError names the mistake."""
+        """Return the frames of a bundled file or a path, optionally followed by "#PART".
+
+        Raise InputError for a mistake.
+        """
         if not name:
             return cls()
         place, _, part = name.partition("#")
@@ -139,12 +144,15 @@ class Frames:
         return cls(f"{path}#{part}" if part else str(path), tables)
 
     def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
-        """Return what the file calls a relation, and the settings of its prompt; nothing where it has none."""
+        """Return the file's name for a relation, and the settings of its prompt; ("", {}) if there are none."""
         names = (*relation.spellings(), OTHERS)
         return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
 
     def check(self, asked: Mapping[str, Relation], edition: str) -> None:
-        """Raise InputError for a relation that an edition asks and that has no frame. asked: by the edition's names."""
+        """Raise InputError for a relation of an edition without a frame.
+
+        asked: the edition's relations, by its names.
+        """
         for name, relation in asked.items() if self.name else ():
             if not self.of(relation)[0]:
                 raise InputError(
@@ -154,7 +162,7 @@ class Frames:
 
 
 def part(file: str, name: str) -> str:
-    """Return a file of frames, or its part of a name, where it has one; "" where it is all of other parts."""
+    """Return a file of frames, or "FILE#NAME" if it has a part of that name; "" if it has only other parts."""
     tables = _tables(Path(file), read_toml(Path(file)))
     if name in tables.get(PARTS, {}):
         return f"{file}#{name}"
@@ -162,7 +170,7 @@ def part(file: str, name: str) -> str:
 
 
 def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table of tables. InputError for anything else in it."""
+    """Return a table of tables. Raise InputError for any other value in it."""
     wrong = next((name for name, value in table.items() if not isinstance(value, Mapping)), None)
     if wrong is not None:
         raise InputError(f"{path}: {wrong!r} is no table: give one per relation, as in [{wrong}]")

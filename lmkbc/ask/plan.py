@@ -21,12 +21,12 @@ from lmkbc.settings import changed, checked
 from lmkbc.types import Example, Query
 
 Slots = Mapping[str, str]
-"""Values of a chain's slots, by the names of the steps that filled them."""
+"""Values of a chain's slots, by the names of their steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differs:
-    """Settings of one relation, in place of those of the tables that stand beside it."""
+    """Settings of one relation that replace those of the recipe's general tables."""
 
     prompt: Mapping[str, Any] = field(default_factory=dict)
     shots: Mapping[str, Any] = field(default_factory=dict)
@@ -35,10 +35,10 @@ class Differs:
 
 @dataclass(frozen=True, kw_only=True)
 class Asks:
-    """Settings of the questions to a model, as a recipe's plain data.
+    """Settings of the questions to a model, as in a recipe.
 
-    relations: relation, by any edition's name, -> what differs for it. frames: a file of frames, which come before
-    prompts that the recipe words: bundled, by its name, or a path, and behind a "#" a part of it.
+    relations: relation, by any edition's name -> settings that differ for it. frames: file of frames, bundled by name
+    or a path, optionally with "#PART"; its words replace those of the recipe.
     """
 
     prompt: PromptStyle = field(default_factory=PromptStyle)
@@ -48,12 +48,12 @@ class Asks:
     frames: str = ""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a setting of a relation or frame that makes no sense; ValueError for such draws."""
+        """Raise InputError for a wrong setting of a relation or frame, ValueError for wrong sampling of a step."""
         list(self.styles)
 
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
-        """Return a table that asks by a file of frames; where that has parts, by the one of the table's name."""
+        """Return a generator's table with a file of frames, or with the file's part of the table's name."""
         named = part(frames, str(table.get("name", "")))
         return {**table, "frames": named} if named else table
 
@@ -70,13 +70,13 @@ class Asks:
         return Frames.read(self.frames)
 
     def about(self, name: str) -> tuple[PromptStyle, Shots, Sampling]:
-        """Return what is asked of the relation that the table calls by a name."""
-        own, where = self.relations.get(name, Differs()), f"relations.{name}"
-        style = changed(self.prompt, own.prompt, f"{where}.prompt")
-        sampling = changed(self.sampling, own.sampling, f"{where}.sampling")
+        """Return the style, examples and sampling of a relation, by its name in the table."""
+        differs, where = self.relations.get(name, Differs()), f"relations.{name}"
+        style = changed(self.prompt, differs.prompt, f"{where}.prompt")
+        sampling = changed(self.sampling, differs.sampling, f"{where}.sampling")
         for step in style.steps:
             step.sampling(sampling)
-        return style, changed(self.shots, own.shots, f"{where}.shots"), sampling
+        return style, changed(self.shots, differs.shots, f"{where}.shots"), sampling
 
     @property
     def chained(self) -> bool:
@@ -84,17 +84,17 @@ class Asks:
         return any(style.steps for style in self.styles)
 
     def framed(self, style: PromptStyle, shots: Shots, relation: Relation) -> tuple[PromptStyle, Shots]:
-        """Return a relation's style in the words of its frame, and the examples that go with it."""
+        """Return a relation's style in the words of its frame, and the examples that the frame prescribes."""
         name, frame = self.framing.of(relation)
         return self._in_frame(style, shots, name, frame) if name else (style, shots)
 
     def _in_frame(
         self, style: PromptStyle, shots: Shots, name: str, frame: Mapping[str, Any]
     ) -> tuple[PromptStyle, Shots]:
-        own, where = dict(frame), f"{self.framing.name}, {name}"
-        shown = checked(Differs, {"shots": own.pop("shots", {})}, where).shots
-        words = {tuple(key.split(".")[1:]): own.pop(key) for key in [*own] if key.startswith("steps.")}
-        framed = changed(style, own, where)
+        settings, where = dict(frame), f"{self.framing.name}, {name}"
+        shown = checked(Differs, {"shots": settings.pop("shots", {})}, where).shots
+        words = {tuple(key.split(".")[1:]): settings.pop(key) for key in [*settings] if key.startswith("steps.")}
+        framed = changed(style, settings, where)
         if words:
             steps = (_reworded(step, words, where) for step in framed.steps)
             framed = replace(framed, steps=tuple(steps))
@@ -107,9 +107,9 @@ class Asks:
 
 
 def _reworded(step: Step, words: Mapping[tuple[str, ...], Any], where: str) -> Step:
-    """Return a step in other words. words: by the step's name and the setting."""
-    own = {key[-1]: text for key, text in words.items() if key[:-1] == (step.name,)}
-    return changed(step, own, f"{where}.steps.{step.name}")
+    """Return a step in other words. words: (step, setting) -> text."""
+    texts = {key[-1]: text for key, text in words.items() if key[:-1] == (step.name,)}
+    return changed(step, texts, f"{where}.steps.{step.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Plan:
 class Asking:
     """Prompts and sampling for queries of an edition.
 
-    known: all relations by all spellings; what the table says of those that the edition does not ask is ignored.
+    known: all relations by all spellings. Settings of relations that the edition does not ask are ignored.
     """
 
     def __init__(
@@ -155,29 +155,31 @@ class Asking:
             self._plans[name] = Plan(style, selectors[shots], sampling, composer)
 
     def plan(self, query: Query) -> Plan:
-        """Return how a query's relation is asked."""
+        """Return the plan of a query's relation."""
         return self._plans[query.relation]
 
     def prompt(
         self, query: Query, context: str = "", slots: Slots | None = None, unseen: Query | None = None
     ) -> Prompt:
-        """Return the prompt of a query; context: text that was found about it; slots: what steps filled.
+        """Return the prompt of a query.
 
-        unseen: another query, about which no example tells anything.
+        context: text that was found about it.
+        slots: values from earlier steps.
+        unseen: another query whose subject no example may show.
         """
         return self._composed(query, context, slots, self._plans[query.relation].selector.select(query, unseen))
 
     def showing(self, query: Query, shots: Sequence[Example]) -> Prompt:
-        """Return the prompt of a query with these worked examples in place of the recipe's."""
+        """Return the prompt of a query with the given worked examples instead of the recipe's."""
         return self._composed(query, "", None, shots)
 
     def shorter(self, query: Query, context: str, slots: Slots) -> Iterator[Prompt]:
-        """Yield the same prompt with ever fewer examples, where the shots say so."""
+        """Yield the same prompt with fewer and fewer examples, if the shots allow it."""
         for shots in self._plans[query.relation].selector.fewer(query):
             yield self._composed(query, context, slots, shots)
 
     def step(self, query: Query, step: Step, slots: Slots) -> Prompt:
-        """Return what a step asks, by itself. slots: what steps before it filled."""
+        """Return the prompt of a step. slots: values from earlier steps."""
         style = self._plans[query.relation].style
         task, text = (worded(one, style, self._relations, query, **slots) for one in (step.task, step.ask))
         return Prompt((Message("system", task),) if task else (), (Message("user", text),), style.form)
@@ -195,14 +197,14 @@ class Asking:
         return plan.composer.prompt(query, shots, context=context, slots=slots)
 
     def follow_up(self, query: Query, context: str) -> str:
-        """Return what is said once a query is answered, so that it is answered again; "" if the answer stands."""
+        """Return the second user turn, after which the model answers again; "" if the first answer stands."""
         style = self._plans[query.relation].style
         if not style.follow_up or ("{context}" in style.follow_up and not context.strip()):
             return ""
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
     def repair(self, query: Query, answer: str) -> Prompt | None:
-        """Return what asks for a broken answer as a list, where the style has anything to ask."""
+        """Return the prompt that asks for a broken answer as a list; None if the style has none."""
         style = self._plans[query.relation].style
         if not style.repair:
             return None

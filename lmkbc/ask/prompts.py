@@ -1,8 +1,8 @@
 """Prompts: relation, query and examples as text or chat turns, composed of ordered blocks.
 
-role, task line, knowledge, examples | context, query, cue. What stands before the bar is the same for all subjects that
-share their examples, so a server or a local model encodes it once; the subject comes last. Names of subjects and
-objects are put in, never interpreted: braces in them are braces, and line breaks become spaces.
+The blocks are role, task line, knowledge, examples, context, query and cue. All subjects with the same examples share
+the blocks up to the examples, so a server or a local model encodes these once. Names of subjects and objects are never
+interpreted: braces in them stay braces, and line breaks become spaces.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
 KEPT = 16
-"""Static parts of prompts that a composer keeps, the latest: queries with the same examples share one."""
+"""Maximum number of static parts of prompts in a composer's cache; queries with the same examples share one."""
 RECALLED = 3
-"""Statements that an example's recall line holds at most, so that long lists do not crowd out other examples."""
+"""Maximum number of statements in an example's recall line, so that long lists leave room for other examples."""
 
 
 class Composer:
     """Composes the prompts of one relation's queries.
 
-    relations: by the edition's names. relation: its name there. edition: whose cardinalities the knowledge block tells.
+    relations: by the edition's names. relation: its name there. edition: source of the cardinalities in the knowledge
+    block.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class Composer:
         context: str = "",
         slots: Mapping[str, str] | None = None,
     ) -> Prompt:
-        """Return the prompt of one query of the relation. shots: worked examples, in the order shown.
+        """Return the prompt of one query of the relation.
 
-        context: retrieved or recalled text, told before the query. slots: what steps filled.
+        shots: worked examples, in order. context: retrieved or recalled text, shown before the query. slots: values
+        from steps.
         """
         style = self._style
         own = self._writer.own(query, context, slots or {})
@@ -55,37 +57,37 @@ class Composer:
         return Prompt(self._static(tuple(shots)), (Message(speaker, own),), style.form)
 
     def _composed_static(self, shots: tuple[Example, ...]) -> tuple[Message, ...]:
-        """Return what stands before the query: role, task, knowledge and examples."""
+        """Return the part before the query: role, task, knowledge and examples."""
         style, relations = self._style, self._relations
         writers = [(shot, _Writer(style, relations[shot.query.relation], self._edition)) for shot in shots]
         header = self._writer.header(self._relation)
         if style.form == "chat":
             turns = [Message("system", header)] if header else []
             for shot, its in writers:
-                turns += Message("user", its.ask(shot.query)), Message("assistant", its.answer(shot))
+                turns += Message("user", its.asked(shot)), Message("assistant", its.answer(shot))
             return tuple(turns)
-        blocks = [f"{header}\n\n"] if header else []
-        blocks += [its.ask(shot.query) + its.reply(shot) + style.gap for shot, its in writers]
+        blocks = [f"{header}{style.task_end}"] if header else []
+        blocks += [its.asked(shot) + its.reply(shot) + style.gap for shot, its in writers]
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
 def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
-    """Return a good answer to an example, as it stands behind its question and, of a text, up to where it ends."""
+    """Return the answer of an example as it follows its question; in a text, up to and with the stop."""
     writer = _Writer(style, relations[shot.query.relation], edition)
     if style.form == "chat":
         return writer.answer(shot)
-    said = writer.reply(shot)
-    return said if style.form == "single" or said.endswith(style.stops) else said + style.stops[0]
+    reply = writer.reply(shot)
+    return reply if style.form == "single" or reply.endswith(style.stops) else reply + style.stops[0]
 
 
 def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation], query: Query, **slots: str) -> str:
-    """Return a template of the style about a query."""
+    """Return a template of the style, filled for a query."""
     writer = _Writer(style, relations[query.relation], "")
     return writer.filled(template, query, asked=writer.ask(query), **slots)
 
 
 def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
-    """Return objects as the style writes an answer: parted by semicolons where the relation's names hold commas."""
+    """Return objects as the style writes an answer; with semicolons if the relation's names hold commas."""
     if not objects:
         return style.null
     if style.listing == "json":
@@ -97,12 +99,12 @@ def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> st
 
 
 def one_line(text: str) -> str:
-    """Return a name on one line, whatever it holds."""
+    """Return a text on one line."""
     return " ".join(text.split())
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """Return a template with its slots filled once: what is put in is not looked at again, and unknown slots stay."""
+    """Return a template with its slots filled once. Inserted text is not searched for slots, and unknown slots stay."""
     return SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
 
 
@@ -127,27 +129,33 @@ class _Writer:
         return "\n".join(line for line in lines if line)
 
     def ask(self, query: Query) -> str:
-        """Return the block that asks for a query's objects; of a text, it ends where the answer begins."""
+        """Return the block that asks for a query's objects; in a text, it ends where the answer begins."""
         return self.filled(self._frame.block, query, cue=self._frame.cue)
 
+    def asked(self, shot: Example) -> str:
+        """Return the block that asks for an example's objects, in the example's own words if it has any."""
+        return self.filled(self._frame.block, shot.query, cue=self._frame.cue, **dict(shot.words))
+
     def answer(self, shot: Example) -> str:
-        """Return what a good answer to an example is."""
+        """Return the good answer of an example."""
         style, relation, template = self._style, self._relation, self._frame.answer
         ids = [gold.id for gold in shot.objects if gold.id]
         objects = ids if style.objects == "ids" else list(map(one_line, shot.names))
         if style.number and relation.kind == "number":
             objects = [fill(style.number, {"number": one, "unit": relation.unit or ""}) for one in objects]
-        told = {"recalled": self._recalled, "reasoning": self._reasoned}
-        told_of = {slot: tell(shot) for slot, tell in told.items() if f"{{{slot}}}" in template}
-        return self.filled(template, shot.query, answer=listed(style, objects, relation), **told_of)
+        writers = {"recalled": self._recalled, "reasoning": self._reasoned}
+        texts = {slot: write(shot) for slot, write in writers.items() if f"{{{slot}}}" in template}
+        objects = sorted(objects) if style.ordered else objects
+        slots = {"answer": listed(style, objects, relation), **texts, **dict(shot.words)}
+        return self.filled(template, shot.query, **slots)
 
     def reply(self, shot: Example) -> str:
-        """Return what follows on the block of a text: its answer, behind a space where neither of the two has one."""
+        """Return the answer of an example as it follows its block: after a space, unless there is white space."""
         answer = self.answer(shot)
         return answer if self._frame.block[-1:].isspace() or answer[:1].isspace() else f" {answer}"
 
     def own(self, query: Query, context: str, slots: Mapping[str, str]) -> str:
-        """Return the query's part: what was found about it, and the question as the style words it."""
+        """Return the query's part: the context found for it, and the question as the style words it."""
         question = self.ask(query)
         if self._style.ask:
             question = self.filled(self._style.ask, query, asked=question, **slots)
@@ -156,15 +164,19 @@ class _Writer:
         )
 
     def filled(self, template: str, query: Query, **slots: str) -> str:
-        """Return a template about a query."""
+        """Return a template, filled for a query."""
         return fill(template, self._values(query) | slots)
 
     def _values(self, query: Query) -> dict[str, str]:
         relation, subject = self._relation, one_line(query.subject)
         words = " ".join(re.findall("[A-Z]?[a-z]+|[A-Z]+", query.relation)[1:]).lower()
+        apart = self._style.apart
+        name, parted, place = subject.partition(apart) if apart else (subject, "", "")
         phrase = {"name": query.relation, "words": words, "phrase": relation.triple}[self._style.wording]
         return {
             "subject": subject,
+            "subject_name": name,
+            "subject_place": parted + place,
             "phrase": phrase,
             "quoted_subject": json.dumps(subject, ensure_ascii=False),
             "quoted_phrase": json.dumps(phrase, ensure_ascii=False),
@@ -177,8 +189,16 @@ class _Writer:
             "definition": relation.definition,
             "knowledge": "".join(f"\n{name}: {value}" for name, value in self._knowledge()),
             "unit": relation.unit or "",
+            "cardinality": self._cardinality() or "any number of",
             "null": self._style.null,
         }
+
+    def _cardinality(self) -> str:
+        """Return the number of objects per subject in the edition, in words; "" if unknown."""
+        if self._edition not in self._relation.cardinality:
+            return ""
+        fewest, most = self._relation.cardinality[self._edition]
+        return f"from {fewest} to {most}" if fewest < most else str(most)
 
     def _knowledge(self) -> list[tuple[str, str]]:
         relation, blocks = self._relation, self._style.knowledge
@@ -189,9 +209,8 @@ class _Writer:
             lines.append(("Wikidata property", relation.property))
         if "definition" in blocks:
             lines.append(("Meaning", relation.definition.rstrip(".")))
-        if "cardinality" in blocks and self._edition in relation.cardinality:
-            fewest, most = relation.cardinality[self._edition]
-            lines.append(("Number of answers", f"from {fewest} to {most}" if fewest < most else str(most)))
+        if "cardinality" in blocks and (number := self._cardinality()):
+            lines.append(("Number of answers", number))
         return lines
 
     def _recalled(self, shot: Example) -> str:
@@ -203,7 +222,7 @@ class _Writer:
         return " ".join(facts) or f"Nothing of this kind is known of {subject}."
 
     def _reasoned(self, shot: Example) -> str:
-        """Return steps to an example's answer: what the subject is, some facts, and what they come to."""
+        """Return the steps to an example's answer: the type of the subject, some facts, and the conclusion."""
         relation, subject, names = self._relation, one_line(shot.query.subject), list(map(one_line, shot.names))
         kind = relation.subject_type.noun
         steps = [f"{subject} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}.", self._recalled(shot)]

@@ -1,6 +1,6 @@
 """Words in Python source: read from its syntax tree, never imported or run.
 
-What code puts together becomes a template: `f"{who} speaks {mask}."` is text with two slots, `who` and `mask`.
+Texts that code composes become templates: `f"{who} speaks {mask}."` is a text with two slots, `who` and `mask`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
 LONGEST = 400_000
-"""Characters of a source, and of a text that is made of its strings."""
+"""Maximum number of characters of a source, and of a text composed of its strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Place in a text that is not known before the code runs. expression: what the code puts there."""
+    """Place in a text that is unknown before the code runs. expression: the code's expression for it."""
 
     expression: str
 
 
 Text = tuple[str | Slot, ...]
-"""A text, in parts."""
+"""A text, as literal parts and slots."""
 
 Value = Text | list["Value"]
 """A text, or a list of values."""
@@ -37,9 +37,9 @@ class _UnreadError(Exception):
 
 @dataclass
 class _Scope:
-    """Values of variables after a few statements, and what the searched one is where something has a certain name.
+    """Values of variables after a few statements, and values of the wanted variable by case.
 
-    wanted: the variable that is searched for. cases: name -> value, as of `if kind == "name": prompt = "..."`.
+    wanted: the variable to find. cases: name -> value, from code such as `if kind == "name": prompt = "..."`.
     """
 
     wanted: str
@@ -48,22 +48,26 @@ class _Scope:
 
 
 class VariableText(NamedTuple):
-    """Value of a variable at the end of its scope, if it is known, and its values by what the code compares."""
+    """Value of a variable at the end of its scope, if known, and its values by case."""
 
     value: Value | None
     cases: Mapping[str, Value]
 
 
-def read_python(source: str, path: str) -> VariableText:
-    """Return what a variable is: "PROMPTS" of the module, "ask.prompt" of a function, "Model.__init__.text" of a class.
+def read_python(source: str, path: str, when: str = "") -> VariableText:
+    """Return the value of a variable in Python source. Raise ValueError if it is missing or holds no strings.
 
-    "ask.content[2]" is the value of the third key "content" in tables of a function. A loop is read once. ValueError
-    where there is no such variable, or it holds no strings.
+    path: "PROMPTS" of the module, "ask.prompt" of a function, "Model.__init__.text" of a class. The path "ask.return"
+    is the return value of a function. The path "ask.content[2]" is the value of the third key "content" in its dicts.
+    when: a condition, such as "kind == 'open'"; only the statements under it are read. With "not kind == 'open'", those
+    under its else are read.
+
+    A loop is read once.
     """
     if len(source) > LONGEST:
         raise ValueError(f"it is longer than {LONGEST:,} characters")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of escapes that mean nothing
+        with warnings.catch_warnings(action="ignore"):  # about invalid escapes
             body: Sequence[ast.stmt] = ast.parse(source).body
     except (SyntaxError, MemoryError) as error:
         raise ValueError(f"it is no Python that can be read: {error}") from None
@@ -73,7 +77,9 @@ def read_python(source: str, path: str) -> VariableText:
         if not found:
             raise ValueError(f"it defines no {name!r} of {path!r}")
         body = found[-1].body
-    if keyed := re.fullmatch(r"(\w+)\[(\d+)\]", wanted):
+    if when:
+        body = _following(when, body)
+    if keyed := re.fullmatch(r"(\w*)\[(\d+)\]", wanted):
         return VariableText(_under(keyed[1], int(keyed[2]), body), {})
     scope = _Scope(wanted)
     _run(body, scope)
@@ -88,8 +94,17 @@ def read_python(source: str, path: str) -> VariableText:
     return words
 
 
+def _following(condition: str, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+    """Return the statements under a condition, or those under its else if the text begins with "not "."""
+    for node in (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.If)):
+        test = ast.unparse(node.test)
+        if condition in (test, f"not {test}"):
+            return node.body if condition == test else node.orelse
+    raise ValueError(f"it has no condition {condition!r}")
+
+
 def _under(key: str, number: int, body: Sequence[ast.stmt]) -> Value:
-    """Return the value of the n-th of equal keys."""
+    """Return the value of the n-th key with the given name."""
     tables = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Dict)]
     pairs = [pair for table in tables for pair in zip(table.keys, table.values, strict=True)]
     found = [value for name, value in pairs if isinstance(name, ast.Constant) and name.value == key]
@@ -101,11 +116,13 @@ def _under(key: str, number: int, body: Sequence[ast.stmt]) -> Value:
 
 
 def _run(body: Iterable[ast.stmt], scope: _Scope) -> None:
-    """Read statements in their order."""
+    """Read statements in order."""
     for node in body:
         match node:
             case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 _assign(_assigned(target), value, scope)
+            case ast.Return(value=ast.expr() as value):
+                _assign(["return"], value, scope)
             case ast.AugAssign(target=ast.Name(name), op=ast.Add(), value=value):
                 _assign([name], ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), value), scope)
             case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [item])) if isinstance(
@@ -124,7 +141,7 @@ def _run(body: Iterable[ast.stmt], scope: _Scope) -> None:
 
 
 def _branch(node: ast.If, scope: _Scope) -> None:
-    """Read an if and its else, each by itself; what they assign is known as a case alone."""
+    """Read an if and its else separately; values that they assign are recorded only as cases."""
     name = _compared(node.test)
     for body, case in ((node.body, name), (node.orelse, None)):
         inner = _Scope(scope.wanted, dict(scope.values), scope.cases)
@@ -137,7 +154,7 @@ def _branch(node: ast.If, scope: _Scope) -> None:
 
 
 def _compared(test: ast.expr) -> str | None:
-    """Return the text that a condition compares something with."""
+    """Return the text that a condition compares with."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
         match part:
             case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(str(text))]):
@@ -146,7 +163,10 @@ def _compared(test: ast.expr) -> str | None:
 
 
 def _assign(names: Sequence[str], value: ast.expr, scope: _Scope) -> None:
-    """Read an assignment. The name of what is no text is a slot in texts; of a table, each value is a case."""
+    """Read an assignment.
+
+    A variable without a known text becomes a slot in texts. The values of a dict are cases.
+    """
     known = None
     if isinstance(value, ast.Dict) and list(names) == [scope.wanted]:
         for key, item in zip(value.keys, value.values, strict=True):
@@ -167,7 +187,7 @@ def _add_case(name: str, value: Value | None, scope: _Scope) -> None:
 
 
 def _known(node: ast.expr, scope: _Scope) -> Value | None:
-    """Return what an expression is, if it is a text or a list of texts."""
+    """Return the value of an expression that is a text or a list of texts; else None."""
     try:
         return _value(node, scope)
     except _UnreadError:
@@ -180,7 +200,7 @@ def _forget(names: Iterable[str], scope: _Scope) -> None:
 
 
 def _assigned(node: ast.AST) -> list[str]:
-    """Return the names that a statement or target assigns, those of attributes included."""
+    """Return the names that a statement or target assigns, attributes included."""
     stored = [part for part in ast.walk(node) if isinstance(getattr(part, "ctx", None), ast.Store)]
     return [part.id if isinstance(part, ast.Name) else part.attr for part in stored if _is_named(part)]
 
@@ -190,7 +210,7 @@ def _is_named(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
 
 
 def _value(node: ast.expr, scope: _Scope) -> Value:
-    """Return what an expression is. _UnreadError for what is no text and no list."""
+    """Return the value of an expression. Raise _UnreadError if it is no text and no list."""
     match node:
         case ast.Constant(str(text)):
             return (text,)
@@ -211,7 +231,7 @@ def _value(node: ast.expr, scope: _Scope) -> Value:
 
 
 def _text(node: ast.expr, scope: _Scope) -> Value:
-    """Return what an expression is; a slot, where that is not known."""
+    """Return the value of an expression; a slot if it is unknown."""
     known = _known(node, scope)
     return (Slot(ast.unparse(node)),) if known is None else known
 
@@ -224,7 +244,7 @@ def _interpolated(part: ast.expr, scope: _Scope) -> Text:
 
 
 def _formatted(text: Value, given: Sequence[ast.expr], named: Sequence[ast.keyword], scope: _Scope) -> Text:
-    """Return "... {} ... {name}".format(...). _UnreadError for a format of another kind."""
+    """Return the text of "... {} ... {name}".format(...). Raise _UnreadError for other formats."""
     if not isinstance(text, tuple) or not all(isinstance(part, str) for part in text):
         raise _UnreadError
     positional = iter(given)
@@ -242,7 +262,7 @@ def _formatted(text: Value, given: Sequence[ast.expr], named: Sequence[ast.keywo
 
 
 def _joined(texts: Iterable[Text]) -> Text:
-    """Return texts as one; neighbouring literal parts are one part."""
+    """Return texts as one, with neighbouring literal parts joined."""
     parts: list[str | Slot] = []
     for text in texts:
         for part in text:

@@ -1,4 +1,4 @@
-"""The JSON schema of an answer: sent where the server offers it, and checked in any case, since some ignore it."""
+"""JSON schema of an answer. It is sent to servers that support it, and always checked, since some servers ignore it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def answer_schema(kind: Kind) -> dict[str, Any]:
 
 
 def keeps_schema(text: str, kind: Kind) -> bool:
-    """Return whether a text is what the schema asks for."""
+    """Return whether a text conforms to the schema."""
     try:
         msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
-    except msgspec.DecodeError:  # also what is JSON of another shape
+    except msgspec.DecodeError:  # also for JSON of another shape
         return False
     return True

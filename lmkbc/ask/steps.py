@@ -1,7 +1,7 @@
-"""Chains: what a model is asked before the query itself, step by step, so that an answer feeds the next question.
+"""Chains: questions before the query itself, each of which can use the answers of earlier steps.
 
-A step fills a slot of later steps and of the style's ask: with an account that is then read, an enumeration from which
-is picked, the years that an award spans. Steps are checked against each other when a recipe is read.
+A step fills a slot for later steps and for the style's `ask`. Examples are an account that is then read, an enumeration
+to pick from, and the years of an award. Steps are checked against each other when a recipe is read.
 """
 
 from __future__ import annotations
@@ -19,40 +19,44 @@ from lmkbc.models.base import Sampling
 ParseAs = Literal["text", "list", "numbers", "span", "gate", "existence"]
 
 VERDICTS = ("gate", "existence")
-"""Kinds of steps whose answer is yes or no, and fills no slot."""
+"""Kinds of steps with a yes or no answer, which fill no slot."""
 
 MOST_STEPS = 8
-"""Steps of a chain."""
+"""Maximum number of steps of a chain."""
 
 MOST_ITEMS = 256
-"""Questions that all steps of a chain together may make of one draw."""
+"""Maximum number of questions that a chain may ask for one draw."""
 
 LONGEST_FED = 20_000
-"""Characters of an answer that may be fed on."""
+"""Maximum number of characters of an answer that may fill a slot."""
 
 YEARS = 1000, 2100
-"""First and last number that a step reads as a year."""
+"""First number that a step reads as a year, and first one above."""
 
 
 _OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "stop")
-"""Settings of a step that stand in place of its table's."""
+"""Settings of a step that replace those of its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Step of a chain, as a recipe's plain data.
+    """Step of a chain, as in a recipe.
 
-    name: the slot that it fills. task: what a chat's system turn says. ask: a template over the slots of a style's ask
-    and the names of earlier steps; or items: what the slot is in turn, where nothing need be asked. parse_as: what is
-    fed on of an answer: its "text", the names of its "list", its "numbers", or the years of its "span" in slots of
-    `every` years. A "gate" feeds nothing: where it says no, the draw names nothing, and no more is asked. Nor does
-    "existence": the share of its draws that say no is a NIL probability, which stands beside the candidates.
-    each: whether what follows is asked once for each item, in place of once with all of them. max: items that count,
-    the first ones. longest: characters that count. until: the year that a span without an end goes on to.
-    samples: 1, whose answer all draws go on from, or as many as the table draws, each of which goes on from its own; an
-    existence step has any number. temperature, first_temperature, max_tokens, stop: of these answers. Where one is left
-    out, it is the table's. widen: whether the slots of a span become wider where it has more than max; else the last
-    ones count.
+    name: the slot that it fills.
+    task: system turn of a chat.
+    ask: template over the slots of a style's `ask` and the names of earlier steps.
+    items: values of the slot, instead of a question.
+    parse_as: content of the slot: the "text", the names of a "list", the "numbers", or the years of a "span", `every`
+    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among
+    the draws of an "existence" step is a NIL probability. Both fill no slot.
+    each: whether later questions are asked once per item; else once with all items.
+    max: maximum number of items that count, from the first.
+    longest: maximum number of characters that count.
+    until: the year at which a span without an end stops.
+    samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
+    number for an existence step.
+    temperature, first_temperature, max_tokens, stop: of these answers; the table's if not given.
+    widen: whether a span with more than max slots gets wider slots; else only the last slots count.
     """
 
     name: str
@@ -73,7 +77,7 @@ class Step:
     stop: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         name = repr(self.name)
         bounds = (("max", self.max, MOST_ITEMS), ("longest", self.longest, LONGEST_FED), ("every", self.every, 1000))
         refuse(
@@ -109,13 +113,13 @@ class Step:
 
     @property
     def branches(self) -> int:
-        """Return how many questions it makes of one, at most."""
+        """Return the largest number of questions that it makes of one."""
         return len(self.items) or (self.max if self.each else 1)
 
     def sampling(self, table: Sampling) -> Sampling:
-        """Return how its answers are drawn. ValueError where they cannot be told apart by the table's draws."""
-        own = {name: getattr(self, name) for name in _OF_SAMPLING}
-        sampling = replace(table, logprobs=False, **{name: value for name, value in own.items() if value is not None})
+        """Return the sampling of its answers. Raise ValueError if its samples match neither 1 nor the table's."""
+        given = {name: getattr(self, name) for name in _OF_SAMPLING}
+        sampling = replace(table, logprobs=False, **{name: value for name, value in given.items() if value is not None})
         if sampling.samples not in (1, table.samples) and self.parse_as != "existence":
             raise ValueError(
                 f"step {self.name!r} has {sampling.samples} samples, and what follows has {table.samples}: give it 1, "
@@ -125,9 +129,9 @@ class Step:
 
 
 def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
-    """Raise ValueError for a chain that loops, reads what no step fills, or grows beyond bounds.
+    """Raise ValueError for a chain with a loop, with a slot that no step fills, or with too many questions.
 
-    slots: that every template has. last: the template of the query itself.
+    slots: slots of every template. last: template of the query itself.
     """
     names = [step.name for step in steps]
     refuse(
@@ -140,7 +144,7 @@ def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
     for place, step in enumerate(steps):
         if step.name in slots or step.name in names[:place]:
             raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
-        before = () if step.parse_as == "existence" else steps[:place]  # it is asked once, whatever draws go on with
+        before = () if step.parse_as == "existence" else steps[:place]  # asked once for all draws
         filled = [one.name for one in before if one.parse_as not in VERDICTS]
         for slot in SLOT.findall(step.ask):
             if slot in names[place:]:

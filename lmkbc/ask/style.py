@@ -1,4 +1,4 @@
-"""Form, wording and templates of prompts: a recipe's table, whose slots and ends are checked."""
+"""Form, wording and templates of prompts: a recipe's table, with checks of its slots and stops."""
 
 from __future__ import annotations
 
@@ -13,52 +13,74 @@ from lmkbc.models.base import Form, Role
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
 _SLOTS = ("subject", "phrase", "question", "cloze", "subject_type", "object_type", "property", "definition", "null")
+_ASKED = (*_SLOTS, "cardinality", "asked")
 
-_PARTS = (*_SLOTS, "quoted_subject", "quoted_phrase", "identifier", "knowledge", "unit")
-"""Slots of a frame, which are about one query."""
+_PARTS = (
+    *_SLOTS,
+    "subject_name",
+    "subject_place",
+    "quoted_subject",
+    "quoted_phrase",
+    "identifier",
+    "knowledge",
+    "unit",
+)
+"""Slots of a frame, filled for one query."""
 
-_SUBJECT = ("subject", "quoted_subject", "question", "cloze", "asked")
+_SUBJECT = ("subject", "subject_name", "quoted_subject", "question", "cloze", "asked")
 """Slots that name the subject."""
 
 _TEMPLATES = {
     "role": _SLOTS,
     "task": _SLOTS,
-    "ask": (*_SLOTS, "asked"),
-    "follow_up": (*_SLOTS, "asked", "context"),
+    "ask": _ASKED,
+    "follow_up": (*_ASKED, "context"),
     "repair": (*_SLOTS, "answer", "list"),
     "block": (*_PARTS, "cue"),
     "answer": (*_PARTS, "recalled", "reasoning", "answer"),
     "number": ("number", "unit"),
 }
-"""The templates of a style, and the slots of each; `ask` has those besides that steps fill."""
+"""Templates of a style -> their slots; `ask` also has the slots that steps fill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptStyle:
-    """Form, wording and templates of prompts, as a recipe's plain data.
+    """Form, wording and templates of prompts, as in a recipe.
 
-    form: "completion" (one text to go on with), "single" (that text as one message of `speaker`), or "chat" (the
-    instructions as system turn, each example as a user and an assistant turn). style: how a fact is asked for.
-    listing: how objects are written; null: how the lack of any is written. objects: names, or QIDs.
+    form: "completion" is one text that the model completes. The form "single" is the same text as one message of
+    `speaker`. The form "chat" has the instructions as system turn, and each example as a user and an assistant turn.
+    style: form of the question.
+    listing: form of the objects.
+    null: text for no object.
+    objects: names, or QIDs.
     role, task: templates over {subject_type}, {object_type}, {phrase}, {property}, {definition} and {null}.
-    ask: how the query, and only the query, is worded instead, over {subject}, {question}, {cloze}, the above, and
-    {asked}, which asks as examples do.
-    steps: what is asked before, whose answers fill slots of ask by the steps' names; where that makes several questions
-    of the query, the answers are one.
-    follow_up: a second turn once the first is answered, over the slots of ask and {context}, which is told there and
-    not before; what it is answered with counts. Where nothing is found to tell, the first answer stands.
-    repair: what is asked, by itself, where an answer is no list: {answer} is that answer, {list} how lists look.
-    knowledge: what is told of the relation; a record tells it in every record, other styles once.
-    cue: what a text ends with before the answer. recall: first what is known, then the answer.
-    block, answer: examples and query in words of one's own instead of the style's: what asks, and what answers, with
-    {answer} for the objects, {recalled} for what is known, and {reasoning} for that in steps: what the subject is, its
-    facts, and how many objects they come to. A reply is read by the same template.
-    parse_as: how a reply is read: in "any" form that names objects, or as the "line" that begins as the template answer
-    has it before {answer}. A reply without such a line, or with two that disagree, is none. "split" cuts a reply
-    wherever the listing has a mark, within names too. most: names of a draw that count, the first ones; 0: all.
-    separator: what parts examples. stop: what ends an answer that a text goes on with.
-    wording: relations by their verb phrase, by the name the edition gives them, or by that name's words less the first:
-    "has states" for CountryHasStates.
+    ask: template of the query alone, over {subject}, {question}, {cloze} and the above. The slot {cardinality} is the
+    edition's number of objects, and {asked} is the question as in the examples.
+    steps: earlier questions, whose answers fill slots of `ask` by the steps' names. If the query becomes several
+    questions, their answers are united.
+    follow_up: second user turn after the first answer, over the slots of `ask` and {context}, which is then shown only
+    here. The second answer counts. Without context, the first answer stands.
+    repair: separate prompt for an answer that is no list, over {answer} and {list}, an example of the list form.
+    knowledge: facts about the relation to show; in every record for style "record", once for other styles.
+    cue: end of a text, before the answer.
+    recall: whether the model first writes what it knows.
+    block, answer: templates of the question and the answer in examples and query, which replace the style's. The slot
+    {answer} is for the objects, {recalled} for known facts, and {reasoning} for steps to the answer. The steps are the
+    subject's type, its facts and the number of objects. Replies are read by the same template.
+    apart: text such as " in " that separates a subject's name from its place, for the slots {subject_name} and
+    {subject_place}, which begins with it.
+    ordered: whether to sort the objects of examples alphabetically; else they are in train's order.
+    parse_as: reading of a reply. The value "any" accepts any form that names objects. The value "line" reads the line
+    that begins with the text before {answer}; if there is none, or if two disagree, there is no answer. The value
+    "split" cuts at every separator of the listing, also within names.
+    most: maximum number of names of a draw that count, from the first; 0 for all.
+    number: template of a number, over {number} and {unit}.
+    separator: text between examples.
+    task_end: text between the instructions and the rest of a text.
+    stop: texts that end an answer in a completion.
+    wording: form of {phrase}: the relation's verb phrase, its name in the edition, or that name's words without the
+    first ("has states" for CountryHasStates).
+    speaker: role of the message for form "single".
     """
 
     form: Form = "chat"
@@ -77,7 +99,10 @@ class PromptStyle:
     recall: bool = False
     block: str = ""
     answer: str = ""
+    apart: str = ""
+    ordered: bool = False
     separator: str = ""
+    task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
     parse_as: Literal["any", "line", "split"] = "any"
     most: int = 0
@@ -86,7 +111,7 @@ class PromptStyle:
     speaker: Role = "user"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value or slot that makes no sense."""
+        """Raise ValueError for a wrong value or slot."""
         filled = tuple(step.name for step in self.steps if step.parse_as not in VERDICTS)
         for field, slots in _TEMPLATES.items():
             known = (*slots, *filled) if field == "ask" else slots
@@ -136,33 +161,33 @@ class PromptStyle:
 
     @property
     def frame(self) -> Frame:
-        """Return how a fact is asked for and answered."""
-        own = (TURNS if self.form == "chat" else TEXTS)[self.style]
-        answer, cue = own.answer, self.cue or own.cue
+        """Return the templates of question and answer."""
+        built_in = (TURNS if self.form == "chat" else TEXTS)[self.style]
+        answer, cue = built_in.answer, self.cue or built_in.cue
         if self.recall:
             answer = RECALL + answer
             if self.form != "chat":
                 cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
-        return Frame(self.block or own.block, self.answer or answer, cue)
+        return Frame(self.block or built_in.block, self.answer or answer, cue)
 
     @property
     def mark(self) -> str:
-        """Return what stands on the line of an answer before its objects; nothing where something follows them."""
+        """Return the text before {answer} on its line; "" if text follows {answer} there."""
         before, _, after = self.frame.answer.partition("{answer}")
         return "" if after.partition("\n")[0].strip() else SLOT.split(before)[-1].rpartition("\n")[2].strip()
 
     @property
     def gap(self) -> str:
-        """Return what stands between examples of a text."""
+        """Return the text between examples."""
         several_lines = "\n" in self.frame.block + self.frame.answer or self.listing == "line"
         return self.separator or ("\n\n" if several_lines else "\n")
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Return what ends an answer when a base model goes on with a text."""
+        """Return the texts that end an answer when a base model completes a text."""
         return self.stop or (("\n\n",) if "\n" in self.frame.answer or self.listing == "line" else ("\n",))
 
     @property
     def brackets(self) -> bool:
-        """Return whether an answer is a list in brackets, so that it ends where they are closed."""
+        """Return whether an answer is a list in brackets, so that it ends with them."""
         return self.listing in ("json", "python")

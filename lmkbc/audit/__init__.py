@@ -1,1 +1,1 @@
-"""Audit of a knowledge base: a sample that a person labels, its precision, and facts beside what is known already."""
+"""Audit of a knowledge base: a sample that a person labels, its precision, and a comparison with known facts."""

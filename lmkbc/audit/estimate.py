@@ -1,6 +1,6 @@
-"""Precision of a base from a labelled sample, with its interval, and confidences that are calibrated anew by it.
+"""Precision of a base from a labelled sample, with its interval, and recalibration of confidences by the labels.
 
-Arrays end in an axis of strata or bins; those before it, such as the draws of a simulation, are free.
+The last axis of arrays is strata or bins. Any axes before it are allowed, such as the draws of a simulation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AS_IT_IS = (0.0, 1.0)
 """Level and slope in the log-odds that leave a confidence as it is."""
 STEPS = 30
 PRIOR_FACTS = 0.5
-"""Facts that the expected precision of a stratum counts as, in its variance alone."""
+"""Facts as which the expected precision of a stratum counts, in the estimate of its variance only."""
 
 
 class Interval(NamedTuple):
@@ -38,7 +38,8 @@ class Interval(NamedTuple):
 def fitted(confidence: Floats, of: Floats, right: Floats, centre: Floats) -> Floats:
     """Return level and slope of logistic regressions on the log-odds of confidence, (..., 2), shrunk to a centre.
 
-    confidence: (bins,). of, right: facts with a label, and those of them that are right, (..., bins).
+    confidence: (bins,). of: labelled facts, (..., bins). right: right facts among them, (..., bins). centre: level and
+    slope towards which the weights are shrunk, (2,).
     """
     features = np.stack([np.ones_like(confidence), log_odds(confidence, SHARE_EDGE)], axis=-1)
 
@@ -64,12 +65,13 @@ def fitted(confidence: Floats, of: Floats, right: Floats, centre: Floats) -> Flo
 def stratified(sizes: Floats, drawn: Floats, right: Floats, expected: Floats) -> Interval:
     """Return the share of right facts over strata: unbiased, with finite population correction and Wilson's interval.
 
-    sizes: facts of each stratum. drawn, right: labelled facts, and the right ones, (..., strata). expected: share of
-    right ones by calibrated confidence. It stands for a stratum without labels, whose variance is then the largest that
-    a share can have. It enters the variance of the others as `PRIOR_FACTS` facts, so that a stratum of three right
-    facts is not taken for certain. Dividing by 1 - n / (n + PRIOR_FACTS)^2 makes that variance unbiased where the
-    expected share is the true one, as n - 1 does without a prior. The interval is Wilson's for as many facts as would
-    have this variance in a simple sample.
+    sizes: facts per stratum. drawn, right: labelled facts and right facts, (..., strata). expected: share of right
+    facts by calibrated confidence.
+
+    `expected` replaces the share of a stratum without labels, whose variance is then the largest possible for a share.
+    In the variance of other strata, it counts as `PRIOR_FACTS` facts, so that three right facts of three are not
+    certain. The division by 1 - n / (n + PRIOR_FACTS)^2 makes this variance unbiased if the expected share is the true
+    one. Without a prior, n - 1 does the same. The interval is Wilson's for a simple sample with this variance.
     """
     weights, n = sizes / sizes.sum(), np.maximum(drawn, 1)
     own = (right + PRIOR_FACTS * expected) / (drawn + PRIOR_FACTS)
@@ -86,14 +88,14 @@ def stratified(sizes: Floats, drawn: Floats, right: Floats, expected: Floats) ->
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """Level and slope of the log-odds of confidence: per relation, and for relations that have none."""
+    """Level and slope for the log-odds of confidence: per relation, and pooled for relations without labels."""
 
     pooled: tuple[float, ...] = AS_IT_IS
     relations: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, relations: Sequence[str], confidence: Floats, of: Floats, right: Floats) -> Recalibration:
-        """Fit to labelled facts, or to bins of them, each with its relation: each relation is shrunk to all."""
+        """Fit to labelled facts or bins of facts, each with its relation. A relation is shrunk to the pooled fit."""
         pooled = fitted(confidence, of, right, np.array(AS_IT_IS))
         names, made = np.array(relations), dict[str, tuple[float, ...]]()
         for name in dict.fromkeys(relations):
@@ -102,7 +104,7 @@ class Recalibration:
         return cls(_rounded(pooled), made)
 
     def expected(self, relations: Sequence[str], confidence: Floats) -> Floats:
-        """Return how likely facts are right, each of its relation and its confidence."""
+        """Return the probability that each fact is right, given its relation and confidence."""
         weights = np.array([self.relations.get(name, self.pooled) for name in relations]).reshape(-1, 2)
         return logistic(weights[:, 0] + weights[:, 1] * log_odds(confidence, SHARE_EDGE))
 

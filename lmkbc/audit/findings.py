@@ -1,4 +1,4 @@
-"""Findings of an audit: precision by labels, and by what is known already."""
+"""Findings of an audit: precision by labels, and by comparison with known facts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from lmkbc.report.panels import wilson
 from lmkbc.select.ranking import Floats
 
 HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
-"""Outcome of a promised precision."""
+"""Results of the check of a promised precision."""
 AT_MOST = 20
-"""Known objects of a subject that a row names."""
+"""Most known objects of a subject that a row lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPrecision:
-    """Precision of a relation by labels, of the whole base where relation is None.
+    """Precision of a relation by labels; of the whole base if relation is None.
 
-    unlabelled, unknown: facts of the sample without a label, or with "unknown", which are left out. precision, low,
-    high: None without labels. confidence: mean over all facts; recalibrated: the same by the labels. promised:
-    precision that the build was asked for, and `promise` what became of it; None where it was asked for none.
+    unlabelled, unknown: facts of the sample without a label, and with the label "unknown". Both are left out.
+    precision, low, high: precision and its interval; None without labels.
+    confidence: mean over all facts. recalibrated: mean of the recalibrated confidence.
+    promised: precision that the build had to reach; None if there was no such request.
+    promise: whether the promise was kept (`HELD`, `SHORT` or `UNSURE`); None without a promise.
     """
 
     relation: str | None
@@ -50,9 +52,10 @@ class LabelledPrecision:
 
 @dataclass(frozen=True, slots=True)
 class KnownPrecision:
-    """Facts beside what is known, of a relation and a bin of confidence; of all bins, or relations, where None.
+    """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
-    checked: facts whose subject is known in the property; precision: the known share of them, with its interval.
+    checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
+    interval.
     """
 
     relation: str | None
@@ -68,7 +71,7 @@ class KnownPrecision:
 
 
 def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
-    """Return what labels make of confidences."""
+    """Return the recalibration of confidences by labels."""
     judged = [(place, labels[place]) for place in sample.drawn if labels.get(place) in (RIGHT, WRONG)]
     relations = [sample.cells[sample.cell_of[place]].relation for place, _ in judged]
     confidence = np.array([sample.drawn[place].confidence for place, _ in judged])
@@ -79,7 +82,7 @@ def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibrat
 def by_labels(
     sample: Sample, labels: Mapping[int, str | None], made: Recalibration, promised: float | None
 ) -> list[LabelledPrecision]:
-    """Return precision per relation, and last of the whole base."""
+    """Return precision per relation, and of the whole base in the last row."""
     counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
     kinds = (RIGHT, WRONG, UNKNOWN, None)
     table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
@@ -96,7 +99,10 @@ def by_labels(
 def _row(
     name: str | None, sizes: Floats, counts: Floats, means: Floats, found: Interval, promised: float | None
 ) -> LabelledPrecision:
-    """Return a row. sizes, means: of its cells. counts: right, wrong, unknown and unlabelled facts."""
+    """Return a row. sizes, means: sizes and mean confidences of its cells.
+
+    counts: right, wrong, unknown, unlabelled.
+    """
     right, wrong, unknown, unlabelled = map(int, counts)
     share, low, high = (round(float(value), 4) if right + wrong else None for value in found)
     confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
@@ -112,13 +118,13 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of marked facts by relation and bin of confidence: all, known, contradicting, checked, and confidences."""
+    """Counts of compared facts by relation and bin: all, known, contradicting, checked, and the sum of confidences."""
 
     def __init__(self) -> None:
         self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 5)
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
-        """Count facts, and hand them on."""
+        """Yield the facts unchanged, and count them."""
         for one in facts:
             own = self._bins[one.fact.relation, bin_of(one.fact.confidence)]
             own[0] += 1
@@ -129,12 +135,12 @@ class KnownCounts:
             yield one
 
     def recalibrated(self) -> Recalibration:
-        """Return what the known share of checked facts makes of confidences."""
+        """Return the recalibration of confidences by the share of known facts among checked ones."""
         facts, known, _, checked, sure = np.array([*self._bins.values()]).reshape(-1, 5).T
         return Recalibration.of([name for name, _ in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
-        """Return precision by bin, of each relation, and of all."""
+        """Return precision by bin, for each relation and for all."""
         made = []
         for name in (*sorted({name for name, _ in self._bins}), None):
             own = [key for key in self._bins if name in (None, key[0])]
@@ -173,7 +179,7 @@ COLUMNS: dict[str, Any] = {
 
 
 def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
-    """Yield marked facts as data frames of some rows. known: what is known of the subject, where it is another."""
+    """Yield compared facts as data frames. Column `known`: other known objects of the subject."""
     rows = list[tuple[Any, ...]]()
     for fact, mark, _, known in facts:
         others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
@@ -187,7 +193,7 @@ def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
 
 
 def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
-    """Return marked facts with what is expected of each: new, contradicting, known, and of each the likeliest first."""
+    """Return compared facts with expected precision: new, contradicting, known; in each group, the likeliest first."""
     whole = pl.concat(marked)
     expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
     order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]

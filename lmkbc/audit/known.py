@@ -1,7 +1,7 @@
-"""Known facts of a file or a split, and the facts of a base beside them: known, new, or contradicting.
+"""Known facts from a file or a split, and comparison with a base's facts: known, new, or contradicting.
 
-Wikidata is not complete: a fact that it lacks is new, not wrong. Where a relation has one object and Wikidata has
-another, the fact contradicts it.
+Wikidata is not complete, so a fact that it lacks is new, not wrong. A fact contradicts Wikidata if its relation has one
+object and Wikidata has another one.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from lmkbc.names import as_qid, folded_key
 from lmkbc.types import Example
 
 _ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
-"""How Wikidata's JSON begins, or a piece of it, and no table of subjects does."""
+"""Beginning of Wikidata's JSON, or of a piece of it. No table of subjects begins so."""
 
 
 _NOTHING = frozenset[str]()
 
 
 class Mark(StrEnum):
-    """Mark of a fact beside what is known, in the order of a written list."""
+    """Result of the comparison of a fact with known facts, in the order of a written list."""
 
     NEW = "new"
     CONTRADICTING = "contradicting"
@@ -41,7 +41,7 @@ class Mark(StrEnum):
 
 
 class MarkedFact(NamedTuple):
-    """A fact and its mark. is_checked: whether its subject is known in the property. known: what is known of it."""
+    """A compared fact. is_checked: whether a value is known for its subject and property. known: these values."""
 
     fact: FactRow
     mark: Mark
@@ -53,14 +53,17 @@ class MarkedFact(NamedTuple):
 class Known:
     """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
 
-    named: whether names stand for subjects and objects too, as in a split.
+    named: whether subjects and objects are also given by name, as in a split.
     """
 
     objects: Mapping[tuple[str, str], frozenset[str]]
     named: bool = False
 
     def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
-        """Return the mark of a fact. A fact without a link can only be compared by its name, so it may stay new."""
+        """Return a fact with its mark.
+
+        A fact without a QID is compared by name, and may be marked as new by mistake.
+        """
         subjects = [fact.subject_id, folded_key(fact.subject) if self.named else None]
         keys = ((subject, fact.about.property) for subject in subjects if subject)
         known = next((self.objects[key] for key in keys if key in self.objects), None)
@@ -75,10 +78,10 @@ class Known:
 
 
 def read(paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]) -> Known:
-    """Read what is known of some subjects and properties, in one file or several.
+    """Read what is known about some subjects and properties, from one file or several.
 
-    A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON, of which the files may be
-    pieces in their order. InputError for a file that is cut off, and for one without a statement.
+    A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON. Several JSON files may be
+    pieces of one dump, in order. InputError for a file that is cut off, and for one without a statement.
     """
     found = defaultdict[tuple[str, str], set[str]](set)
     dumps = [path for path in paths if _is_dump(path)]
@@ -92,7 +95,7 @@ def read(paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[
 
 
 def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
-    """Return what a split knows: QIDs, numbers and all names. property_of: the property of a relation's name."""
+    """Return the known facts of a split: QIDs, numbers and all names. property_of: relation's name -> property."""
     found = dict[tuple[str, str], frozenset[str]]()
     for example in examples:
         query, objects = example.query, example.objects
@@ -114,7 +117,7 @@ def _is_dump(path: Path) -> bool:
 
 
 class _Value(msgspec.Struct, gc=False):
-    """Value of a statement: an item's id, an amount, or a text in a language."""
+    """Value of a statement: the id of an item, an amount, or a text in a language."""
 
     id: str | None = None
     amount: str | None = None
@@ -137,7 +140,7 @@ class _Claim(msgspec.Struct, gc=False):
 def _entities(
     paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the statements of entities, without the deprecated. Claims of other properties are passed over unread."""
+    """Yield the statements of entities, without deprecated ones. Claims of other properties are not decoded."""
     claims = msgspec.defstruct("Claims", [(name, list[_Claim], []) for name in sorted(properties)], gc=False)
     fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))

@@ -1,4 +1,4 @@
-"""Labels of a sample: a JSONL file with a fact on each line, which the page or any editor fills in."""
+"""Labels of a sample: a JSONL file with one fact per line, filled in by the page or by any editor."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import decoded, numbered_lines, read_bytes
 
 LABELS = "labels.jsonl"
-"""The file of labels beside the page."""
+"""The file of labels that is written beside the page."""
 MOST = 1_000_000
 """Facts of a sample, at most."""
 RIGHT, WRONG, UNKNOWN = "y", "n", "u"
-"""Values of a label, beside null where there is none yet."""
+"""Values of a label. A fact without a label has null."""
 
 
 class SampleName(msgspec.Struct, frozen=True):
-    """Identity of a sample, from which it is drawn anew. base: checksum of the base's facts. sample: how many facts."""
+    """Identity of a sample: enough to draw it again. base: checksum of the base's facts. sample: number of facts."""
 
     base: str
     sample: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)]
@@ -29,7 +29,7 @@ class SampleName(msgspec.Struct, frozen=True):
 
 
 class LabelRow(SampleName, frozen=True):
-    """Line of a labels file. fact: place among all facts. The fields behind the label are for people alone."""
+    """Line of a labels file. fact: index among all facts. The fields after the label are for the reader only."""
 
     fact: int
     label: str | None
@@ -42,12 +42,12 @@ class LabelRow(SampleName, frozen=True):
 
     @property
     def name(self) -> SampleName:
-        """Return which sample the fact is of."""
+        """Return the identity of the fact's sample."""
         return SampleName(self.base, self.sample, self.seed)
 
 
 def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[LabelRow]:
-    """Return the lines of a sample without labels."""
+    """Return the lines of a sample, without labels."""
     about = sample.base, sample.size, sample.seed
     return [
         LabelRow(
@@ -58,7 +58,7 @@ def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[LabelRow]:
 
 
 class LabelsFile:
-    """A file of labels. name: of its sample. InputError, which names the line, for what is none of a sample."""
+    """A file of labels. name: identity of its sample. InputError, with the line, for lines of different samples."""
 
     def __init__(self, path: Path) -> None:
         decoder = msgspec.json.Decoder(LabelRow)
@@ -78,7 +78,7 @@ class LabelsFile:
         self.name = next(iter(self._rows.values()))[1].name
 
     def check_base(self, base: str, path: Path) -> None:
-        """Raise InputError where the labels are of another base."""
+        """Raise InputError if the labels belong to another base."""
         if self.name.base != base:
             raise InputError(
                 f"{self.path} has labels of another base than {path}, or of an earlier state of it: give "
@@ -86,7 +86,7 @@ class LabelsFile:
             )
 
     def of(self, sample: Sample) -> dict[int, str | None]:
-        """Return the label of each fact of a sample that has a line. InputError for a line of a fact not in it."""
+        """Return the label of each fact in the file. InputError for a fact that is not in the sample."""
         for place, (number, _) in self._rows.items():
             if place not in sample.drawn:
                 raise InputError(f"{self.path}, line {number}: fact {place} is not of this sample; restore the line")

@@ -1,4 +1,4 @@
-"""A sample as a page on which a person labels fact after fact; it needs no network."""
+"""A page on which a person labels the facts of a sample, without a network."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lmkbc.report.rows import LONGEST_TEXT, cut
 
 WIKIDATA, SEARCH = "https://www.wikidata.org/wiki/", "https://duckduckgo.com/?q="
 MOST_SOURCES = 20
-"""Sources of a fact that are shown."""
+"""Most sources of a fact that are shown."""
 
 
 def page(
     name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[LabelRow], about: Mapping[str, str]
 ) -> str:
-    """Return the page. name: of the base. rows: lines of the labels file. about: definitions of relations."""
+    """Return the page. name: name of the base. rows: lines of the labels file. about: definitions of relations."""
     content = {
         "key": f"lmkbc-audit-{sample.base}-{sample.size}-{sample.seed}",
         "file": LABELS,
@@ -35,7 +35,7 @@ def page(
 
 
 def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
-    """Return what the page shows of a fact; texts are cut to what can be read."""
+    """Return what the page shows of a fact. Long texts are cut."""
     fact = sampled.fact
     unit = f" {fact.about.unit}" if fact.about.kind == "number" and fact.about.unit else ""
     words = " ".join(cut(text, LONGEST_TEXT) for text in (fact.subject, fact.relation.replace("-", " "), fact.object))

@@ -1,6 +1,6 @@
-"""A stratified random sample of facts: strata of relation and confidence, drawn by Neyman allocation.
+"""A stratified random sample of facts: strata by relation and confidence, sized by Neyman allocation.
 
-The same base, size and seed give the same sample, so a file of labels need only name these three.
+The same base, size and seed give the same sample, so a labels file stores only these three.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from lmkbc.errors import InputError, OptionError
 BINS = 10
 """Bins of confidence, of equal width."""
 FEWEST = 10
-"""Facts of a sample, at least."""
+"""Fewest facts of a sample."""
 EXPECTED = 4.0
-"""Facts that a stratum may expect of the sample, at least; smaller ones are pooled."""
+"""Fewest facts that a stratum contributes in expectation; smaller strata are pooled."""
 LEAST_DRAWN = 2
-"""Facts that are drawn of each stratum: from a single one, nobody knows how much facts differ."""
+"""Facts that are drawn from each stratum at least: a single fact gives no estimate of variance."""
 LEAST_SD = 0.2
-"""Standard deviation that a stratum has at least, since a confidence near 1 may be wrong."""
+"""Least standard deviation of a stratum, since a confidence near 1 may be wrong."""
 OTHERS = 8
-"""Other facts of a subject that a person is shown."""
+"""Most other facts of a subject that a person is shown."""
 
 
 class Drawn(NamedTuple):
-    """A fact by chance. place: among all facts of the base. row: its subject's."""
+    """A fact with its random number. place: index among all facts of the base. row: row of its subject."""
 
     chance: float
     place: int
@@ -40,7 +40,7 @@ class Drawn(NamedTuple):
 
 
 class BinKey(NamedTuple):
-    """Relation and bin of confidence, from 0."""
+    """Relation and number of a bin of confidence, from 0."""
 
     relation: str
     bin: int
@@ -48,7 +48,7 @@ class BinKey(NamedTuple):
 
 @dataclass(slots=True)
 class ConfidenceBin:
-    """Facts of a bin: how many, the sum of their confidences, and those whose draws were the highest."""
+    """Facts of a bin: their number, the sum of their confidences, and the facts with the highest random numbers."""
 
     size: int = 0
     total: float = 0.0
@@ -56,13 +56,13 @@ class ConfidenceBin:
 
     @property
     def weight(self) -> float:
-        """Return the size times the standard deviation that the mean confidence implies: its share of the sample."""
+        """Return size times standard deviation (implied by the mean confidence): the bin's weight in the allocation."""
         mean = self.total / self.size
         return self.size * max(math.sqrt(mean * (1 - mean)), LEAST_SD)
 
 
 class SampleCell(NamedTuple):
-    """Facts of a relation in a stratum. confidence: their mean."""
+    """Facts of a relation in a stratum. confidence: their mean confidence."""
 
     relation: str
     stratum: int
@@ -71,7 +71,7 @@ class SampleCell(NamedTuple):
 
 
 class SamplePlan(NamedTuple):
-    """Division of a sample among bins. counts: facts of each stratum. cell_of: a bin's cell."""
+    """Division of a sample among bins. counts: facts to draw per stratum. cell_of: bin -> index of its cell."""
 
     strata: Sequence[Sequence[BinKey]]
     counts: Sequence[int]
@@ -81,7 +81,7 @@ class SamplePlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Facts that were drawn, in random order, by their places. cell_of: a fact's place -> its cell."""
+    """Drawn facts in random order, by their index in the base. cell_of: index of a fact -> index of its cell."""
 
     base: str
     size: int
@@ -97,7 +97,10 @@ def bin_of(confidence: float) -> int:
 
 
 def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
-    """Draw a sample of facts, in one pass over the base. OptionError for a size too small, InputError without facts."""
+    """Draw a sample of facts in one pass over the base.
+
+    OptionError if `size` is too small, InputError without facts.
+    """
     if size < FEWEST:
         raise OptionError("sample", f"is {size}: give {FEWEST} facts or more")
     bins = _bins(knowledge, size, seed)
@@ -129,7 +132,7 @@ def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, Confidence
 
 
 def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
-    """Return strata of some bins, none of them empty, and how a sample of a size is divided among them."""
+    """Return strata of non-empty bins, and how a sample of a given size is divided among them."""
     strata = _strata(bins, size)
     sizes = [sum(bins[key].size for key in stratum) for stratum in strata]
     weights = [sum(bins[key].weight for key in stratum) for stratum in strata]
@@ -137,7 +140,7 @@ def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
 
 
 def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey]]:
-    """Pool bins that expect too few facts of the sample: with the next of the relation, else with other relations'."""
+    """Pool small bins: with the next bin of their relation, else with small bins of other relations."""
     share = size / sum(own.weight for own in bins.values())
     strata, small = list[list[BinKey]](), list[BinKey]()
     for relation in dict.fromkeys(key.relation for key in bins):
@@ -149,7 +152,7 @@ def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey
 
 
 def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, ConfidenceBin], share: float) -> Iterator[list[BinKey]]:
-    """Yield runs of bins that expect enough; at last the bins of a run that does not, where it is the only one."""
+    """Yield runs of bins that are large enough. A rest joins the last run, or is a run itself if it is the only one."""
     runs, run, expected = list[list[BinKey]](), list[BinKey](), 0.0
     for key in keys:
         run.append(key)
@@ -164,7 +167,7 @@ def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, ConfidenceBin], share:
 
 
 def allocated(sizes: Sequence[int], weights: Sequence[float], count: int) -> list[int]:
-    """Return how many facts to draw of each stratum: the best whole numbers for the weights (Wright 2012)."""
+    """Return how many facts to draw from each stratum: the best whole numbers for the weights (Wright 2012)."""
     drawn = [min(LEAST_DRAWN, size) for size in sizes]
     open_ = [(-weight / math.sqrt(n * (n + 1)), at) for at, (weight, n) in enumerate(zip(weights, drawn, strict=True))]
     heapq.heapify(open_)
@@ -180,7 +183,7 @@ def allocated(sizes: Sequence[int], weights: Sequence[float], count: int) -> lis
 def _cells(
     bins: Mapping[BinKey, ConfidenceBin], strata: Sequence[Sequence[BinKey]]
 ) -> tuple[tuple[SampleCell, ...], dict[BinKey, int]]:
-    """Return the cells of all strata, and the cell of each bin."""
+    """Return the cells of all strata, and the index of each bin's cell."""
     cells, cell_of = list[SampleCell](), dict[BinKey, int]()
     for number, stratum in enumerate(strata):
         for relation in dict.fromkeys(key.relation for key in stratum):
@@ -192,7 +195,10 @@ def _cells(
 
 
 class SampledFact(NamedTuple):
-    """A fact of a sample. others: the surest other facts of its subject; further: how many there are beside these."""
+    """A fact of a sample. others: the other facts of its subject with highest confidence.
+
+    further: number of the rest.
+    """
 
     place: int
     fact: FactRow

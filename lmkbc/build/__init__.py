@@ -1,1 +1,1 @@
-"""Building a knowledge base: subjects in, a linked data set of facts out, block by block."""
+"""Building a knowledge base: from subjects to a linked data set of facts, block by block."""

@@ -1,4 +1,4 @@
-"""A build: subjects times relations, in shards of some blocks, of which those that are written are not asked again."""
+"""A build: subjects times relations, in shards of several blocks. Shards that are already written are not repeated."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from lmkbc.select.rule import PerRelation
 from lmkbc.types import Query
 
 SHARD = BLOCK
-"""Queries of a shard: what is held until it is written, and what a kill costs; parts are joined in the end."""
+"""Queries of a shard: what is in memory before it is written, and what a kill loses. Parts are joined at the end."""
 PORTIONS = 4
-"""Blocks that each worker has at least, where there are so few queries that blocks are small for it."""
+"""Least number of blocks per worker. Blocks are smaller if there are too few queries for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
     """Queries of a build: for each subject in turn, every relation of its class.
 
-    So every block has its share of each relation, and weighs as much as the next. relations: by the names that queries
-    use. listed: queries in the place of these, where a base grows by value.
+    So each block has a similar share of every relation, and similar work. relations: relations by their names in
+    queries. listed: queries that replace these if a base grows by value.
     """
 
     subjects: Subjects
@@ -50,7 +50,7 @@ class BuildPlan:
     listed: Sequence[Ask] | None = None
 
     def asks(self) -> Iterator[Ask]:
-        """Stream the queries."""
+        """Yield the queries."""
         if self.listed is not None:
             yield from self.listed
             return
@@ -61,13 +61,13 @@ class BuildPlan:
 
     @property
     def total(self) -> int:
-        """Return how many queries there are."""
+        """Return the number of queries."""
         if self.listed is not None:
             return len(self.listed)
         return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
 
     def remarks(self) -> Iterator[str]:
-        """Yield what a person should know of the subjects' classes."""
+        """Yield remarks for the user about classes that are unknown or have no relation."""
         counts = self.subjects.classes
         known = {name for name in counts if self.classes.qid(name) is not None}
         idle = [name for name in counts if name in known and not self.classes.relations(name)]
@@ -88,7 +88,7 @@ class BuildPlan:
 
 
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
-    """Return the named relations of an edition, all where none is named, by its spelling. InputError for others."""
+    """Return the named relations of an edition by its spelling; all if no name is given. InputError for others."""
     every = run.workspace.relations
     own = {relation.name for relation in run.relations.values()}
     for name in names:
@@ -103,9 +103,9 @@ def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
 class Build:
     """Build of a knowledge base in a directory.
 
-    start: its manifest as it begins. engine: what answers, if not this process. least: the least confidence of a fact,
-    None for that of `facts.floor`. index: knows names of entities. usage: tokens and cost of the calls of each level,
-    and of each of its workers.
+    start: manifest at the beginning. engine: workers that answer blocks, None for this process. least: least confidence
+    of a fact, None for that of `facts.floor`. index: index with names of entities. usage: tokens and cost of the calls
+    of each level and worker.
     """
 
     run: Run
@@ -119,9 +119,9 @@ class Build:
     usage: list[Mapping[str, Any]] = field(default_factory=list)
 
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
-        """Ask what is not yet written, write it, and finish. Return the manifest, also of a build that lacks nothing.
+        """Answer what is not yet written, write it, and finish. Return the manifest; also if nothing is left to do.
 
-        LmkbcError where the disk refuses; the build can then go on.
+        LmkbcError if the disk refuses to write. The build can then be resumed.
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start, report)}
@@ -132,7 +132,7 @@ class Build:
             made = self._level(directory, plan, len(growth), len(shards), written, report)
             shards += made
             if any(written.get(shard.number) != shard for shard in made):
-                written = {}  # the levels below were asked about what other facts named
+                written = {}  # later levels were derived from facts that changed
             grown = growth.next(plan.subjects, made, directory)
             if grown is None:
                 break
@@ -156,9 +156,9 @@ class Build:
         written: Mapping[int, Shard],
         report: Report,
     ) -> list[Shard]:
-        """Return the shards of a level, those that are lacking, or lack answers, once they are asked and written.
+        """Return the shards of a level. Shards that are missing or lack answers are answered and written first.
 
-        first: the number of its first shard.
+        first: number of the level's first shard.
         """
         sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
         there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
@@ -169,12 +169,15 @@ class Build:
         return [made[number] for number in range(len(sizes))]
 
     def _answered(self, plan: BuildPlan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
-        """Yield the tables of some shards, each once it has all its blocks. todo: shard -> queries."""
+        """Yield (shard, tables) for some shards, each when all its blocks are answered.
+
+        todo: shard -> number of queries.
+        """
         total, done = sum(todo.values()), 0
         engine = self.engine or ThisProcess(total, report)
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
-            size = self.shard  # both sides of a pair are one's evidence within a shard, however many workers there are
+            size = self.shard  # a pair's two facts must be in one block, with any number of workers
         work = Work(self.run, self.recipe, Maker(self.selector, plan.relations, self.start["run"], self.least))
 
         def parts() -> Iterator[ShardPart]:
@@ -184,7 +187,7 @@ class Build:
                     yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
-        progress = report if self.engine or total > size else silent  # the steps of a single block say enough
+        progress = report if self.engine or total > size else silent  # a single block reports its own steps
         progress(WholeStep("build (queries)"), done, total)
         for part, tables in engine.tables(work, parts()):
             done += min(size, todo[part.shard] - part.start)
@@ -198,12 +201,12 @@ class Build:
 
 
 def now() -> str:
-    """Return the date and time, in UTC, to the second."""
+    """Return the current date and time in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[Ask]:
-    """Yield those of the queries that belong to some shards, in ascending order."""
+    """Yield the queries of some shards. todo: numbers of shards, ascending."""
     at = 0
     for number in todo:
         yield from islice(asks, (number - at) * size, (number - at + 1) * size)
@@ -218,14 +221,14 @@ def settlement_of(
     index: AliasIndex | None = None,
     report: Report = silent,
 ) -> Settlement:
-    """Return what is to leave the facts of all shards, and the entities that they name.
+    """Return the facts that are to be removed from all shards, and the entities that the facts name.
 
-    relations: by the names that facts have. index: knows names of entities.
+    relations: relations by their names in facts. index: index with names of entities.
     """
     numbers = [shard.number for shard in shards]
 
     def blocks(step: str) -> Iterator[tuple[int, pl.DataFrame]]:
-        """Yield the shards' facts by relation, as a shard that is opened again has them."""
+        """Yield each shard's number and facts, sorted by relation as they are in a base that is read again."""
         for number in tracked(numbers, step, report):
             yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
 

@@ -1,4 +1,4 @@
-"""Relations to ask of a subject: those whose subjects are of its class; no other, unless a person names it."""
+"""Relations to ask about a subject: those for its class, unless the user names others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from lmkbc.relation import EntityClass, EntityType, Relation
 
 
 class Classes:
-    """The classes of a workspace, those that its relations declare, and the small tree that the linker has of them.
+    """Known classes: those of the workspace, those that relations declare, and the linker's small class tree.
 
-    A class is known where one of these has it, by its QID or by what it is called there. asked: the relations that may
-    be asked, by the names that queries use. named: whether a person named them; then they are asked too where a class
-    may be theirs: where it lies above it, or is not known. known: all relations, whose types are known. table: QID ->
-    class.
+    A class is found by its QID or by a name. asked: relations that may be asked, by their names in queries. named:
+    whether the user named them. They are then also asked about a subject whose class is unknown, or lies above theirs.
+    known: all relations, whose types are known classes. table: QID -> class of the workspace.
     """
 
     def __init__(
@@ -41,28 +40,28 @@ class Classes:
                 self._above.setdefault(qid, set())
 
     def qid(self, named: str) -> str | None:
-        """Return the class that a QID or a name stands for; None for one that nothing here tells of."""
+        """Return the class for a QID or a name; None if it is unknown."""
         qid = as_qid(named) or self._qids.get(folded_key(named))
         return qid if qid in self._above else None
 
     def relations(self, named: str) -> Sequence[str]:
-        """Return the relations that a subject of a class is asked."""
+        """Return the relations to ask about a subject of a class."""
         qid = self.qid(named)
         if qid is None:
             return [*self._asked] if self._named else []
         return [name for name, one in self._asked.items() if self._fits(qid, one.subject_class or one.subject_type)]
 
     def voted(self, weights: Mapping[str, float]) -> str:
-        """Return the class that has the most weight; a vote for a class is one for what lies below it too."""
+        """Return the class with the highest weight. A weight of a class also counts for the classes below it."""
         return max(weights, key=lambda one: sum(weight for other, weight in weights.items() if self._is(one, other)))
 
     def _fits(self, qid: str, kind: EntityType) -> bool:
-        """Return whether a thing of a class is of a type; where relations were named, whether it may be."""
+        """Return whether a class fits a type. If the user named the relations, a class above the type fits too."""
         own = (kind.qid, *kind.classes)
         return any(self._is(qid, one) for one in own) or (self._named and any(self._is(one, qid) for one in own))
 
     def _is(self, lower: str, upper: str) -> bool:
-        """Return whether a class is another, or lies below it."""
+        """Return whether two classes are equal, or the first lies below the second."""
         met, rest = {lower}, [lower]
         while rest:
             above = self._above.get(rest.pop(), set()) - met

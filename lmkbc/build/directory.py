@@ -1,10 +1,11 @@
-"""Directory of a knowledge base: its tables appear when they are whole, and not before.
+"""Directory of a knowledge base: its tables appear only when they are complete.
 
-Each shard is one file below `unfinished/`, which begins with its checksum, and is replaced as a whole. When every shard
-is there, the tables and the manifest that lists them are written to a staged directory, and take the place of an
-earlier base (see `files.atomic`). A finished base whose queries failed, or whose files are damaged, is opened again:
-what is sound of its shards is written below `unfinished/`, and the base stays until the next takes its place. What is
-not called as the build's own files are stays where it is.
+Each shard is one file below `unfinished/`, which begins with its checksum, and is replaced as a whole. When all shards
+are there, the tables and their manifest are written to a staged directory. It then replaces an earlier base (see
+`files.atomic`).
+
+A finished base is reopened if queries failed or files are damaged. Its sound shards are written below `unfinished/`,
+and the old base stays until the new one replaces it. Files with other names than the build's own are never touched.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from lmkbc.progress import Report, silent, tracked
 log = logging.getLogger(__name__)
 
 LOCK = ".lock"
-"""The lock of earlier versions, which may lie in a base still."""
+"""Lock file of earlier versions, which an old base may still hold."""
 BASE = atomic.Kind("a knowledge base", MANIFEST, beside=frozenset({TIMING}), form=parts.PART)
 SHARD = re.compile(r"[0-9]{6,}\.shard")
 _FOLDER = r"(?:shards/|(?:joined/)?(?:facts/relation=[^/]+|nothing|missing)/)?"
 _NAME = r"(?:(?:manifest|timing)\.json|[0-9]{6,}\.(?:shard|json)|part-[0-9]{6,}\.parquet)"
 OWN = re.compile(rf"{_FOLDER}(?:{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}})")
-"""Names of files below `unfinished/`, of this and earlier versions, and of files that are still written."""
+"""Names of files below `unfinished/`: of this and earlier versions, and of files during writing."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The content of a shard's file. run: the id of the build; tables: as Arrow writes them."""
+    """Content of a shard's file. run: id of the build. tables: the tables in Arrow's format."""
 
     run: str
     shard: Shard
@@ -50,14 +51,14 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class Directory:
-    """A build's directory. path: as the user named it."""
+    """A build's directory. path: its path as the user gave it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._stage = path, path / UNFINISHED
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other builds out. InputError where one is at work, or where nothing could be written."""
+        """Keep other builds out. InputError if another build is running, or if the directory cannot be used."""
         with writing_alone(self.path):
             others = {entry.name for entry in self.path.iterdir()} - {LOCK} if self.path.is_dir() else set()
             killed = others == {UNFINISHED} and all(OWN.fullmatch(path.name) for path in self._stage.iterdir())
@@ -71,20 +72,20 @@ class Directory:
             yield
 
     def _read(self) -> Manifest | None:
-        """Return the manifest that counts: the one that is not finished, else the finished one."""
+        """Return the manifest that is valid: of the unfinished build, else of the finished one."""
         return manifest.read(self._stage / MANIFEST) or manifest.read(self.path / MANIFEST)
 
     def whole(self) -> dict[str, Any] | None:
-        """Return the manifest of a build that has begun and lacks nothing; None where something is left to be done."""
+        """Return the manifest of a build that lacks nothing; None if something is left to do."""
         if (self._stage / MANIFEST).is_file():
             return None
         return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
 
     def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
-        """Return the shards that are written already, none of a build that lacks nothing.
+        """Return the shards that are already written; an empty list if the build is complete.
 
-        Every file is read and compared with its SHA-256. A shard that lost something does not count. InputError where
-        the directory holds a build of other inputs.
+        The SHA-256 of every file is checked. A damaged shard is left out. InputError if the directory holds a build of
+        other inputs.
         """
         with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
@@ -97,7 +98,7 @@ class Directory:
                         f"{manifest.differing(start['inputs'], found.inputs)}: give the same ones, or name a new "
                         "directory"
                     )
-                found = None  # it wrote nothing yet, and gives way
+                found = None  # it has written nothing yet, so it may be replaced
             if found is not None and found.shards is not None and not self._reopened(found, report):
                 self._clear()
                 return []
@@ -105,14 +106,14 @@ class Directory:
             return self._sound_shards(start["run"], report)
 
     def _reopened(self, found: Manifest, report: Report) -> bool:
-        """Write the sound shards of a finished build again; False where it lacks neither answers nor files."""
+        """Write the sound shards of a finished build again. Return False if it lacks neither answers nor files."""
         lost, shards = set[str](), found.shards or ()
         for name, sha256 in tracked(found.outputs.items(), "check (files)", report):
             if not parts.PART.fullmatch(name) or checksum.file_sha256(self.path / name) != sha256:
                 lost.add(name)
         if lost:
             log.warning(
-                "%s: %d of %d files are damaged or gone, first %s; what they held is asked again",
+                "%s: %d of %d files are damaged or gone, first %s; their queries are asked again",
                 *(self.path, len(lost), len(found.outputs), min(lost)),
             )
         elif not any(shard.failed for shard in shards):
@@ -125,11 +126,11 @@ class Directory:
         return True
 
     def _shards(self) -> list[Path]:
-        """Return the files of shards, in their order."""
+        """Return the files of shards, in order."""
         return sorted(path for path in self._stage.glob("*.shard") if SHARD.fullmatch(path.name))
 
     def _sound_shards(self, run: str, report: Report) -> list[Shard]:
-        """Return the shards below `unfinished/` that are as they were written; remove the files of others."""
+        """Return the undamaged shards below `unfinished/`, and remove the files of others."""
         files, sound = self._shards(), list[Shard]()
         for path in tracked(files, "check (shards)", report):
             if (stored := _stored(path)) is None or stored.run != run:
@@ -141,7 +142,7 @@ class Directory:
         return sound
 
     def write(self, number: int, tables: Tables, depth: int, run: str) -> Shard:
-        """Write a shard. LmkbcError where the disk refuses, which leaves the shards before it as they are."""
+        """Write a shard. LmkbcError if the disk refuses to write; earlier shards stay as they are."""
         with _full_disk(self.path):
             shard, path = _counted(number, depth, tables), self._file(number)
             content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
@@ -152,7 +153,7 @@ class Directory:
         return self._stage / f"{number:06d}.shard"
 
     def tables(self, number: int) -> Tables:
-        """Read the tables of a shard, while the build is not finished. LmkbcError where they are damaged."""
+        """Read the tables of a shard of an unfinished build. LmkbcError if they are damaged."""
         if (stored := _stored(self._file(number))) is None:
             raise LmkbcError(
                 f"{self._file(number)} is not what was written a moment ago: look at the disk, and run the command "
@@ -161,17 +162,17 @@ class Directory:
         return Tables.decoded(stored.tables)
 
     def settled(self, shard: Shard, settlement: Settlement) -> Shard:
-        """Return the record of a shard once its facts are settled."""
+        """Return the record of a shard after its facts are settled."""
         if not settlement.touches(shard.number):
             return shard
         tables, removed = settlement.of(shard.number, self.tables(shard.number))
         return structs.replace(_counted(shard.number, shard.depth, tables), removed=_counts(removed))
 
     def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
-        """Put the tables of all shards in their place, and return the manifest that lists them.
+        """Write the tables of all shards, replace the base with them, and return the manifest that lists them.
 
-        Where no query failed, so that no shard is written again, they are joined. timing: what is another in every run,
-        and stands beside the manifest.
+        Tables are joined if no query failed, since then no shard is written again. timing: what differs from run to
+        run; it is written beside the manifest.
         """
         numbers = [shard["number"] for shard in whole["shards"]]
         joined, outputs = not whole["counts"]["failed"] and len(numbers) > 1, dict[str, str]()
@@ -194,7 +195,7 @@ class Directory:
         return msgspec.json.decode(about, type=dict[str, Any])
 
     def _clear(self) -> None:
-        """Remove what builds wrote below `unfinished/`, the manifest first; somebody's own files stay."""
+        """Remove the files of builds below `unfinished/`, the manifest first. Files with other names stay."""
         (self._stage / MANIFEST).unlink(missing_ok=True)
         for path in sorted(self._stage.rglob("*"), reverse=True):
             if path.is_dir():
@@ -203,16 +204,16 @@ class Directory:
                 path.unlink()
         _remove_empty(self._stage)
         if self._stage.is_dir():
-            log.warning("%s holds files that are of no build: they are left there", self._stage)
+            log.warning("%s holds files that are of no build: they are not removed", self._stage)
 
 
 def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # not empty, or not there
+    with suppress(OSError):  # not empty, or absent
         folder.rmdir()
 
 
 def _stored(path: Path) -> _Stored | None:
-    """Read a shard's file; None where it is gone, or is not what was written."""
+    """Read a shard's file; None if it is absent or damaged."""
     content = checksum.unsigned(path.name, path.read_bytes()) if path.is_file() else None
     return None if content is None else msgspec.msgpack.decode(content, type=_Stored)
 
@@ -238,7 +239,7 @@ def _counts(frame: pl.DataFrame) -> dict[str, int]:
 
 @contextmanager
 def _full_disk(path: Path) -> Iterator[None]:
-    """Say what to do where the disk refuses in the middle of a build."""
+    """Raise LmkbcError with advice if the disk refuses to write during a build."""
     try:
         yield
     except (OSError, LmkbcError) as error:

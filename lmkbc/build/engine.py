@@ -1,4 +1,4 @@
-"""Worker of a build, on any machine: it reads blocks of queries and returns tables of facts, without files between."""
+"""Worker of a build, on any machine: it maps blocks of queries to tables of facts, without files in between."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from lmkbc.types import CandidateSet, Query, State
 log = logging.getLogger(__name__)
 
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
-"""Why queries are missing that were not asked, by the option that limits what is spent."""
+"""Why queries were not asked, by the option that limits tokens or cost."""
 HOPELESS = 8
-"""Queries of a block that break alike: then it is not they that are bad."""
+"""Queries of a block that may fail with the same error. At this number, the error is not theirs but the build's."""
 
 
 class Ask(NamedTuple):
-    """A query, and the place of its subject among the subjects."""
+    """A query, and the row of its subject."""
 
     row: int
     query: Query
 
 
 class ShardPart(NamedTuple):
-    """A block of a shard's queries. start: the place of the first among the shard's."""
+    """A block of a shard's queries. start: index of its first query within the shard."""
 
     shard: int
     start: int
@@ -47,33 +47,33 @@ class ShardPart(NamedTuple):
 
 
 class Engine(Protocol):
-    """Workers that answer blocks outside of this process."""
+    """Workers outside of this process that answer blocks."""
 
     @property
     def workers(self) -> int:
-        """Return how many blocks are answered at a time elsewhere."""
+        """Return how many blocks are answered at the same time outside of this process."""
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """Return the usage of each worker that answered the last parts, as `Steps.usage` has it."""
+        """Return the usage of each worker for the last parts, in the form of `Steps.usage`."""
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
-        """Yield each part with its tables, in any order. LmkbcError where the work cannot go on."""
+        """Yield each part with its tables, in any order. LmkbcError if the work cannot continue."""
 
 
 class Ledger(Protocol):
-    """Record that outlives a worker: the ranges of a block's asks that were begun, as [start, stop)."""
+    """Record that survives a worker: which ranges of a block's queries were begun, as [start, stop)."""
 
     def begin(self, start: int, stop: int) -> bool:
-        """Return whether a range is to be begun: not where workers died of it."""
+        """Return whether to begin a range: False if workers died in it before."""
 
     def end(self, start: int, stop: int) -> None:
-        """Note that a range that was begun is answered."""
+        """Record that a range is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Data of a worker. Its files lie at the same places on every machine of the build."""
+    """Data of a worker. Its files must have the same paths on every machine of the build."""
 
     run: Run
     recipe: Recipe
@@ -81,13 +81,13 @@ class Work:
 
     @property
     def limit(self) -> str | None:
-        """Return that a limit of what may be spent is reached; None while none is."""
+        """Return that a limit on tokens or cost is reached; None if no limit is."""
         return next((REACHED[one.reached] for one in self.run.budgets if one.reached), None)
 
     def shared(self, workers: int) -> Work:
-        """Return the same for one of so many workers elsewhere: its paths whole, and its share of what may be spent.
+        """Return the work of one of several remote workers: with absolute paths, and its share of the limits.
 
-        InputError for a store whose password would have to travel along.
+        InputError for a store with a password in its URL, which would be sent to workers.
         """
         servers = self.run.servers
         store = default_place(servers.get("store"))
@@ -116,9 +116,9 @@ class Work:
 
 
 class Answers(NamedTuple):
-    """A block of answered queries, of which nothing is selected yet. reasons: of those that failed, where known.
+    """A block of answered queries before selection. reasons: query -> why it failed, if known.
 
-    limit: why others were not asked, if a limit is reached.
+    limit: why other queries were not asked, if a limit is reached.
     """
 
     asks: Sequence[Ask]
@@ -127,7 +127,7 @@ class Answers(NamedTuple):
     limit: str | None = None
 
     def tables(self, maker: Maker) -> Tables:
-        """Return the tables of what is selected of them."""
+        """Return the tables of the selected facts."""
         made = maker.tables([ask.row for ask in self.asks], self.sets)
         known = [self.reasons.get(one.query, self.limit) for one in self.sets if one.failed]
         own = pl.Series("reason", known, dtype=pl.String)
@@ -135,7 +135,7 @@ class Answers(NamedTuple):
 
 
 class ThisProcess:
-    """The engine of a build without workers. total: queries that are asked; report: where each step is."""
+    """The engine of a build without workers. total: number of queries. report: callback for progress."""
 
     workers = 0
 
@@ -144,7 +144,7 @@ class ThisProcess:
         self.usage: list[Mapping[str, Any]] = []
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
-        """Yield each part with its tables, in their order; all queries are one stream to what answers them."""
+        """Yield each part with its tables, in order. The generators see all queries as one stream."""
         waiting: deque[ShardPart] = deque()
 
         def queries() -> Iterator[Query]:
@@ -164,7 +164,7 @@ class ThisProcess:
 
 
 class Worker:
-    """Answers blocks, and loads what that takes once. remarks: what a person should know, of the last block."""
+    """Answers blocks; models are loaded once. remarks: messages for the user about the last block."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -173,14 +173,14 @@ class Worker:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """Return generator -> tokens and cost of what was asked so far."""
+        """Return generator -> tokens and cost so far."""
         return self._steps.usage if self._steps else {}
 
     def answers(self, asks: Sequence[Ask], ledger: Ledger | None = None) -> Answers:
-        """Answer a block. LmkbcError is of the whole build: a model that is not there, a store that fails.
+        """Answer a block. LmkbcError ends the whole build: a missing model, or a store that fails.
 
-        A query that breaks what answers it fails alone. So does one that kills: where workers died of a range of the
-        asks, its halves are begun each by itself.
+        A query that raises another error fails alone. So does a query that kills the process: if workers died in a
+        range of queries, its halves are begun separately.
         """
         with _logged() as self.remarks:
             reasons: dict[Query, str] = {}
@@ -197,14 +197,14 @@ class Worker:
             return Answers(asks, [sets[ask.query] for ask in asks], reasons, self._work.limit)
 
     def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
-        """Return the pooled sets; where answering them breaks, of each half alone. reasons: query -> what broke."""
+        """Return the pooled sets. If the block raises an error, its halves are tried alone. reasons: query -> error."""
         try:
             if self._steps is None:
                 self._steps = Steps(self._work.run, self._work.recipe)
             return [one for block in self._steps.over(queries) for one in block.sets]
         except LmkbcError:
             raise
-        except Exception as error:  # of one bad query, or of all
+        except Exception as error:  # caused by one query, or by all
             if len(queries) > 1:
                 middle = len(queries) // 2
                 return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
@@ -216,7 +216,7 @@ class Worker:
 
 
 def _ranges(start: int, stop: int, ledger: Ledger) -> Iterator[tuple[int, int]]:
-    """Yield the ranges that are begun."""
+    """Yield the ranges to begin."""
     if ledger.begin(start, stop):
         yield start, stop
     elif stop - start > 1:
@@ -230,7 +230,7 @@ def _failed(query: Query) -> CandidateSet:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return an error in one line: what it says, and where it was."""
+    """Return an error in one line: its text, and where it was raised."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())[:200]
     return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({text})' if text else ''}"
@@ -238,7 +238,7 @@ def _one_line(error: BaseException) -> str:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """Collect what the engine logs meanwhile."""
+    """Collect the engine's log messages within the block."""
     messages: list[str] = []
 
     class Collector(logging.Handler):

@@ -1,8 +1,8 @@
-"""Entities that facts name, each once, whatever they are called: by QID, else by the folded form of a name.
+"""Entities that facts name, each once: identified by QID, else by the folded form of a name.
 
-A name without a QID is the entity of this name that has a QID, if there is exactly one. An alias index adds names of
-the entities that facts link; it never adds an entity. Memory grows with the number of names, not of facts. A name with
-its QID is known by a hash of 64 bits.
+A name without a QID means the entity with a QID and this name, if there is exactly one. An alias index adds names for
+linked entities, but never adds an entity. Memory grows with the number of names, not of facts. A pair of name and QID
+is stored as a 64-bit hash.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ NAMES: dict[str, Any] = {
 }
 SIDES = ("subject", "object")
 LEAST, SHARE = 1 << 16, 4
-"""Rows that are held before they are summed; more, where the sums so far have so many times as many."""
+"""Least number of rows to hold before they are summed; at least a quarter of the rows that are already summed."""
 PIECE = 1 << 13
-"""Entities whose names and classes are listed at a time, since lists of many take much memory while they are made."""
+"""Entities whose names and classes are listed together. Lists of more would take much memory."""
 UNITS = 1_000_000
-"""Units of a vote of weight 1: whole numbers have the same sum in any order."""
+"""Units of a vote of weight 1. Sums of whole numbers are the same in any order."""
 WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
 """Weight of a fact's votes for the classes of its subject and object."""
 
@@ -51,7 +51,7 @@ WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
 class NamedEntities:
     """The entities of some facts, numbered from 0 in the order of their first mention.
 
-    facts: the blocks of a base. relations: by the names that facts have. index: knows more names of entities.
+    facts: blocks of a base. relations: relations by their names in facts. index: index with more names of entities.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class NamedEntities:
         self._votes = summed.select("type", "weight", entity=pl.Series(self._at(summed["hash"]), dtype=pl.Int64))
 
     def _mentions(self, facts: pl.DataFrame, side: str, kinds: pl.Enum) -> pl.DataFrame:
-        """Return what the facts of a block name in their subjects or objects, and the classes they imply."""
+        """Return the subjects or objects of a block's facts, with the classes that their relations imply."""
         own = facts if side == "subject" else facts.filter(pl.col("relation").is_in(self._objects))
         type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String).cast(kinds)
         counts = {f"as_{one}": pl.lit(int(one == side), pl.Int64) for one in SIDES}
         return own.select(_hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts)
 
     def tagged(self, facts: pl.DataFrame) -> pl.DataFrame:
-        """Return facts with the numbers of their entities; null for an object that is none."""
+        """Return facts with the numbers of their entities; null for an object that is not an entity."""
         is_entity = {"subject": pl.lit(True), "object": pl.col("relation").is_in(self._objects)}
         return facts.with_columns(
             pl.when(named).then(pl.Series(self._of(facts, side))).alias(f"{side}_entity")
@@ -97,7 +97,7 @@ class NamedEntities:
         )
 
     def _of(self, facts: pl.DataFrame, side: str) -> Any:
-        """Return the number of the entity on one side of each fact; any number where that is none."""
+        """Return the entity's number on one side of each fact; an arbitrary number if there is no entity."""
         return self._at(facts.select(_hash(side, f"{side}_id"))["hash"])
 
     def _at(self, hashes: pl.Series) -> Any:
@@ -105,19 +105,19 @@ class NamedEntities:
         return self._numbers[np.minimum(places, len(self._numbers) - 1)]
 
     def several(self) -> pl.Series:
-        """Return the entities that are subjects under several names."""
+        """Return the entities that are subjects under more than one name."""
         subjects = self._names.filter(pl.col("as_subject") > 0)["entity"].to_numpy()
         return pl.Series(np.flatnonzero(np.bincount(subjects) > 1), dtype=pl.Int64)
 
     def tables(self, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield so many entities at a time: QID, names, the most frequent first, and the class with the most votes."""
+        """Yield tables of at most `rows` entities: QID, names (most frequent first), class with the most votes."""
         end = self._names.select(pl.col("entity").max() + 1).item() or 0
         for first in range(0, end, rows):
             pieces = range(first, min(first + rows, end), PIECE)
             yield pl.concat([self._table(start, min(start + PIECE, first + rows)) for start in pieces])
 
     def _table(self, start: int, end: int) -> pl.DataFrame:
-        """Return the entities from one number to another."""
+        """Return the entities with numbers from `start` up to `end`, which is excluded."""
         some = pl.col("entity").is_between(start, end, closed="left")
         named, votes = self._names.filter(some), self._votes.filter(some)
         often = named.with_columns(often=pl.col("as_subject") + pl.col("as_object"))
@@ -140,25 +140,25 @@ class NamedEntities:
 
 
 class _Sums:
-    """Rows by key, whose whole numbers are summed while they come, so that few are held. schema: of the rows."""
+    """Rows by key. Their whole numbers are summed while rows arrive, so that few rows are held."""
 
     def __init__(self, schema: Mapping[str, Any], *keys: str) -> None:
         self._keys, self._columns, self._held = keys, [*schema], [pl.DataFrame(schema=schema)]
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add rows, which may have more columns."""
+        """Add rows; extra columns are ignored."""
         self._held.append(_summed(rows.select(self._columns), *self._keys))
         if sum(map(len, self._held[1:])) > max(len(self._held[0]) // SHARE, LEAST):
             self._held = [self.all()]
 
     def all(self) -> pl.DataFrame:
-        """Return each key once, and hold nothing more."""
+        """Return each key once, and release the memory."""
         held, self._held = self._held, []
         return _summed(pl.concat(held), *self._keys)
 
 
 def _summed(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Return the first row of each key, with the sums of its whole numbers; sorted, since hash tables are larger."""
+    """Return the first row of each key, with the sums of its whole numbers. Sorting needs less memory than hashing."""
     order, new = np.lexsort([_values(rows[key]) for key in keys]), np.zeros(len(rows), dtype=bool)
     new[:1] = True
     for key in keys:
@@ -176,18 +176,18 @@ def _values(column: pl.Series) -> Any:
 
 
 def _hash(name: str, qid: str) -> pl.Expr:
-    """Return what stands for a name with a QID, or without: a look-up takes no longer in a large base."""
+    """Return a hash of a name and its QID (or null), so that the time of a look-up does not grow with the base."""
     return pl.struct(pl.col(name).alias("name"), pl.col(qid).alias("id")).hash(0).alias("hash")
 
 
 def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
-    """Return the weight of each value of a column, for each entity, the highest first."""
+    """Return the weight of each value of a column per entity, the highest first."""
     summed = rows.group_by("entity", column, maintain_order=True).agg(pl.col(weight).sum())
     return summed.sort(weight, descending=True, maintain_order=True)
 
 
 def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
-    """Return names with the number and the QID, if any, of the entity of each."""
+    """Return names with the number of their entity, and its QID if there is one."""
     keys = [_folded(some["name"]).hash(0) for some in names.iter_slices(LEAST)]
     keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
     linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), own="id")
@@ -209,7 +209,7 @@ def _folded(names: pl.Series) -> pl.Series:
 
 
 def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:
-    """Return the folded name of an entity -> its QID, for names that an index has of exactly one of some entities."""
+    """Return folded name -> QID, for names that the index knows for exactly one of the given entities."""
     found = {folded_key(name) or name: ids & {hit.id for hit in index.exact(name)} for name in names}
     return {
         key: qid for key, (qid, *others) in ((key, sorted(hits)) for key, hits in found.items() if hits) if not others

@@ -1,8 +1,8 @@
-"""From a block of queries to rows of facts: pure, so that it runs wherever the queries were answered.
+"""From a block of queries to rows of facts: pure functions, which run on any machine.
 
-Three tables come of a block. `facts` has a row for each object that was kept. `nothing` has a row for each query that
-was answered with none, and why: an empty answer is knowledge too, where nothing was withheld. `missing` lists the
-queries that no model answered, which are neither.
+A block gives three tables. `facts` has a row for each object that was kept. `nothing` has a row for each query with an
+empty answer, and the reason. An empty answer is knowledge too, unless an answer was withheld. `missing` lists the
+queries that no model answered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lmkbc.select.rule import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Source, State
 
 SCHEMA_VERSION = "1"
-"""Raised when a column changes its meaning; columns that are new and may be null leave it."""
+"""Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
 SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
 ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
 FACTS: dict[str, Any] = {
@@ -46,16 +46,16 @@ FACTS: dict[str, Any] = {
     "more_sources": pl.List(pl.String),
 }
 SETTLED = ("subject_entity", "object_entity", "more_sources")
-"""Columns of facts that are null until all facts are there."""
+"""Columns of facts that stay null until all facts are there."""
 NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
 MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
 DIGITS = 40
-"""Places before and behind the point that a number may have."""
+"""Most digits before and after the decimal point."""
 LEAST = 0.7
-"""Probability below which no object is a fact, where no other is asked for.
+"""Least probability of a fact, if no other is given.
 
-The lowest at which four of five facts are right on train out of fold, in each edition, and of subjects that another
-edition has (`eval/bench/sure.py`).
+It is the lowest one at which four of five facts are right on train, out of fold. This holds in each edition, and for
+subjects of another edition (`eval/bench/sure.py`).
 """
 
 
@@ -65,7 +65,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, 
 
 
 class Tables(NamedTuple):
-    """Results of a block of queries: data frames with the columns of `SCHEMAS`. spent: tokens, no table of a base."""
+    """Results of a block of queries: data frames with the columns of `SCHEMAS`. spent: tokens; not part of a base."""
 
     facts: pl.DataFrame
     nothing: pl.DataFrame
@@ -74,25 +74,25 @@ class Tables(NamedTuple):
 
     @classmethod
     def together(cls, parts: Sequence[Tables]) -> Tables:
-        """Join the tables of several blocks, one after the other."""
+        """Concatenate the tables of several blocks."""
         return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
 
     def encoded(self) -> list[bytes]:
-        """Return the tables as Arrow writes them, to be sent or stored."""
+        """Return the tables in Arrow's format, to be sent or stored."""
         buffers = [frame.write_ipc(None, compression="zstd") for frame in self]
         return [buffer.getvalue() for buffer in buffers]
 
     @classmethod
     def decoded(cls, tables: Iterable[bytes]) -> Tables:
-        """Read tables that were encoded."""
+        """Read tables from Arrow's format."""
         return cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes tables of answered queries. relations: by the names that queries use. run: the id of the build.
+    """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
 
-    least: the least confidence of a fact, beside what its rule keeps; None for that of `floor`.
+    least: least confidence of a fact, in addition to its rule; None for that of `floor`.
     """
 
     selector: PerRelation
@@ -101,7 +101,7 @@ class Maker:
     least: float | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
-        """Return the tables of a block. rows: of each set the place of its subject; sets: pooled, one per query."""
+        """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
@@ -157,31 +157,31 @@ class Maker:
 
 
 def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
-    """Return the tokens of relations as a frame, without those that took none."""
+    """Return the tokens per relation as a frame, without relations that used none."""
     return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
 
 
 def floor(selector: PerRelation, found: CandidateSet, sure: Confidence) -> float:
-    """Return the least confidence of a fact of a query: `LEAST` of probabilities, else 0.
+    """Return the least confidence of a query's facts: `LEAST` if confidences are probabilities, else 0.
 
-    A rule that scores best keeps an object of which it is hardly sure, where an empty answer would be wrong for
-    certain. Among facts such an object is an error like any other. Confidences that are no probabilities order facts,
-    and promise nothing.
+    Suppose a relation always has an object. The rule with the best score may keep an unlikely one, since an empty
+    answer is certainly wrong. In a knowledge base such an object is an error like any other. Confidences that are not
+    probabilities order facts, and promise nothing.
     """
     return LEAST if sure.calibrated or _reads_probabilities(selector, found) else 0.0
 
 
 def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:
-    """Return whether the rule of a query takes scores for probabilities."""
+    """Return whether the rule of a query treats scores as probabilities."""
     rule = selector.rules.get(found.query.relation, selector.general)
     return isinstance(rule.inner if isinstance(rule, Mutual) else rule, ExpectedF1)
 
 
 def why_nothing(found: CandidateSet) -> str:
-    """Return why a query that was answered has no fact.
+    """Return why an answered query has no fact.
 
-    "abstained": no object was named; "dropped": none of those named can be one; "not kept": those that can be were not
-    likely enough.
+    "abstained": no object was named. "dropped": no named object was valid. "not kept": valid objects were not likely
+    enough.
     """
     if found.candidates:
         return "not kept"
@@ -190,23 +190,23 @@ def why_nothing(found: CandidateSet) -> str:
 
 @lru_cache(1 << 16)
 def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
-    """Return some sources as files name them, and the models behind them."""
+    """Return the names of some sources in files, and the names of their models."""
     names = [writable(str(source)) for source in sorted(sources)]
     return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
 
 
 def writable(text: str) -> str:
-    """Return a model's text as a column holds it: the halves of broken characters are written out."""
+    """Return a model's text in a form that a column can hold: lone surrogates are written as escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def last_place(text: str) -> str:
-    """Return the value of the last digit of a number, as text: "0.01" for "1,284.50"."""
+    """Return the value of a number's last digit, as text: "0.01" for "1,284.50"."""
     return str(Decimal(1).scaleb(int(Decimal(text.replace(",", "").strip()).as_tuple().exponent)))
 
 
 def decimal(text: str) -> str | None:
-    """Return a number in plain digits, without thousands commas; None for another text, or too many digits."""
+    """Return a number in plain digits, without thousands commas; None for other texts, or too many digits."""
     if len(text) > 2 * DIGITS:
         return None
     try:

@@ -1,11 +1,12 @@
-"""Queries that wait to be asked, taken in the order of the right facts that a token is expected to give.
+"""Queue of queries that orders them by value: the right facts that a token is expected to give.
 
-A fact is right with its confidence. What a query of a relation gives is the mean sum of confidences so far, of subjects
-at its depth; what it costs is the mean of its tokens. Few queries say little, so each mean is drawn to a broader one:
-of the depth above, of the relation, of all. A subject that a model invented gives nothing right. Where the fact that
-names a subject is wrong, the subject is taken to exist in half of the cases, which the value of its queries counts.
-Three in four of GPTKB's entities could be verified, and one in three of its facts (Hu et al., 2025). All sums are of
-whole numbers, so that blocks in any order give the same.
+A fact counts as right with its confidence. The gain of a query is the mean sum of confidences so far, for its relation
+and the depth of its subject. Its cost is the mean number of tokens of its relation. A mean of few queries is shrunk to
+a broader one: of the depth above, of the relation, of all.
+
+An invented subject gives no right facts. So if the fact that names a subject is wrong, the subject is assumed to exist
+with probability one half. In GPTKB, three in four entities could be verified, and one in three facts (Hu et al., 2025).
+All sums are of whole numbers, so the order of blocks does not change them.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from lmkbc.build.subjects import Subject
 from lmkbc.types import Query
 
 ROUND, PORTION = 256, 4
-"""Queries of a round at least; in a larger base, as many as a quarter of all before, so that rounds stay few."""
+"""Least number of queries of a round; a quarter of all earlier queries if that is more, so that rounds stay few."""
 PRIOR = 10
-"""Queries that a broader mean counts for."""
+"""Queries as which a broader mean counts."""
 ENOUGH = 20
-"""Facts of a relation whose mean confidence ends it, where that is too low."""
+"""Newest facts of a relation after which a low mean confidence ends it."""
 LEAST_MEAN = 0.5
-"""Least mean confidence where no other is given: an export leaves out what is less sure."""
+"""Least mean confidence, if no other is given. By default, an export leaves out facts below it."""
 WHOLE = 1_000_000
-"""Confidence 1, as it is summed: facts have it to six places."""
+"""Confidence 1 in sums: facts have confidences of six decimals."""
 Cell = tuple[str | int, ...]
-"""Queries that are counted together: all, those of a relation, or of a relation and a depth."""
+"""Key of queries that are counted together: all, those of a relation, or of a relation and a depth."""
 
 
 class Waiting(NamedTuple):
-    """Subject whose queries wait. depth: steps from the given ones; sure: confidence of the fact that named it."""
+    """Subject whose queries wait. depth: steps from the given subjects. sure: confidence of the fact that named it."""
 
     subject: Subject
     depth: int
@@ -47,10 +48,11 @@ class Waiting(NamedTuple):
 
 
 class Frontier:
-    """Queries that wait, by relation and depth, and what those before gave and cost.
+    """Waiting queries by relation and depth, with the gain and cost of earlier ones.
 
-    names: of relations, as queries name them -> as facts do. deepest: depth of the last subjects. precision: least mean
-    confidence of a relation's newest facts, below which it is asked no more. size: queries of a round, at least.
+    names: relation in queries -> relation in facts. deepest: largest depth of a subject. precision: least mean
+    confidence of a relation's newest facts; below it, the relation is not asked any more. size: least number of queries
+    of a round.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Frontier:
         self._classes, self._names, self._deepest = classes, names, deepest
         self._precision, self._size = precision, size
         self._waiting = list[Waiting]()
-        self._row_of = dict[int, int]()  # of those that wait and were asked something
+        self._row_of = dict[int, int]()  # place in `_waiting` -> row, for subjects with at least one query asked
         self._depths = list[int]()  # of each row
         self._heaps: dict[tuple[str, int], list[tuple[float, int]]] = {}
         self._queries, self._right = Counter[Cell](), Counter[Cell]()
@@ -72,11 +74,11 @@ class Frontier:
         self._closed, self._cut = set[str](), False
 
     def begin(self, subjects: int) -> None:
-        """Note how many subjects are given, all of whose queries are asked first."""
+        """Set the number of given subjects. All their queries are asked first."""
         self._depths = [0] * subjects
 
     def __len__(self) -> int:
-        """Return how many subjects were asked something."""
+        """Return the number of subjects with at least one query asked."""
         return len(self._depths)
 
     def placed(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -84,7 +86,7 @@ class Frontier:
         return rows.with_columns(depth=pl.Series(self._depths, dtype=pl.Int64).gather(rows["subject_row"]))
 
     def learn(self, shard: Shard, tables: Tables) -> None:
-        """Count what the queries of a shard gave and cost."""
+        """Add the gain and cost of a shard's queries."""
         own = ("subject_row", "relation")
         answered = pl.concat([tables.facts.select(own), tables.nothing.select(own)]).unique()
         for relation, depth, count in self.placed(answered).group_by("relation", "depth").len().iter_rows():
@@ -98,7 +100,7 @@ class Frontier:
         self._tokens.update(shard.tokens)
 
     def add(self, waiting: Waiting) -> None:
-        """Let the queries of a subject wait, unless it is too deep."""
+        """Add the queries of a subject, unless it is too deep."""
         if waiting.depth > self._deepest:
             self._cut = True
             return
@@ -108,7 +110,7 @@ class Frontier:
         self._waiting.append(waiting)
 
     def round(self, most: int | None) -> list[Ask]:
-        """Return the queries that are worth most, of at most so many new subjects, in the order of rows."""
+        """Return the queries of highest value in the order of rows, with at most `most` new subjects."""
         self._close()
         values = {place: self._value(*place) for place in self._heaps}
         best = [(values[place] * heap[0][0], heap[0][1], place) for place, heap in self._heaps.items()]
@@ -129,14 +131,14 @@ class Frontier:
         return [ask for *_, ask in sorted(asks)]
 
     def _row(self, at: int) -> int:
-        """Return the row of a subject, which it gets when it is first asked something."""
+        """Return the row of a subject. It gets one with its first query."""
         if at not in self._row_of:
             self._row_of[at] = len(self)
             self._depths.append(self._waiting[at].depth)
         return self._row_of[at]
 
     def _close(self) -> None:
-        """Ask relations no more whose newest facts are too unsure."""
+        """Close relations whose newest facts have too low a mean confidence."""
         for name, count in self._newest.items():
             if count >= ENOUGH and self._sums[name] < self._precision * WHOLE * count:
                 self._closed.add(name)
@@ -145,7 +147,7 @@ class Frontier:
         self._heaps = {place: heap for place, heap in self._heaps.items() if self._names[place[0]] not in self._closed}
 
     def _value(self, name: str, depth: int) -> float:
-        """Return the right facts that a token is expected to give, asked about a subject that is sure."""
+        """Return the right facts that a token is expected to give, for a subject that certainly exists."""
         relation, mean, cost = self._names[name], 0.0, 1.0
         for cell in dict.fromkeys(cell for place in range(depth + 1) for cell in _cells(relation, place)):
             mean = (self._right[cell] + PRIOR * mean) / (self._queries[cell] + PRIOR)
@@ -155,7 +157,7 @@ class Frontier:
         return mean / cost
 
     def summary(self) -> dict[str, Any]:
-        """Return how many subjects there are at each depth, and the relations that are asked no more."""
+        """Return the number of subjects at each depth, and the closed relations."""
         counts = Counter(self._depths)
         return {"by_depth": [counts[depth] for depth in range(max(counts) + 1)], "closed": sorted(self._closed)}
 
@@ -166,5 +168,5 @@ class Frontier:
 
 
 def _cells(relation: str, depth: int) -> tuple[Cell, ...]:
-    """Return the cells that a query counts in, from the broadest on."""
+    """Return the cells that count a query, the broadest first."""
     return (), (relation,), (relation, depth)

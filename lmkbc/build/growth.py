@@ -1,10 +1,10 @@
-"""Growing a knowledge base: what its facts name is asked about in turn, until a bound is met.
+"""Growth of a knowledge base: entities in facts become subjects in turn, until a limit is reached.
 
-It goes breadth first, level by level, or in rounds of the subjects that are worth most (see `frontier`).
+It grows breadth first, level by level, or in rounds of the queries with the highest value (see `frontier`).
 
-An entity is the same as another by its QID, else by its folded name, and a name without a link is any entity that has
-it: linked ones are settled first, so that a mention without a link makes no double of one with. An entity becomes a
-subject where some relation is asked of things of its kind; the others stay leaves.
+Two mentions are the same entity by QID, else by folded name. A name without a link means any entity with this name. So
+linked mentions are processed first, and an unlinked mention makes no duplicate. An entity becomes a subject if a
+relation is asked about its class; others stay leaves.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ COLUMNS = ["relation", "object", "object_id"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits on a base's growth. depth: levels beyond the given subjects. budget: subjects in all, the given included.
+    """Limits on growth. depth: levels beyond the given subjects. budget: subjects in all, the given ones included.
 
-    novelty: it ends once a smaller share of a level's mentions of entities are of new ones.
+    novelty: growth ends when the share of new entities among a level's mentions falls below this.
     """
 
     depth: int = 0
@@ -45,9 +45,9 @@ class Bounds:
 
 
 class Growth:
-    """The levels of a base, or its rounds. relations: by the names that facts have; index: confirms linked entities.
+    """The levels or rounds of a base. relations: relations by their names in facts. index: confirms linked entities.
 
-    frontier: what grows it by value, None for breadth first.
+    frontier: queue for growth by value; None for breadth first.
     """
 
     def __init__(
@@ -72,15 +72,15 @@ class Growth:
 
     @property
     def subjects(self) -> int:
-        """Return how many subjects were asked, 0 where it is not to grow."""
+        """Return how many subjects were asked about; 0 without growth."""
         return self._rows
 
     def next(
         self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory
     ) -> Subjects | list[Ask] | None:
-        """Return the subjects of the next level, or the queries of the next round, None where the base grows no more.
+        """Return the subjects of the next level, or the queries of the next round; None if growth ends.
 
-        subjects: of the level that was asked; shards: what was written of it.
+        subjects: subjects of the level that was asked. shards: its written shards.
         """
         if not self._bounds.depth:
             return None
@@ -101,7 +101,7 @@ class Growth:
         return None if self.stopped else some
 
     def _count(self, subjects: Iterable[Subject]) -> None:
-        """Count the subjects of a level, or of a round, which were met when they came to wait."""
+        """Count the subjects of a level, or of a round, whose subjects were added when they were found."""
         if self._frontier is not None and self._levels:
             self._rows = len(self._frontier)
             return
@@ -113,26 +113,26 @@ class Growth:
             self._frontier.begin(self._rows)
 
     def _of_level(self, asked: Sequence[Waiting], left: int | None) -> tuple[Subjects, str]:
-        """Return the subjects of a level, at most so many, and why there is none."""
+        """Return the subjects of a level, at most `left`, and why there are none."""
         rows = [one.subject[1:] for one in asked[:left]]
         why = "closed" if not asked else "depth" if len(self) > self._bounds.depth else "budget" if left == 0 else ""
         return Subjects(pl.DataFrame(rows, schema=SCHEMA, orient="row"), self._rows), why
 
     def _of_round(self, frontier: Frontier, asked: Sequence[Waiting], left: int | None) -> tuple[list[Ask], str]:
-        """Return the best of all queries that wait, of at most so many new subjects, and why there is none."""
+        """Return the best waiting queries with at most `left` new subjects, and why there are none."""
         for one in asked:
             frontier.add(one)
         asks = frontier.round(left)
         return asks, "" if asks else "budget" if left == 0 else frontier.ended
 
     def _end(self, why: str, failure: str) -> str:
-        """Return why the base grows no more; "" where it does."""
+        """Return why growth ends; "" if it continues."""
         level = self._levels[-1]
         is_stale = level["new"] < self._bounds.novelty * level["mentions"]
         return failure or why or ("novelty" if is_stale else "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Waiting]:
-        """Yield the entities that facts name, linked ones first, by the surest fact, of the class with most votes."""
+        """Yield the entities in facts, linked first, by their most confident fact, of the class with most votes."""
         frames = [self._mentions(shard, directory.tables(shard.number)) for shard in shards]
         order = pl.col("relation").replace_strict({name: at for at, name in enumerate(self._relations)})
         named = _merged(pl.concat(frames)).sort(
@@ -148,7 +148,7 @@ class Growth:
             yield Waiting(Subject(0, name, qid, self._classes.voted(votes[key])), depth, sure)
 
     def _mentions(self, shard: Shard, tables: Tables) -> pl.DataFrame:
-        """Return the entities of a shard's facts, and learn what its queries gave, where that orders the next."""
+        """Return the entities in a shard's facts. If a frontier orders queries, it learns from the shard."""
         facts = tables.facts.filter(pl.col("relation").is_in(self._named))
         if self._frontier is None:
             placed = facts.with_columns(depth=len(self._levels), sure=1.0)
@@ -173,11 +173,11 @@ class Growth:
         self._levels.append({"depth" if self._frontier is None else "round": len(self._levels), **level})
 
     def summary(self) -> dict[str, Any]:
-        """Return the graph so far, for the manifest; nothing where it was not to grow.
+        """Return the graph so far for the manifest; {} without growth.
 
-        Of each level or round: subjects, queries, facts, mentions of entities, and how many of these were met for the
-        first time, linked, and confirmed by an index. stopped: why there is no further one. by_depth: subjects;
-        closed: relations that were asked no more.
+        levels: for each level or round, the numbers of subjects, queries, facts and mentions of entities. Among the
+        mentions, it counts those that are new, new and linked, and confirmed by an index. stopped: why there is no
+        further level. by_depth: number of subjects. closed: relations that are no longer asked.
         """
         if not self._levels:
             return {}
@@ -189,13 +189,13 @@ class Growth:
 
 
 def _failure(shards: Sequence[Shard], directory: Directory) -> str:
-    """Return why queries of some shards are missing; "" where none is."""
+    """Return why queries of some shards are missing; "" if none is."""
     reasons = {why for one in shards if one.failed for why in directory.tables(one.number).missing["reason"]}
     return "failed queries" if reasons - {*REACHED.values()} else min(reasons, default="")
 
 
 def _merged(mentions: pl.DataFrame) -> pl.DataFrame:
-    """Return each entity of a relation once, with the depth of its surest fact, and the sum of its weights."""
+    """Return each entity of a relation once, with the depth of its most confident fact and the sum of its weights."""
     ordered = mentions.sort("sure", descending=True, maintain_order=True)
     firsts = pl.col("depth", "sure").first()
     return ordered.group_by(COLUMNS, maintain_order=True).agg(firsts, pl.col("weight").sum())
@@ -206,14 +206,14 @@ def _folded(name: str) -> bytes:
 
 
 class _Met:
-    """Entities that were met."""
+    """Set of entities seen so far."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
         self._names: set[bytes] = set()
 
     def add(self, name: str, qid: str | None) -> bool:
-        """Return whether an entity is met for the first time."""
+        """Add an entity, and return whether it is new."""
         folded = _folded(name)
         if qid is not None:
             is_new = qid not in self._ids

@@ -27,7 +27,7 @@ from lmkbc.run.base import Run
 from lmkbc.run.files import inputs, local_models
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"
-"""A base's record, what differs from run to run, and the directory of a build that goes on."""
+"""Names of a base's manifest, of the file for what differs from run to run, and of an unfinished build's folder."""
 SHA256_FIELD = b',\n  "sha256": "%s"\n}\n'
 _SHA256_FIELD = re.compile(SHA256_FIELD.replace(b"%s", b"([0-9a-f]{64})") + rb"\Z")
 PACKAGES = ("lmkbc", "numpy", "polars", "scikit-learn", "torch", "transformers")
@@ -36,7 +36,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class About(msgspec.Struct, frozen=True):
-    """Description of a relation for readers of facts, who have no workspace at hand."""
+    """Description of a relation, for readers of facts that have no workspace."""
 
     property: Annotated[str, msgspec.Meta(pattern="^P[1-9][0-9]{0,11}$")]
     kind: Kind
@@ -45,16 +45,16 @@ class About(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, relation: Relation) -> About:
-        """Return what there is to know of a relation."""
+        """Return the description of a relation."""
         return cls(relation.property, relation.kind, relation.unit, relation.unit_id)
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
-    """Record of some blocks of queries. number: from 0. queries: the number asked, the failed included.
+    """Record of a shard. number: from 0. queries: number of queries, failed ones included.
 
-    depth: its level, or its round where the base grows by value. facts, linked, nothing, failed, removed: relation ->
-    rows, linked ones among the facts. tokens: relation -> tokens of replies and prompts, stored ones included. outputs:
-    part -> its SHA-256, where the parts of shards are not joined.
+    depth: its level, or its round if the base grows by value. facts, linked, nothing, failed, removed: relation ->
+    rows; linked ones are among the facts. tokens: relation -> tokens of prompts and replies, stored ones included.
+    outputs: part -> SHA-256, unless the parts of shards are joined.
     """
 
     number: Count
@@ -70,9 +70,9 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a manifest. inputs: values that a build must share to go on. run: their hash.
+    """Content of a manifest. inputs: values that must be equal to resume a build. run: their hash.
 
-    shards: None while the build is not finished. outputs: file below its directory -> SHA-256.
+    shards: None if the build is not finished. outputs: file below the directory -> SHA-256.
     """
 
     run: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -86,7 +86,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def inputs_of(
     run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
 ) -> dict[str, Any]:
-    """Return all but its subjects that the facts of a run depend on: what is asked, of whom, and what selects."""
+    """Return the inputs, besides the subjects, that facts depend on: prompts, models and selection."""
     asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
     tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ModelReference)]
     servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
@@ -104,7 +104,7 @@ def inputs_of(
 
 
 def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dict[str, Any]:
-    """Return what is known before the first query. inputs: all that the facts depend on, whose hash is the run's id."""
+    """Return the manifest before the first query. inputs: all that the facts depend on; their hash is the run's id."""
     inputs = {"schema": SCHEMA_VERSION, **json.loads(json.dumps(inputs, default=dict))}
     return {
         "run": sha256(msgspec.json.encode(inputs, order="deterministic"))[:16],
@@ -116,13 +116,13 @@ def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dic
 
 
 def written(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as its file holds it; the last field is the SHA-256 of all before it."""
+    """Return the bytes of a manifest's file. The last field is the SHA-256 of everything before it."""
     content = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
     return content.removesuffix(b"\n}") + SHA256_FIELD % sha256(content).encode()
 
 
 def read(path: Path) -> Manifest | None:
-    """Read a manifest; None where there is none. InputError for one that is damaged, or of something else."""
+    """Read a manifest; None if there is none. InputError if it is damaged, or is another kind of file."""
     if not path.exists():
         return None
     content = whole(path)
@@ -139,7 +139,7 @@ def read(path: Path) -> Manifest | None:
 
 
 def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """Name the first of the inputs in which two builds differ, as a sentence has it."""
+    """Return the name of the first input in which two builds differ."""
     for name in [*mine, *theirs]:
         if mine.get(name) != theirs.get(name):
             if isinstance(mine.get(name), Mapping) and isinstance(theirs.get(name), Mapping):
@@ -151,7 +151,7 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 def finished(
     start: Mapping[str, Any], subjects: int, shards: Sequence[Shard], more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the manifest of a build whose every query was asked. more: what else there is to tell."""
+    """Return the manifest of a build when every query was asked. more: further fields."""
     tables = {
         name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
         for name in ("facts", "linked", "nothing", "failed")

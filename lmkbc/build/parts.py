@@ -1,6 +1,6 @@
-"""Parts: the Parquet files of a base. Small shards are joined to fewer, larger parts.
+"""Parts: the Parquet files of a base. Small shards are joined into fewer, larger parts.
 
-`facts/` has a directory for each relation; the other tables are a directory each.
+`facts/` has a directory for each relation. Every other table is one directory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lmkbc.files.checksum import sha256
 
 PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
 ROWS = 1 << 16
-"""Rows from which a part is large enough: readers are slow with row groups of less than some thousand."""
+"""Least number of rows of a joined part: readers are slow with row groups of less than some thousand rows."""
 Written = tuple[int, str, str]
-"""The shard of a part, -1 where it has rows of several, its name and its SHA-256."""
+"""A part: its shard (-1 if it has rows of several), its name and its SHA-256."""
 Slice = tuple[str, int, int | None]
-"""Rows of a part: its name, the first row, and how many, None for all."""
+"""Rows of a part: its name, the first row, and the number of rows (None for all)."""
 
 
 def part(folder: str, number: int) -> str:
@@ -42,7 +42,7 @@ def partition(relation: str) -> str:
 def write(root: Path, shards: Iterable[tuple[int, Settled]], run: str, *, joined: bool) -> Iterator[Written]:
     """Write the tables of shards, and yield the parts.
 
-    joined: make parts of at least `ROWS` rows but for the last; otherwise each shard has parts of its own.
+    joined: whether to make parts of at least `ROWS` rows, except the last one. Otherwise each shard has its own parts.
     """
     held, done = defaultdict[str, list[pl.DataFrame]](list), Counter[str]()
     for number, settled in shards:
@@ -58,13 +58,13 @@ def write(root: Path, shards: Iterable[tuple[int, Settled]], run: str, *, joined
 
 
 def write_table(root: Path, folder: str, frames: Iterable[pl.DataFrame], run: str) -> Iterator[Written]:
-    """Write a table that is of no shard, each frame as a part, and yield the parts."""
+    """Write a table that belongs to no shard, one part per frame, and yield the parts."""
     for number, frame in enumerate(frames):
         yield -1, *_write(root, part(folder, number), [frame], run)
 
 
 def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield the directories of some tables; none without a row, but for that of queries without a fact."""
+    """Yield (directory, rows) of some tables. Empty ones are left out, except for `nothing`."""
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
         yield partition(str(relation)), frame
     yield "nothing", tables.nothing
@@ -81,11 +81,11 @@ def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> t
 
 
 def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
-    """Return where the rows of each shard lie in the parts that `write` made of all."""
+    """Return shard -> where its rows are in the parts that `write` made."""
     found: dict[int, list[Slice]] = {shard.number: [(name, 0, None) for name in shard.outputs] for shard in shards}
     if any(found.values()):
         return found
-    number, rows = Counter[str](), Counter[str]()  # of the part that is being filled
+    number, rows = Counter[str](), Counter[str]()  # of the part that is filled next
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}
         sizes |= {"nothing": sum(shard.nothing.values()), "missing": sum(shard.failed.values())}
@@ -101,7 +101,7 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
 
 
 def read(root: Path, some: Iterable[Slice]) -> Tables:
-    """Read the tables of a shard from parts, as they were before its facts were settled."""
+    """Read the tables of a shard from parts, as they were before settlement."""
     frames = {table: [pl.DataFrame(schema=schema)] for table, schema in {**SCHEMAS, "removed": REMOVED}.items()}
     for name, start, rows in some:
         frame = pl.read_parquet(root / name, glob=False, hive_partitioning=False).slice(start, rows)

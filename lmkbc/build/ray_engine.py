@@ -1,8 +1,8 @@
-"""Blocks answered by actors of Ray Data, on this machine or on a cluster.
+"""Engine that answers blocks by actors of Ray Data, on this machine or on a cluster.
 
-Blocks go out as Arrow tables of int64 places and names, tables of facts come back, and the driver alone writes: no file
-system is shared. What is finished is known by the build's own shards and the store of answers, never by Ray, so that a
-driver or a worker which is killed repeats nothing that was finished.
+Blocks are sent as Arrow tables of integers and names, and tables of facts come back. Only the driver writes, so no
+shared file system is needed. Finished work is recorded in the build's shards and in the store of answers, never in Ray.
+So a driver or worker that was killed repeats nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 AWAY = 5.0
-"""Seconds that a cluster's machine may take to let us in."""
+"""Seconds to wait for a connection to a cluster's machine."""
 SILENT = 20.0
-"""Seconds that what listens there may take to show that it is a cluster."""
+"""Seconds to wait for proof that the address is a Ray cluster."""
 TRIES = 2
-"""Times that a range is begun whose workers die: the first may have died of something else."""
+"""Times that a range is begun if workers die in it: the first death may have another cause."""
 OBJECTS = 256 * 2**20
-"""Bytes of memory for what is under way between driver and workers of this machine; blocks are small."""
+"""Bytes of memory for data between driver and workers on this machine. Blocks are small."""
 ASKED = pa.schema(
     [
         ("shard", pa.int64()),
@@ -55,7 +55,7 @@ ASKED = pa.schema(
         ("subject_id", pa.list_(pa.string())),
     ]
 )
-"""A block is one row, so that Ray can neither cut nor join blocks."""
+"""A block is one row, so that Ray can neither split nor join blocks."""
 MADE = pa.schema(
     [
         ("shard", pa.int64()),
@@ -71,10 +71,10 @@ MADE = pa.schema(
 
 
 class RayEngine:
-    """A cluster that this process is connected to.
+    """Engine on a cluster to which this process is connected.
 
-    workers: actors, each with models of its own. gpus: accelerators of each; where they have some, what needs none, the
-    selection, runs apart from them.
+    workers: number of actors, each with its own models. gpus: accelerators per worker. With accelerators, selection
+    runs in separate tasks, since it needs none.
     """
 
     def __init__(self, workers: int, gpus: float = 0.0) -> None:
@@ -83,11 +83,11 @@ class RayEngine:
 
     @property
     def usage(self) -> Sequence[Mapping[str, Any]]:
-        """Return what each worker used, as its last block says."""
+        """Return the usage of each worker, as its last block reported it."""
         return [*self._usage.values()]
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
-        """Yield each part with its tables, in any order. The parts that come back have no asks."""
+        """Yield each part with its tables, in any order. Returned parts have no queries."""
         sent: list[Any] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
@@ -121,47 +121,47 @@ class RayEngine:
 
 @ray.remote
 class _Deaths:
-    """Number of times that each range of a block was begun and not ended. It outlives workers that die of a range."""
+    """Counts how often each range of a block was begun and not ended. It survives workers that die in a range."""
 
     def __init__(self) -> None:
         self._begun: Counter[tuple[int, ...]] = Counter()
 
     def begin(self, *range_: int) -> bool:
-        """Return whether a range is to be begun once more."""
+        """Return whether to begin a range once more."""
         self._begun[range_] += 1
         return self._begun[range_] <= TRIES
 
     def end(self, *range_: int) -> None:
-        """Note that a range does not kill."""
+        """Record that a range was answered."""
         del self._begun[range_]
 
 
 @dataclass(frozen=True)
 class _Ledger:
-    """Ledger of a single block. deaths: the actor that counts."""
+    """Ledger of a single block. deaths: the actor with the counts."""
 
     deaths: Any
     shard: int
     start: int
 
     def begin(self, start: int, stop: int) -> bool:
-        """Return whether a range is to be begun."""
+        """Return whether to begin a range."""
         return bool(ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop)))
 
     def end(self, start: int, stop: int) -> None:
-        """Note that a range is answered."""
+        """Record that a range is answered."""
         self.deaths.end.remote(self.shard, self.start, start, stop)
 
 
 class _Actor:
-    """A worker, which loads its models once. decides: selects too, as one does that holds no accelerator meanwhile."""
+    """A worker that loads its models once. decides: whether it also selects, as workers without accelerators do."""
 
     def __init__(self, work: Work, deaths: Any, decides: bool) -> None:
         self._worker, self._deaths, self._name = Worker(work), deaths, uuid.uuid4().hex
         self._maker = work.maker if decides else None
 
     def __call__(self, batch: pa.Table) -> Any:
-        """Return the answers to the one block of a batch, or the sentence of an error that ends the build."""
+        """Return the answers to the batch's one block, or the message of an error that ends the build."""
         (asked,) = batch.to_pylist()
         row: dict[str, Any] = {name: asked[name] for name in ("shard", "start")}
         try:
@@ -175,7 +175,7 @@ class _Actor:
 
 
 def _decided(batch: dict[str, Any], maker: Maker) -> pa.Table:
-    """Return the rows of a batch with tables in the answers' place."""
+    """Return the rows of a batch with tables in place of answers."""
     made = []
     for row in batch["block"]:
         answers = row.pop("answers", None)
@@ -197,17 +197,17 @@ def _asks(asked: Mapping[str, Any]) -> list[Ask]:
 
 @contextmanager
 def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
-    """Yield an engine on the cluster of an address, HOST:PORT or auto; without one on this machine alone.
+    """Yield an engine on the cluster at an address (HOST:PORT or auto); without an address, on this machine alone.
 
-    workers: as many as the cluster has processors for, by default, or accelerators where each is to have `gpus`
-    of them. InputError for more than these; LmkbcError for a cluster that is not there.
+    workers: default: the number of the cluster's processors, or of its shares of accelerators if `gpus` is set.
+    InputError for more; LmkbcError if there is no cluster.
     """
     own = os.cpu_count() or 1
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
     if address is None:
         settings |= {"num_cpus": max(own, workers or 0), "include_dashboard": False, "object_store_memory": OBJECTS}
         if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"} & os.environ.keys():
-            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # or Ray writes one to the user's home
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # otherwise Ray writes one to the user's home
     else:
         _reached(address)
     for name in ("ray", "ray.data"):
@@ -239,7 +239,7 @@ def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> It
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Keep what Ray's libraries write past Python off the screen while they start; what they raise says enough."""
+    """Hide what Ray's libraries write to file descriptor 2 while they start. Errors are still raised."""
     sys.stderr.flush()
     screen, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -252,7 +252,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _reached(address: str) -> None:
-    """LmkbcError where no cluster answers, in seconds: Ray itself would try for a minute and a half, and end here."""
+    """Raise LmkbcError within seconds if no cluster answers. Ray would try for a minute and a half, then exit."""
     if address == "auto":
         return
     parts = ADDRESS.fullmatch(address)

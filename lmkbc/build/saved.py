@@ -1,4 +1,4 @@
-"""A finished knowledge base, read again: fact by fact, partition by partition, every file checked by its hash."""
+"""Reader of a finished knowledge base: fact by fact or part by part. The hash of every file is checked."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from lmkbc.progress import Report, silent
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
 REPORTED = 1 << 10
-"""Facts from one report of progress to the next, which takes longer than a fact."""
+"""Facts between two reports of progress. A report takes longer than reading a fact."""
 COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
 ANSWER = ("subject_row", "subject", "subject_id", "relation", "reason")
-"""Columns that are read of queries without a fact."""
+"""Columns that are read for queries without a fact."""
 
 
 class FactRow(NamedTuple):
-    """A row of facts, and what the manifest says of its relation. literal: plain digits of a number, else None."""
+    """A row of facts, and its relation's description. literal: plain digits of a number, None for other objects."""
 
     subject_row: int
     subject: str
@@ -56,10 +56,10 @@ class Timing(msgspec.Struct):
 
 
 class Knowledge:
-    """The facts of a build's directory. least: facts of less confidence are left out, and counted in `unsure`.
+    """The facts of a build's directory. least: least confidence; facts below it are left out, and counted in `unsure`.
 
-    chosen: the relations that count, all if none is named; limit: of the first so many subjects alone. report: told of
-    facts that are read. InputError for what is no finished build, is damaged, or lacks a relation.
+    chosen: relations to read, all if empty. limit: read only facts of the first `limit` subjects. report: callback for
+    progress in facts. InputError for a directory without a finished build, a damaged one, or a missing relation.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class Knowledge:
 
     @property
     def rows(self) -> int:
-        """Return how many facts and queries without a fact its relations have, without the limit."""
+        """Return the number of facts and of queries without a fact for these relations. The limit is ignored."""
         tables = (table for shard in self.shards for table in (shard.facts, shard.nothing, shard.failed))
         return sum(table.get(name, 0) for table in tables for name in self.relations)
 
     @property
     def date(self) -> str:
-        """Return the day on which the build was finished, as in 2026-11-22; "" where that is not known."""
+        """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
         try:
             finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=Timing).finished
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -111,20 +111,21 @@ class Knowledge:
 
     @property
     def checksum(self) -> str:
-        """Return the SHA-256 of what the manifest says of the files of facts: two bases of the same facts share it."""
+        """Return a SHA-256 over the manifest's hashes of fact files. Two bases with the same facts share it."""
         facts = [f"{name} {self._outputs[name]}\n" for name in sorted(self._outputs) if name.startswith("facts/")]
         return checksum.sha256("".join(facts).encode())
 
     def facts(self) -> Iterator[FactRow]:
-        """Yield all facts, one relation after the other, each in the order of subjects."""
+        """Yield all facts, relation by relation, each in the stored order."""
         self._done = 0
         for relation in self.relations:
             yield from self.of(relation)
 
     def of(self, relation: str, *, by_subject: bool = False) -> Iterator[FactRow]:
-        """Yield the facts of a relation as they lie; no more of them in memory than a part.
+        """Yield the facts of a relation in the stored order. Only one part is in memory at a time.
 
-        by_subject: sort them, as columns that are all in memory, where they do not lie in the order of subjects.
+        by_subject: whether to sort them if they are not stored in the order of subjects. Then all their columns are in
+        memory.
         """
         about, parts = self.relations[relation], self.parts(relation)
         if by_subject and self._by_value:
@@ -147,7 +148,7 @@ class Knowledge:
             yield kept
 
     def answers(self, table: str) -> Iterator[pl.DataFrame]:
-        """Yield the queries without a fact. table: "nothing", or "missing" for those that no model answered."""
+        """Yield the queries without a fact. table: "nothing", or "missing" for queries without an answer of a model."""
         for frame in self._read(table, ANSWER):
             yield self._limited(frame.filter(pl.col("relation").is_in([*self.relations])))
 
@@ -155,9 +156,9 @@ class Knowledge:
         return frame if self._limit is None else frame.filter(pl.col("subject_row") < self._limit)
 
     def by_subject(self) -> Iterator[list[FactRow]]:
-        """Yield the facts of one subject after the other, of all relations, in the order of subjects.
+        """Yield the facts of each subject, of all relations, in the order of subjects.
 
-        They lie in this order, unless the base grew by value: then their columns are held, and sorted.
+        Facts are stored in this order, unless the base grew by value. In that case, all columns are loaded and sorted.
         """
         row = attrgetter("subject_row")
         self._done = 0
@@ -166,7 +167,7 @@ class Knowledge:
             yield list(facts)
 
     def _read(self, folder: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Yield the parts of a directory. InputError for what is not as it was written."""
+        """Yield the parts of a directory. InputError for a damaged part."""
         for name in sorted(filter(PART.fullmatch, self._outputs)):
             if name.rpartition("/")[0] == folder:
                 yield self._part(self.path / name, self._outputs[name], columns)
@@ -188,7 +189,7 @@ _NULLABLE = ("subject_id", "object_id", "literal")
 
 
 def _is_sound(frame: pl.DataFrame, schema: Mapping[str, Any]) -> bool:
-    """Return whether what stands for items are their ids, for numbers plain digits, for confidences shares."""
+    """Return whether ids are QIDs, numbers are plain digits, and confidences are between 0 and 1."""
     if any(frame.schema[column] != schema[column] for column in frame.columns):
         return False
     checks = {

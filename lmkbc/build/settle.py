@@ -1,7 +1,7 @@
-"""Settlement of a base once all facts are there: what repeats a fact, or contradicts a surer one, leaves `facts`.
+"""Settlement of a base when all facts are there: duplicates, and facts that contradict a surer one, leave `facts`.
 
-Facts compete for places: one object of a subject, one subject of an object. They take them in the order of their
-confidence. Nothing is lost: `removed` keeps each such fact, why it went, and which one stays.
+Facts compete for slots: one object per subject, one subject per object. The fact with the highest confidence wins. No
+fact is lost: the table `removed` keeps it, the reason, and the fact that stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmkbc.build.facts import FACTS, NOTHING, SETTLED, Tables
 from lmkbc.relation import Relation
 
 REASON = "removed"
-"""Why a query has nothing all of whose facts were removed."""
+"""Reason in `nothing` for a query whose facts were all removed."""
 SAME, ONE_OBJECT, ONE_SUBJECT = "same fact", "one object", "one subject"
 REMOVED: dict[str, Any] = {**FACTS, "place": pl.Int64, "reason": pl.String, "kept_row": pl.Int64, "kept": pl.String}
 PLACE = pl.int_range(pl.len(), dtype=pl.Int64).over("relation").alias("place")
@@ -26,10 +26,10 @@ OBJECT = pl.coalesce(pl.col("object_entity").cast(pl.String), "literal", "object
 
 
 class Claim(NamedTuple):
-    """A fact that may have to give way. subject, key: what stands for its subject and its object.
+    """A fact that may be removed. subject, key: keys of its subject and its object.
 
-    linked: whether the object has a QID: a name alone may be of two things. place: its place among the facts of its
-    shard and relation.
+    linked: whether the object has a QID; a bare name may mean two things. place: index among the facts of its shard and
+    relation.
     """
 
     relation: str
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
     sources: tuple[str, ...] = ()
 
     def slots(self, relation: Relation) -> Iterator[tuple[Any, ...]]:
-        """Yield what no other fact may have beside it, the reason first."""
+        """Yield the slots that a fact fills, each with its reason first. No other fact may fill the same slot."""
         yield SAME, self.relation, self.subject, self.key
         if relation.has_one_object():
             yield ONE_OBJECT, self.relation, self.subject
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
 
 
 def settled(claims: Iterable[Claim], relations: Mapping[str, Relation]) -> Iterator[tuple[Claim, str, Claim]]:
-    """Yield each claim that gives way, why, and the claim that stays."""
+    """Yield each claim that is removed, the reason, and the claim that stays."""
     taken: dict[tuple[Any, ...], Claim] = {}
     for claim in sorted(claims, key=lambda one: (-one.confidence, one.shard, one.relation, one.place)):
         slots = [*claim.slots(relations[claim.relation])]
@@ -65,16 +65,17 @@ def settled(claims: Iterable[Claim], relations: Mapping[str, Relation]) -> Itera
 
 
 class Settled(NamedTuple):
-    """A shard's tables without the facts that are removed, and these, with the columns of `REMOVED`."""
+    """A shard's tables without removed facts, and the removed facts with the columns of `REMOVED`."""
 
     tables: Tables
     removed: pl.DataFrame
 
 
 class Settlement:
-    """Facts of a base that are removed or merged, since they contradict or repeat others.
+    """Facts of a base to be removed or merged, because they contradict or repeat others.
 
-    blocks: from what a step is called to the shards' numbers and facts. relations: by the names that facts have.
+    blocks: function from the name of a step to the shards' numbers and facts. relations: relations by their names in
+    facts.
     """
 
     def __init__(
@@ -100,18 +101,18 @@ class Settlement:
         self._more = merged.group_by("shard", "relation", "place").agg(pl.col("more_sources").unique().sort())
 
     def _shared(self, blocks: Iterable[pl.DataFrame]) -> pl.Series:
-        """Return a hash of each object that several facts name of a relation whose subjects share none."""
+        """Return the hash of each object of several facts, for relations whose subjects share no object."""
         one = pl.col("relation").is_in(self._distinct) & pl.col("object_id").is_not_null()
         named = pl.concat(self._keyed(facts.filter(one))["claimed"] for facts in blocks)
         return named.filter(named.is_duplicated()).unique()
 
     def _keyed(self, facts: pl.DataFrame) -> pl.DataFrame:
-        """Return facts with their entities, what stands for each object, and a hash of it and the relation."""
+        """Return facts with their entities, a key for each object, and a hash of key and relation."""
         keyed = self.entities.tagged(facts).with_columns(key=OBJECT)
         return keyed.with_columns(claimed=pl.struct("relation", "key").hash(0))
 
     def _claims(self, facts: pl.DataFrame, shard: int) -> pl.DataFrame:
-        """Return the facts of a shard that may meet another one in a place, with the columns of `Claim`."""
+        """Return the facts of a shard that may compete for a slot, with the columns of `Claim`."""
         tagged = self._keyed(facts).with_columns(PLACE, linked=pl.col("object_id").is_not_null())
         meets = (
             pl.col("subject_entity").is_in(self._several)
@@ -126,11 +127,11 @@ class Settlement:
         return number in self._gone["shard"]
 
     def counts(self) -> dict[str, int]:
-        """Return how many facts are removed, by reason."""
+        """Return the number of removed facts by reason."""
         return dict(sorted(self._gone["reason"].value_counts().iter_rows()))
 
     def of(self, number: int, tables: Tables) -> Settled:
-        """Return a shard as it is written. A query that loses all its facts is listed among those with nothing."""
+        """Return a shard's final tables. A query that loses all its facts is added to `nothing`."""
         facts = self.entities.tagged(tables.facts).with_columns(PLACE).drop("more_sources")
         gone, more = (one.filter(pl.col("shard") == number).drop("shard") for one in (self._gone, self._more))
         at = ["relation", "place"]
@@ -144,7 +145,7 @@ class Settlement:
 
 
 def restored(tables: Tables, removed: pl.DataFrame) -> Tables:
-    """Return a shard's tables as they were before its facts were settled."""
+    """Return a shard's tables as they were before settlement."""
     frames = [FACTS_FRAME]
     for name in pl.concat([tables.facts["relation"], removed["relation"]]).unique(maintain_order=True):
         kept, gone = (one.filter(pl.col("relation") == name) for one in (tables.facts, removed))

@@ -1,4 +1,4 @@
-"""The subjects of a knowledge base: a file of names, QIDs and classes, checked whole before any model is asked."""
+"""The subjects of a knowledge base: a file of names, QIDs and classes, checked completely before any model is asked."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lmkbc.names import as_qid, shown
 COLUMNS = ("name", "id", "class")
 SCHEMA = dict.fromkeys(COLUMNS, pl.String)
 AT_ONCE = 250_000
-"""Rows that are values of Python at a time; after so many a check says how far it is."""
+"""Rows that are Python values at a time; progress is logged after each such chunk."""
 log = logging.getLogger(__name__)
 
 
 class Subject(NamedTuple):
-    """Subject of a knowledge base. row: its place, from 0. class_: a QID or label, or ""."""
+    """Subject of a knowledge base. row: its index, from 0. class_: a QID or label, or ""."""
 
     row: int
     name: str
@@ -33,9 +33,9 @@ class Subject(NamedTuple):
 
 
 class Subjects:
-    """Subjects, each once, held as columns. frame: with the columns of `SCHEMA`; first: the row of the first subject.
+    """Subjects, each once, stored as columns. frame: has the columns of `SCHEMA`. first: row of the first subject.
 
-    classes: class -> subjects.
+    classes: class -> number of subjects.
     """
 
     def __init__(self, frame: pl.DataFrame, first: int = 0) -> None:
@@ -51,12 +51,13 @@ class Subjects:
 
 
 class SubjectFile(Subjects):
-    """The subjects of a file, in its order. InputError names the line of what is wrong.
+    """The subjects of a file, in its order. InputError names the line of a wrong value.
 
-    A QID that comes again is the same subject, whatever it is called there; a name with another QID is another subject.
-    A name without a QID is the subject that has this name, with a QID elsewhere or not. limit: take the first so many.
+    Rows with the same QID are the same subject, under any name. Rows with the same name and different QIDs are
+    different subjects. A name without a QID is the subject with this name, with or without a QID. limit: number of
+    subjects to keep, from the first.
 
-    counts: of rows; what was merged, and what only looks alike. remarks: for people.
+    counts: numbers of rows, merged rows and namesakes. remarks: messages for the user.
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
@@ -101,7 +102,7 @@ class SubjectFile(Subjects):
 
 
 def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a file, some at a time."""
+    """Yield the rows of a file in chunks."""
     rows, done = table.rows(), 0
     while some := [_subject(row) for row in islice(rows, AT_ONCE)]:
         yield pl.DataFrame(some, schema=SCHEMA, orient="row")
@@ -111,7 +112,7 @@ def _checked(table: InputTable) -> Iterator[pl.DataFrame]:
 
 
 def _subject(row: TableRow) -> tuple[str, str | None, str]:
-    """Return name, QID and class of a row. InputError for a blank name, or an id that is none."""
+    """Return name, QID and class of a row. InputError for a blank name or an invalid id."""
     name, given, class_ = row.values
     if not (name and ("a" <= name[0].lower() <= "z" or shown(name))):
         raise InputError(f"{row.place}, field name: empty; name the subject")
@@ -122,5 +123,5 @@ def _subject(row: TableRow) -> tuple[str, str | None, str]:
 
 
 def _place(table: InputTable, row: int) -> str:
-    """Return the place of a row, for people."""
+    """Return the place of a row, for messages."""
     return next(islice(table.rows(), row, None)).place

@@ -1,4 +1,4 @@
-"""The command: one small file per sub-command, loaded when it is called. Errors become an exit status here."""
+"""The command: one module per sub-command, loaded on demand. Errors become an exit status here."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ COMMANDS = {
     "predict": "Make a checked submission for a split.",
     "ask": "Ask one question: the answer, its confidence, its links and the evidence.",
     "build": "Build a knowledge base: facts of many subjects, as Parquet.",
-    "audit": "Measure the precision of a knowledge base, by a labelled sample or by what is known.",
+    "audit": "Measure the precision of a knowledge base, by a labelled sample or by known facts.",
     "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
-    "tune": "Learn what to keep, per relation.",
+    "tune": "Learn what to keep, per relation, from a labelled split.",
     "evaluate": "Score predictions exactly as the organisers do.",
-    "compare": "Say whether one run is better than another, or the difference noise.",
+    "compare": "Compare runs: is one better than another, or is the difference noise?",
     "report": "Show a run or a knowledge base in a browser.",
-    "runs": "List the runs in a folder, side by side.",
-    "link": "Link names to Wikidata, build an index to link with.",
+    "runs": "List the runs in a folder with their scores.",
+    "link": "Link names to Wikidata, or build an index to link with.",
     "submit": "Zip a predictions file for CodaLab or Codabench, once it passes all checks.",
-    "data": "Official splits: list, check, fetch.",
+    "data": "List, check and fetch the official splits.",
     "relations": "List, show and check the relation modules.",
     "systems": "List, show and check the recipes.",
-    "train": "Teach masked and causal models facts.",
-    "store": "The answers that models gave: count, export, drop.",
-    "probe": "Probe what a model knows.",
+    "train": "Train masked and causal models on facts.",
+    "store": "Count, export and drop the kept answers of models.",
+    "probe": "Test what a model knows: KAMEL, LAMA, KMIR, OptiPrompt and controls.",
 }
-"""Sub-command -> what it is for, so that listing them loads none; each lies in the module of its name."""
+"""Sub-command -> its purpose, so that the list needs no modules. Each is in the module of the same name."""
 MODULES = {"build": "build_base"}
-"""Sub-command -> its module, where that has another name: `build` makes the whole tree."""
+"""Sub-command -> its module, if the names differ: here, `build` is the function that returns the command tree."""
 _UsageError: Any = typer.BadParameter.__base__
-"""Error that typer raises for a wrong command line; it has no public name there."""
+"""Error that typer raises for a wrong command line. It has no public name."""
 _PLAIN = {
     r"Value error, ": "",
     r"Input should be greater than or equal to (\S+)": r"give \1 or more",
@@ -51,7 +51,7 @@ _PLAIN = {
     r"Input should be a valid integer.*": "give a whole number",
     r"Input should be a valid (number|float).*": "give a number",
 }
-"""Words of the command line's parser about a value -> words for a person."""
+"""Pattern in a message of the command line's parser -> plainer words."""
 INTERRUPTED = "interrupted; nothing half-written is left behind"
 ANSWERS = "answers that models gave are kept in the store, from which the same command goes on"
 KEPT = {
@@ -59,21 +59,21 @@ KEPT = {
     "ask": ANSWERS,
     "build": "finished shards are kept, and the same command goes on with the rest",
     "tune": f"{ANSWERS}, as it does from studies with --storage",
-    "link": "what Wikidata answered, and an index as far as it was built, are kept: the same command goes on",
+    "link": "Wikidata's answers, and the finished part of an index, are kept: the same command goes on",
     "data": "splits that were complete are kept, and the same command fetches the rest",
     "train": "the last checkpoint is kept, from which the same command goes on",
     "probe": ANSWERS,
 }
-"""Sub-command -> what of an interrupted one is not lost."""
+"""Sub-command -> what an interruption does not lose."""
 
 
 class _Tree(TyperGroup):
-    """The command tree, which loads a command when it is called, less typer's own ways of ending a run."""
+    """The command tree. It loads a command on demand, and replaces typer's own ends of a run."""
 
     _listing = False
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Return what a shell offers after `lmkbc`, for which no command is loaded."""
+        """Return the completions after `lmkbc` in a shell, without loading a command."""
         self._listing = True
         return super().shell_complete(ctx, incomplete)
 
@@ -82,7 +82,7 @@ class _Tree(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a sub-command, from the module of its name."""
+        """Return a sub-command from its module."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             if self._listing:
                 return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_markup_mode=None)
@@ -95,7 +95,7 @@ class _Tree(TyperGroup):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. A reader that goes away, as `head` does, has read enough: that is no failure."""
+        """Run a command. If the reader of its output closes the pipe, as `head` does, that is no failure."""
         try:
             with _plain_complaints():
                 return super().invoke(ctx)
@@ -110,29 +110,29 @@ class _Tree(TyperGroup):
             _forget_output()
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Read the command line, as typer does."""
+        """Parse the command line, as typer does."""
         with _plain_complaints():
             return super().make_context(*arguments, **settings)
 
 
 @contextmanager
 def _plain_complaints() -> Iterator[None]:
-    """Turn what typer raises for a wrong command line into one sentence; the help that it shows stays."""
+    """Turn typer's error for a wrong command line into one sentence. A request for help is passed on."""
     try:
         yield
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
-        told = " ".join(error.format_message().split()).rstrip(".")
+        message = " ".join(error.format_message().split()).rstrip(".")
         for found, plain in _PLAIN.items():
-            told = re.sub(found, plain, told)
+            message = re.sub(found, plain, message)
         where = error.ctx.command_path if error.ctx else "lmkbc"
-        raise InputError(f"{told[:1].lower()}{told[1:]}; see '{where} --help'") from None
+        raise InputError(f"{message[:1].lower()}{message[1:]}; see '{where} --help'") from None
 
 
 @cache
 def _loaded(name: str) -> Any:
-    """Read a sub-command from its module, once in a process: its group `app`, else the function of its name."""
+    """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
     module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
     from lmkbc.cli.options import spread, spread_all
 
@@ -146,19 +146,19 @@ def _loaded(name: str) -> Any:
 
 
 def _worded(command: Any) -> Any:
-    """Return a command whose parameters are shown as words, as in --limit N."""
+    """Return a command whose parameters have readable placeholders, as in --limit N."""
     for inner in getattr(command, "commands", {}).values():
         _worded(inner)
     for parameter in command.params:
         if parameter.metavar is None and not getattr(parameter, "is_flag", False):
             parameter.metavar = _word(parameter)
-        if parameter.param_type_name == "argument":  # whose type typer would tell beside its name
+        if parameter.param_type_name == "argument":  # typer would show its type beside its name
             parameter.display_type_rich = lambda ctx: None  # noqa: ARG005 -- typer's signature
     return command
 
 
 def _word(parameter: Any) -> str:
-    """Return what stands for a value, by its type, and for text by the last word of the parameter's name."""
+    """Return the placeholder of a value: by its type, or for text the last word of the parameter's name."""
     if parameter.param_type_name == "argument":
         return str(parameter.name).upper()
     described = getattr(parameter, "type_descriptor", None)
@@ -172,6 +172,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="lmkbc",
         help="Build knowledge bases from language models, for every LM-KBC edition.",
+        epilog="Example: lmkbc predict --split test. 'lmkbc COMMAND --help' describes a command and gives an example.",
         cls=_Tree,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -195,11 +196,11 @@ def _first(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Before a sub-command there is nothing else to do."""
+    """Do nothing: the sub-command follows."""
 
 
 def main() -> None:
-    """Run the command line: exit 0 when all went well, 1 when the run failed, 2 when the input is wrong."""
+    """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
     try:
         _open_streams()
         show_logs()
@@ -212,13 +213,13 @@ def main() -> None:
             note(f"error: the machine refused{where}: {reason}; mend that, and run the command again")
             _forget_output()
             sys.exit(1)
-    except KeyboardInterrupt:  # while the program itself is read
+    except KeyboardInterrupt:  # during the imports of the program
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
 
 
 def _open_streams() -> None:
-    """Put what refuses in place of streams that are closed, so that no file is opened under their numbers."""
+    """Replace closed standard streams, so that no other file gets their numbers. The new stdout refuses writes."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     if sys.stdout is None:
@@ -229,7 +230,7 @@ def _open_streams() -> None:
 
 @contextmanager
 def _terminations() -> Iterator[None]:
-    """Let SIGTERM, as schedulers and containers send it, end a run as SIGINT does, with the same line."""
+    """Let SIGTERM, which schedulers and containers send, end a run in the same way as SIGINT."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
@@ -238,7 +239,7 @@ def _terminations() -> Iterator[None]:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Do what SIGINT does, which an event loop handles in its own way, also where a shell has SIGINT ignored."""
+    """Call the handler of SIGINT, which an event loop may have replaced. Works also if a shell ignores SIGINT."""
     handle = signal.getsignal(signal.SIGINT)
     if callable(handle):
         handle(signal.SIGINT, frame)
@@ -247,5 +248,5 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def _forget_output() -> None:
-    """Send what is still to be written to standard output nowhere, so that Python does not fail at its exit."""
+    """Send unwritten output to the null device, so that Python does not fail at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,17 +19,17 @@ def ask(
     subject: Annotated[str, typer.Argument(help="The subject's name.")],
     relation: Annotated[str, typer.Argument(help="A relation, by any of its names; see 'lmkbc relations list'.")],
     *,
-    subject_id: Annotated[str | None, typer.Option(help="The subject's QID.")] = None,
+    subject_id: Annotated[str | None, typer.Option(help="The subject's QID, as in Q419.")] = None,
     any_thresholds: bool = False,
     untuned: bool = False,
     precision: float | None = None,
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Ask one question. The answer, its confidence, its links, and what was proposed beside it.
+    """Ask one question. Shows the answer, its confidence, its links, and other proposed objects.
 
-    The first question of an edition takes a minute or more, since the default learns from its train split. Later ones
-    take seconds.
+    The first question about an edition takes a minute or more, since the default recipe learns from its train split.
+    Later ones take seconds.
     """
     with progress() as report:
         answer = ask_one(
@@ -49,7 +49,7 @@ def ask(
 
 
 def _show(answer: Answer) -> None:
-    """Show the answer as a table, and as sentences what it rests on."""
+    """Show the answer as a table, and its basis as sentences."""
     linked = any(one.link is not None for one in answer.objects)
     heads = ["", "object", *(["id"] if linked else []), "confidence", "sources", *(["link"] if linked else [])]
     rows = [
@@ -65,7 +65,7 @@ def _show(answer: Answer) -> None:
         show_table(heads, rows)
     kept = ", ".join(answer) or "nothing"
     meaning = "probabilities" if answer.calibrated else "scores, not calibrated"
-    nothing = "" if answer.nothing is None else f"; nothing: {answer.nothing:.3f}"
+    nothing = "" if answer.nothing is None else f"; score of an empty answer {answer.nothing:.3f}"
     note(f"{answer.subject}, {answer.relation}: {kept}")
     note(
         f"{answer.system}, LM-KBC {answer.edition}; {answer.selection}; confidences are {meaning}{nothing}; "

@@ -1,4 +1,4 @@
-"""`lmkbc audit`: how precise a knowledge base is, by a labelled sample or by what is known already."""
+"""`lmkbc audit`: the precision of a knowledge base, by a labelled sample or by known facts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit(
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
-    """Measure the precision of a knowledge base, by a sample that a person labels or by facts that are known."""
+    """Measure the precision of a knowledge base, by a sample that a person labels or by known facts."""
     with progress() as report:
         found = audit_base(
             knowledge,
@@ -70,7 +70,7 @@ def audit(
 
 
 def _plain(found: Audit) -> dict[str, Any]:
-    """Return a result as JSON has it. level, slope: of the log-odds of confidence."""
+    """Return a result as JSON. level, slope: of the recalibrated log-odds of confidence."""
     weights = [(None, found.recalibration.pooled), *found.recalibration.relations.items()]
     return {
         "base": str(found.directory),

@@ -21,7 +21,7 @@ from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Ray's variables at import: it reports to nobody, and its log goes to its own files, away from results."""
+"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
@@ -84,7 +84,7 @@ def build(
     ] = 0.0,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build goes on."""
+    """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build can be resumed."""
     start = time.monotonic()
     if dry_run:
         show_estimate(partial(estimate_build, subjects, out, relation=relation, limit=limit, **given))
@@ -114,7 +114,7 @@ def build(
 
 
 def _show(base: KnowledgeBase, seconds: float) -> None:
-    """Show the counts of a build. LmkbcError where queries failed."""
+    """Show the counts of a build. LmkbcError if queries failed."""
     counts, selection, where = base.counts, base.manifest["inputs"]["selection"], base.directory
     note(
         f"{where}: {counts['facts']} facts of {counts['subjects']} subjects, {counts['linked']} of them "
@@ -148,7 +148,7 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
 
 
 def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
-    """Return what answers, if not this process. InputError for an engine that is not known or not installed."""
+    """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
     check_known(name, ENGINES, f"--engine is {name!r}")
     if name == "process":
         if address is not None or workers is not None or gpus:

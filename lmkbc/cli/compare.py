@@ -24,7 +24,7 @@ COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "
 
 ROW_COLUMNS = ("subject", "relation", "first F1", "second F1", "first answer", "second answer", "gold")
 MOST_ROWS = 20
-"""Rows won, and likewise rows lost, that are printed."""
+"""Most rows won, and most rows lost, that are printed."""
 
 
 def compare(
@@ -78,7 +78,7 @@ def _print(edition: str, one: Comparison) -> None:
 
 
 def _print_rows(one: Comparison) -> None:
-    """Print the rows of the largest differences, won ones before lost ones."""
+    """Print the rows with the largest differences, won ones before lost ones."""
     for title, is_won in (("won", True), ("lost", False)):
         own = [row for row in one.changed if row.is_won is is_won]
         lines = [[x.subject, x.relation, x.first, x.second, *map("; ".join, x[4:])] for x in own[:MOST_ROWS]]

@@ -1,4 +1,4 @@
-"""`lmkbc data`: what official data is here, whether it is right, and fetching it."""
+"""`lmkbc data`: which official data is here, whether it is undamaged, and how to fetch it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official
 
 @app.command("list", epilog="Example: lmkbc data list")
 def list_(data: Path | None = None, workspace: Path | None = None, json: bool = False) -> None:
-    """Say which splits are here, and where."""
+    """List the splits that are here, with their paths."""
     space = Workspace(workspace, data)
     rows = [row for edition in space.editions.values() for row in _files(space, edition)]
     _show(rows, json)
@@ -34,7 +34,7 @@ def check(
     workspace: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Compare the splits with the published checksums; read every row."""
+    """Read every row, and compare checksums with the published ones."""
     space = Workspace(workspace, data)
     chosen = [space.edition(name) for name in editions] if editions else list(space.editions.values())
     rows = [row | _checked(space, edition, row) for edition in chosen for row in _files(space, edition)]

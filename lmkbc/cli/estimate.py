@@ -1,4 +1,4 @@
-"""`--dry-run`: the estimate of a run on the screen."""
+"""`--dry-run`: shows the estimate of a run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
 
 
 def show_estimate(make: Callable[..., Estimate], *, json: bool = False) -> None:
-    """Show a line per generator and their sum on stdout, and notes beside the counts.
+    """Show a line per generator and their sum on stdout, and notes about the counts.
 
-    make: returns the estimate; takes a callback of its progress.
+    make: function that returns the estimate; it takes a callback for progress.
     """
     with progress() as report:
         estimate = make(progress=report)
@@ -40,19 +40,19 @@ def _remarks(estimate: Estimate) -> Iterator[str]:
             "tokenizer"
         )
     if names := [one.name for one in estimate.generators if one.further]:
-        yield f"{', '.join(names)}: what is asked further on their answers is not counted, since they are not there yet"
+        yield f"{', '.join(names)}: requests that depend on answers are not counted, since there are no answers yet"
     if guessed and estimate.cost is None:
-        yield "what servers cost is not known: give --prices PROMPT,ANSWER of a million tokens"
+        yield "the cost of servers is not known: give --prices PROMPT,ANSWER per million tokens"
     if estimate.seconds is not None and estimate.timed is not None:
         yield f"about {_length(estimate.seconds)}, at the rate of the run in {estimate.timed.parent}"
     elif estimate.total("requests"):
-        yield "how long it takes is not known: no earlier run of this system has asked anything"
+        yield "the duration is not known: no earlier run of this system has asked anything"
 
 
 def _length(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
+            return f"{seconds / size:.{1 if seconds < 10 * size else 0}f} {unit}"
     return f"{seconds:.0f} seconds"
 
 

@@ -43,7 +43,7 @@ def evaluate(
 ) -> None:
     """Score predictions exactly as the organisers do. Each edition has its own official table.
 
-    Some published figures were computed with an earlier scorer, which --profile names.
+    Some published figures were computed with an earlier scorer: give its name with --profile.
     """
     if rows and not json:
         raise InputError("--rows is shown as JSON: add --json, or leave --rows out; lmkbc report shows every row")
@@ -112,7 +112,7 @@ def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
 
 
 def _in_sample(scores: Scores) -> dict[str, Any]:
-    """Return what JSON says of scores whose rules saw the split; nothing of others."""
+    """Return the fields of JSON for scores whose rules were tuned on the split; {} for others."""
     seen = scores.in_sample
     return {"rules_saw_split": True, "out_of_fold": asdict(seen)} if seen else {}
 

@@ -1,4 +1,4 @@
-"""`lmkbc export`: a knowledge base in the formats of others."""
+"""`lmkbc export`: a knowledge base in other formats."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ REVIEWED = {
     Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
     Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
 }
-"""Format that is for review -> the ending of its files, and what writes a batch."""
+"""Format for review -> ending of its files, and function that formats a batch."""
 
 
 def export(
     knowledge: Annotated[
         Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
     ],
-    format_: Annotated[Format, typer.Option("--format", help=f"Format: {', '.join(Format)}.")],
+    format_: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=f"Format: {', '.join(Format)}.")],
     out: Annotated[Path, typer.Option(help="New file to write. For quickstatements, a new or empty directory.")],
     relation: Annotated[
         list[str] | None, typer.Option("--relation", "-r", help="Only facts of this relation. Repeatable.")
@@ -51,7 +51,7 @@ def export(
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out facts with a smaller confidence. 0: write all facts.")
     ] = 0.5,
-    base: Annotated[str, typer.Option(help="Beginning of IRIs of things without a QID.")] = OWN,
+    base: Annotated[str, typer.Option(help="Beginning of the IRIs of things without a QID.")] = OWN,
     day: Annotated[
         str | None,
         typer.Option("--date", help="Date of the statements, as in 2026-11-22. Default: the day of the build."),
@@ -77,7 +77,7 @@ def export(
 
 
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:
-    """Write one file, and tell what came of it."""
+    """Write one file, and return a summary."""
     check_file(out)
     if out.exists():
         raise InputError(f"--out {out} is there already, and an export replaces nothing: name a new file")
@@ -103,9 +103,11 @@ def _day(given: str) -> str:
 
 
 def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, size: int) -> str:
-    """Write files for review, and tell what came of it."""
+    """Write files for review, and return a summary."""
     if known is None:
-        raise InputError("quickstatements are of what Wikidata lacks: give what it has with --known FILE")
+        raise InputError(
+            "--format quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"
+        )
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")

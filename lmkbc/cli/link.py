@@ -1,4 +1,4 @@
-"""`lmkbc link`: strings to Wikidata QIDs, with the evidence for each; and the offline index behind it."""
+"""`lmkbc link`: strings to Wikidata QIDs, with the evidence for each; and the offline index for linking."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from lmkbc.workspace import Workspace
 
 
 class DefaultGroup(TyperGroup):
-    """A group whose first word may also be the file to link: `lmkbc link FILE` means `lmkbc link file FILE`."""
+    """A group with a default command: `lmkbc link FILE` means `lmkbc link file FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command in front where none is named."""
+        """Insert the default command if none is named."""
         named = not args or args[0] in self.commands or args[0] in ("-h", "--help")
         return super().parse_args(ctx, args if named else ["file", *args])
 
 
 app = typer.Typer(
-    cls=DefaultGroup, no_args_is_help=True, help="Link strings to Wikidata, and say why.", rich_markup_mode=None
+    cls=DefaultGroup, no_args_is_help=True, help="Link names to Wikidata, and explain links.", rich_markup_mode=None
 )
 Contact = Annotated[
     str | None, typer.Option(help="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
@@ -51,7 +51,9 @@ def file(
     out: Annotated[Path, typer.Option(help="File for the linked predictions.")] = Path("linked.jsonl"),
     why: Annotated[
         str | None,
-        typer.Option("--explain", help="Explain how this name is linked, as in --explain Germany; needs --relation."),
+        typer.Option(
+            "--explain", metavar="NAME", help="Explain how this name is linked, as in Germany; needs --relation."
+        ),
     ] = None,
     relation: Annotated[
         list[str] | None,
@@ -72,7 +74,7 @@ def file(
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
-    """Link a predictions file (the default), or explain one link. Every link carries its evidence."""
+    """Link a predictions file (the default), or explain one link. Every link has its evidence."""
     space = Workspace(workspace, data)
     if (predictions is None) == (why is None) or (why is not None and len(relation or ()) != 1):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
@@ -81,7 +83,7 @@ def file(
     rows = None if predictions is None else read_rows(predictions, space.relations)
     chosen = chosen_edition(space, edition)
     reached = search_table or (not offline and (contact or os.environ.get(CONTACT)))
-    search = None  # explaining does with train objects where no search can be reached
+    search = None  # an explanation without a search uses train objects
     if rows is not None or reached:
         search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
     train = TrainObjects(space.examples(chosen, "train"), space.relations)
@@ -89,11 +91,11 @@ def file(
     if rows is None:
         _explain(linker, str(why), relations[0].names[0], subject)
         if search is None:
-            note("by train objects and the index alone: --contact has Wikidata asked too, --search-table a table")
+            note("linked by train objects and --index alone; --contact asks Wikidata too, --search-table asks a table")
         return
     part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
-    with progress() as told:
-        report = link_rows(part, out, linker, told)
+    with progress() as report_progress:
+        report = link_rows(part, out, linker, report_progress)
     if json:
         show_json([tally._asdict() for tally in report.tallies()])
     else:
@@ -126,12 +128,13 @@ def build(
         list[str] | None, typer.Option(help="Keep labels of this language, as in en. Repeatable.")
     ] = None,
     class_: Annotated[
-        list[str] | None, typer.Option("--class", help="Keep entities of this class only, as in Q6256. Repeatable.")
+        list[str] | None,
+        typer.Option("--class", metavar="QID", help="Keep entities of this class only, as in Q6256. Repeatable."),
     ] = None,
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
-    """Build an alias index from train splits, tables and a dump. A killed build goes on where it stopped."""
+    """Build an alias index from train splits, tables and a dump. A killed build can be resumed."""
     check_file(path, dump, *(table or ()))
     space = Workspace(workspace, data)
     splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
@@ -157,7 +160,7 @@ def build(
 
 
 def _file(source: str, dump: Path | None) -> str:
-    """Return a source as a person knows it: a dump's name in the index also tells its size and what is kept of it."""
+    """Return a source's name for messages. A dump's name in the index also has its size and filters."""
     return str(dump) if dump is not None and source.startswith(f"{dump.name} ") else source
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and commands as typer reads them."""
+"""Options that several commands share, and conversion of commands for typer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lmkbc.run.options import RunOptions, described
 
 
 class CommandOptions(RunOptions, total=False):
-    """Options that a command may take by their names."""
+    """Options that a command may take by name."""
 
     split: Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
     relation: Annotated[
@@ -29,7 +29,7 @@ class CommandOptions(RunOptions, total=False):
     run: Annotated[
         str, Meta(description="Run directory, zip or predictions file.", extra={"argument": True, "metavar": "RUN"})
     ]
-    folds: Annotated[int, Meta(ge=2, description="Folds by subject.")]
+    folds: Annotated[int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.")]
     trials: Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
     any_thresholds: Annotated[
         bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
@@ -38,8 +38,8 @@ class CommandOptions(RunOptions, total=False):
     precision: Annotated[
         float | None,
         Meta(
-            description="Keep, per relation, what tuning expects to be right so often, as in 0.9, and withhold the "
-            "rest. It is learned on known facts and is often less on new ones: check a sample."
+            description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
+            "withheld. It is learned on known facts and is often lower on new ones: check a sample."
         ),
     ]
     dry_run: Annotated[
@@ -62,7 +62,7 @@ SHARED = described(CommandOptions)
 
 
 def spread_all(app: typer.Typer) -> typer.Typer:
-    """Return a group of commands, each as typer reads it."""
+    """Return a group of commands, each converted for typer."""
     for command in app.registered_commands:
         command.callback = command.callback and spread(command.callback)
     for group in app.registered_groups:
@@ -72,11 +72,11 @@ def spread_all(app: typer.Typer) -> typer.Typer:
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command as typer reads it: groups of options give way to their own options, in place.
+    """Return the command in a form for typer: each group of options is replaced by its options.
 
-    A group is a dataclass, whose fields with a description are options, or the TypedDict of `**options`. A parameter's
-    default, if it has one, holds the values of a group's options that are not given, and of its other fields. A
-    parameter of no description is the shared option of its name.
+    A group is a dataclass or the TypedDict of `**options`. In a dataclass, fields with a description are options. A
+    parameter's default gives the values of a group's other fields, and of options that are not given. A parameter
+    without a description is the shared option of its name.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: _options(hint) for name, hint in hints.items() if is_dataclass(hint)}
@@ -102,7 +102,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _options(group: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the fields of a dataclass that are options: the type, and the default."""
+    """Return name -> (type, default) for the fields of a dataclass that are options."""
     hints = get_type_hints(group, include_extras=True)
     return {
         field.name: (hints[field.name], Parameter.empty if field.default is MISSING else field.default)
@@ -112,7 +112,7 @@ def _options(group: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _as_typed(name: str, hint: Any) -> Any:
-    """Return the annotation of an option as typer takes it: a single type, a path where text may stand for one."""
+    """Return the annotation of an option for typer: a single type; a path if text or a path is allowed."""
     about = getattr(hint, "__metadata__", ())
     kind = hint.__origin__ if about else hint
     if not about and name in SHARED:

@@ -19,6 +19,18 @@ from lmkbc.run.options import RunOptions
 from lmkbc.run.saved import SavedRun
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
+RULES = {
+    "closed": "outside of the relation's list",
+    "integer": "not whole",
+    "link": "without a QID",
+    "maximum": "too large",
+    "minimum": "too small",
+    "placeholder": "a word such as 'country'",
+    "stop": "on the relation's stop list",
+    "subject": "the subject itself",
+    "unwritable": "beyond plain digits",
+}
+"""Why an object is dropped, in words; the other rules are words already."""
 
 
 def predict(
@@ -33,7 +45,7 @@ def predict(
         ),
     ] = None,
     failed_as_empty: Annotated[
-        bool, typer.Option("--failed-as-empty", help="Submit queries without an answer as empty answers.")
+        bool, typer.Option("--failed-as-empty", help="Submit queries whose model call failed as empty answers.")
     ] = False,
     any_thresholds: bool = False,
     untuned: bool = False,
@@ -47,7 +59,7 @@ def predict(
     ] = True,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Make a checked submission for a split. Candidates, selection, linking, and a manifest of all that went in."""
+    """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
     start = time.monotonic()
     if dry_run:
         show_estimate(partial(estimate, split, relation=relation, limit=limit, out=out, **given))
@@ -70,17 +82,15 @@ def predict(
 
 
 def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
-    """Show where the run lies, and its counts. can_search: whether nothing but train links its names so far."""
+    """Show the directory and the counts of a run. can_search: whether only the train split has linked names so far."""
     tally = run.tally
     if tally is None:
         return
     if tally.failed:
         missing = run.directory / submission.MISSING
-        become = (
-            "count as wrong, and the run cannot be submitted" if tally.unreadable else "are submitted as empty answers"
-        )
-        way = ": ask again, or submit them as empty with --failed-as-empty" if tally.unreadable else ""
-        note(f"{tally.failures}; they {become}, and {missing} lists them{way}")
+        become = "count as wrong, so the run gets no zip" if tally.unreadable else "are submitted as empty answers"
+        way = "; ask again, or submit them as empty with --failed-as-empty" if tally.unreadable else ""
+        note(f"{tally.failures}; they {become}; {missing} lists them{way}")
     subset = SavedRun.at(run.directory).is_subset
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
@@ -104,10 +114,10 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
             f"none: {where / submission.WITHHELD} lists what was withheld"
         )
     if len(draws := tally.counts["draws"]) > 1:
-        note(f"draws: {', '.join(f'{count} {state}' for state, count in draws.items())}")
+        note(f"replies of models: {', '.join(f'{count} {state}' for state, count in draws.items())}")
     if rules := tally.rules:
-        why = ", ".join(f"{rule} {count}" for rule, count in rules.items())
+        why = ", ".join(f"{count} {RULES.get(rule, rule)}" for rule, count in rules.items())
         left = f"; {counted(tally.dropped, 'query')} kept none of the objects that were named" if tally.dropped else ""
         note(f"{counted(sum(rules.values()), 'object')} dropped ({why}){left}")
     if can_search and rules.get("link"):
-        note("'link' counts names without a QID in train: --search-table or --index links more of them")
+        note("train has no QID for some names: --search-table or --index links more of them")

@@ -1,4 +1,4 @@
-"""`lmkbc relations`: what the relation modules know, and whether they make sense."""
+"""`lmkbc relations`: the contents of relation modules, and a check of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="List, show and check the relation 
 
 @app.command("list", epilog="Example: lmkbc relations list")
 def list_(workspace: Path | None = None, json: bool = False) -> None:
-    """List all relations with the names that the editions give them."""
+    """List all relations with their names in the editions."""
     relations = _distinct(Workspace(workspace))
     if json:
         show_json([{"name": relation.name, "names": relation.names} for relation in relations])
@@ -42,7 +42,7 @@ def show(
     workspace: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Show everything that one relation module knows."""
+    """Show all settings of a relation module."""
     table: dict[str, Any] = msgspec.to_builtins(Workspace(workspace).relation(relation), order="deterministic")
     if json:
         show_json(table)
@@ -54,7 +54,7 @@ def show(
 
 @app.command("check", epilog="Example: lmkbc relations check --workspace my-workspace")
 def check(workspace: Path | None = None) -> None:
-    """Load every relation, edition and class. The first that makes no sense is reported with its file."""
+    """Load every relation, edition and class. The first wrong one is reported with its file."""
     space = Workspace(workspace)
     relations, editions = counted(len(_distinct(space)), "relation"), counted(len(space.editions), "edition")
     note(f"{relations}, {editions} and {counted(len(space.classes), 'class', 'classes')} are sound")
@@ -68,5 +68,5 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{key}: {_text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return " | ".join(map(str, value))
-    return str(value)
+        return " | ".join(map(_text, value))
+    return str(value).replace("\n", "\\n")

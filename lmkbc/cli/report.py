@@ -31,8 +31,8 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write. Default: report.html in the run's directory. Of a knowledge base a new directory; "
-            "default: report in its own."
+            help="File to write. Default: report.html in the run's directory. For a knowledge base: a new directory. "
+            "Default: report, in the base's directory."
         ),
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -41,13 +41,13 @@ def report(
 ) -> None:
     """Show a run in a browser: scores, figures and every row, in one HTML file that needs no network.
 
-    Of a knowledge base: coverage, confidences, contradictions, and every entity with its facts, in a folder of files.
-    --relation and --limit (subjects) write a part of it; the other options are of a run.
+    The report of a knowledge base is a folder of files: coverage, confidences, contradictions, and every entity with
+    its facts. Only --relation, --limit (of subjects), --out, --open and --workspace apply to it.
 
-    --from names the recorded completions that the run read, whose replies are then shown; --index and --search-table
-    what it linked from, which tells why a name has its link.
+    --from names the recorded completions that the run read, and shows their replies. --index and --search-table name
+    the sources of its links, and explain each link.
     """
-    with progress() as told:
+    with progress() as report_progress:
         page = write_page(
             run,
             out,
@@ -61,7 +61,7 @@ def report(
             limit=limit,
             data=data,
             workspace=workspace,
-            progress=told,
+            progress=report_progress,
         )
     what = "with the files beside it, which need no network" if page.folder else "one file that needs no network"
     note(f"{page.path}: {decimal(page.size)}, {what}")

@@ -1,4 +1,4 @@
-"""`lmkbc runs`: the runs in a folder, side by side."""
+"""`lmkbc runs`: the runs in a folder, as a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def runs(
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
-    """List the runs in a folder, newest first. F1 and its 95 % interval are shown where gold is known."""
+    """List the runs in a folder, newest first. F1 and its 95 % interval are shown if gold is known."""
     found = list_runs(folder, edition=edition, data=data, workspace=workspace)
     if html is not None:
         note(f"{found.write(html)}: written; open it in a browser")

@@ -1,4 +1,4 @@
-"""`lmkbc store`: the answers that were paid for, what they are, and how to keep or drop them."""
+"""`lmkbc store`: the stored answers of models: statistics, export and deletion."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def submit(
     data: Path | None = None,
     workspace: Path | None = None,
 ) -> None:
-    """Check a predictions file and zip it. As CodaLab and Codabench want it: each query of the split once."""
+    """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     check_file(target, predictions)
     space = Workspace(workspace, data)

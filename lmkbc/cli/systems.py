@@ -18,10 +18,10 @@ app = typer.Typer(no_args_is_help=True, help="List and show the recipes.", rich_
 
 @app.command("list", epilog="Example: lmkbc systems list")
 def list_(json: bool = False) -> None:
-    """List the recipes: of published ones year, model, F1, differences.
+    """List the recipes. Published systems have a year, a model, an F1 and differences from the publication.
 
-    N counts the differences that are necessary, S the shortcuts that can be closed. 'lmkbc systems show NAME' prints a
-    recipe with its citation and differences.
+    N counts necessary differences, S counts shortcuts that can be closed. 'lmkbc systems show NAME' prints a recipe
+    with its citation and differences.
     """
     space = Workspace()
     files = {name: read_file(space.recipe_path(name)) for name in space.system_names()}
@@ -47,7 +47,7 @@ def _summary(file: RecipeFile) -> dict[str, Any]:
 
 @app.command("show", epilog="Example: lmkbc systems show recorded-embedded > my.toml")
 def show(system: Annotated[str, typer.Argument(help="A recipe's name or TOML file.")], json: bool = False) -> None:
-    """Show a recipe, as TOML to start your own from."""
+    """Print a recipe as TOML, to start your own from."""
     space = Workspace()
     path = space.recipe_path(system)
     if json:
@@ -63,9 +63,9 @@ def fetch(
         list[str] | None, typer.Option("--sha256", help="SHA-256 of the file, if the recipe does not declare it.")
     ] = None,
 ) -> None:
-    """Download the words of a system's authors.
+    """Download the prompts of a system's authors.
 
-    A recipe that says wording = "authors" asks in them. What is downloaded is checked by its SHA-256.
+    A recipe with wording = "authors" uses them. The SHA-256 of a download is checked.
     """
     from lmkbc import authors
     from lmkbc.cli.terminal import progress
@@ -79,7 +79,7 @@ def fetch(
 def check(
     systems: Annotated[list[str], typer.Argument(help="Recipes: names or TOML files.")], workspace: Path | None = None
 ) -> None:
-    """Check recipes whole, without loading or asking a model."""
+    """Check recipes completely, without loading or asking a model."""
     space = Workspace(workspace)
     for system in systems:
         read_recipe(space, system)

@@ -1,6 +1,6 @@
 """Tables that fit a terminal, and progress bars; without a terminal, both are plain lines.
 
-Rich is loaded here, and by no command that is piped and shows no progress.
+Rich is imported by this module. A command whose output is piped, and that shows no progress, does not load it.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from lmkbc.edition import Edition
 
 _STEERING = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters that JSON may hold as they are, and marks that turn the direction of writing."""
+"""Control characters that JSON may hold unescaped, and marks that change the direction of writing."""
 
 
 def plain(text: str) -> str:
-    """Text from a model, a file or a command line, safe for a terminal: what steers one is replaced."""
+    """Return text from a model, a file or a command line, with control characters replaced, so it is safe to print."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def note(sentence: str) -> None:
-    """Write a line for people to stderr."""
+    """Write a message to stderr."""
     sys.stderr.write(plain(sentence) + "\n")
 
 
 @contextmanager
 def error_status() -> Iterator[None]:
-    """Leave the process with an error's sentence on stderr and its exit status, in place of a traceback."""
+    """Turn an LmkbcError into its message on stderr and its exit status, without a traceback."""
     try:
         yield
     except LmkbcError as error:
@@ -61,7 +61,7 @@ def error_status() -> Iterator[None]:
 
 
 def note_published(edition: Edition, split: str, profile: str = "") -> None:
-    """Write the best F1 that was published on a split, by each of the edition's scorers; first by the one given."""
+    """Write the best published F1 on a split, by each of the edition's scorers; `profile` comes first."""
     for scorer in dict.fromkeys((profile, "", *edition.profiles)):
         by = f" by {scorer or 'the official scorer'}" if edition.profiles else ""
         for best in edition.leaderboard(split, scorer)[:1]:
@@ -69,28 +69,28 @@ def note_published(edition: Edition, split: str, profile: str = "") -> None:
 
 
 class _Notes(logging.Handler):
-    """Handler that prints the engine's log as lines for people."""
+    """Handler that prints the engine's log as plain messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())
 
 
 def show_logs() -> None:
-    """Show what the engine has to say: how many draws a file holds of each state, what a generator does without."""
+    """Show the engine's log on stderr, such as counts of draws by state and remarks of generators."""
     logger = logging.getLogger("lmkbc")
     logger.handlers = [_Notes()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its own cache is no concern of the user's
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it would warn about its own cache
 
 
 def show_json(value: Any) -> None:
-    """Write a result for machines to stdout."""
+    """Write a result as JSON to stdout."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
 def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Write the same with a list as its last member, `name`, which is never in memory as a whole."""
+    """Write a result as JSON with a list as its last member, `name`. The list is never in memory as a whole."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)).removesuffix("\n}") + f',\n  "{name}": [')
     before, after = "\n", "]"
     for row in rows:
@@ -101,29 +101,29 @@ def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, An
 
 
 def tame(written: str) -> str:
-    """JSON or TOML of the same meaning in which nothing steers a terminal: what does is written as an escape."""
+    """Return JSON or TOML of the same meaning, with control characters written as escapes."""
     return _STEERING.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
 
 
 def printable(text: str) -> str:
-    """Text that is safe for a terminal, with what rich would read as markup escaped."""
+    """Return text that is safe for a terminal, with rich's markup escaped."""
     return escape(plain(text))
 
 
 WIDEST = 1 << 20
-"""Columns of a table that is piped, at most."""
+"""Most columns of a piped table."""
 
 
 class _Output(Console):
-    """Standard output, whose reader may go away: `lmkbc.cli` knows how that ends."""
+    """Standard output, whose reader may close the pipe: `lmkbc.cli` handles that."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what a plain write raises, where rich would end the program as a failure."""
+        """Raise BrokenPipeError, as a plain write does. Rich would end the program as a failure."""
         raise BrokenPipeError
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str | None = None) -> None:
-    """Write a table to standard output: the first column to the left, numbers to the right; never cut when piped."""
+    """Write a table to standard output: first column left, numbers right. It is never cut if piped."""
     table = Table(box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows, strict=True) if rows else repeat(()), strict=False):
         numeric = bool(table.columns) and all(isinstance(value, int | float | None) for value in values)
@@ -148,30 +148,31 @@ class _Rate(ProgressColumn):
     """Column of the number of items per second."""
 
     def render(self, task: Task) -> Text:
-        """Empty while nothing is known."""
+        """Return the rate; empty if unknown."""
         speed = task.finished_speed or task.speed
         return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
 
 
 class _Left(TimeRemainingColumn):
-    """Column of the time left: of the whole run where it is known, or from the step's rate."""
+    """Column of the time left: of the whole run if it is known, else by the step's rate."""
 
     def render(self, task: Task) -> Text:
-        """Return the time, as short as it can be."""
+        """Return the time in a short form."""
         whole: Overall | None = task.fields.get("whole")
         return Text(lasting(whole.left()), style="progress.remaining") if whole else super().render(task)
 
 
 def errors() -> Console:
-    """Return the console of standard error, where progress is shown."""
+    """Return the console of standard error, which shows progress."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """Show a bar on a terminal, with count, rate and time left; elsewhere a plain line every ten seconds.
+    """Yield a callback for progress. It shows a bar on a terminal, elsewhere a plain line every ten seconds.
 
-    The bar is of the whole run where its steps were announced; else each step has one.
+    The bar has count, rate and time left. If the run announced its steps, one bar shows the whole run; else each step
+    has a bar.
     """
     console = errors()
     if not console.is_terminal:
@@ -209,7 +210,7 @@ def progress() -> Iterator[Report]:
             tasks[key] = bar.add_task(
                 printable(label), total=total, unit=printable(unit), whole=whole if whole.known else None
             )
-        elif done < before[key] and not whole.known:  # it begins again, and so does its clock
+        elif done < before[key] and not whole.known:  # the step begins again, so its clock is reset
             bar.reset(tasks[key])
         before[key] = done
         bar.update(tasks[key], description=printable(label), completed=done, total=total)

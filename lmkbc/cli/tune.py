@@ -1,4 +1,4 @@
-"""`lmkbc tune`: learn, per relation, which selection rule to use and with which parameters."""
+"""`lmkbc tune`: learns, per relation, which selection rule to use and with which parameters."""
 
 from __future__ import annotations
 
@@ -32,12 +32,20 @@ def tune(
     folds: int = FOLDS,
     trials: int = TRIALS,
     seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
-    storage: Annotated[str | None, typer.Option(help="Optuna storage URL, to share a study between processes.")] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on."
+        ),
+    ] = None,
     relation: list[str] | None = None,
     limit: int | None = None,
     rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated, as in cutoff,top-k.")] = None,
     both_sides: Annotated[
-        bool, typer.Option("--both-sides", help="Try rule mutual too: the mean score of both sides of a pair.")
+        bool,
+        typer.Option(
+            "--both-sides", help="Also try the rule 'mutual': the mean score of both directions of a symmetric pair."
+        ),
     ] = False,
     write: Annotated[
         bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml.")
@@ -47,7 +55,7 @@ def tune(
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Learn what to keep, per relation. The cross-validated F1 is the one to believe."""
+    """Learn what to keep, per relation. The cross-validated F1 estimates the score on unseen subjects."""
     if dry_run:
         show_estimate(partial(estimate, split, relation=relation, limit=limit, **given), json=json)
         return
@@ -95,7 +103,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
-    """Return what confidences are worth out of fold, with a reliability diagram's bins."""
+    """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
     from lmkbc.thresholds import reliability_table
 
     return {
@@ -141,14 +149,14 @@ def _print(tuned: Tuned) -> None:
 
 
 def _confidence(known: Confidences) -> Iterator[str]:
-    """Yield what there is to say of confidences, out of fold, in three lines."""
+    """Yield three sentences about the quality of confidences, out of fold."""
     low, high = known.recall_interval
     yield (
         f"R@P90, recall at 90 % precision, out of fold: {known.recall:.3f} (95 % interval {low:.3f} to {high:.3f}), "
         f"reached by {known.reached} of {counted(len(known.relations), 'relation')}"
     )
     kept = known.kept
-    sure = "no relation promises it"
+    sure = "no relation reaches it"
     if kept.precision is not None and kept.interval is not None:
         low, high = kept.interval
         sure = (
@@ -156,10 +164,10 @@ def _confidence(known: Confidences) -> Iterator[str]:
             f"({low:.3f} to {high:.3f}), recall {kept.recall:.3f}; below 0.9 in {kept.broken} of these relations"
         )
     yield (
-        f"--precision 0.9, out of fold: {sure}. Learned on all, "
-        f"{counted(known.promising, 'relation promises', 'relations promise')} it, of known facts: on missing ones it "
-        "is often less, so check a sample by hand"
+        f"--precision 0.9, out of fold: {sure}; learned on all rows, "
+        f"{counted(known.promising, 'relation reaches', 'relations reach')} it; on facts that Wikidata lacks it is "
+        "often lower, so check a sample by hand"
     )
     figures = (("calibration error", "ece"), ("adaptive", "ace"), ("Brier score", "brier"))
     changes = [f"{what} {getattr(known.raw, key):.4f} to {getattr(known.calibrated, key):.4f}" for what, key in figures]
-    yield f"from scores to confidences, out of fold, all candidates: {', '.join(changes)}"
+    yield f"scores before and after calibration, out of fold, all candidates: {', '.join(changes)}"

@@ -1,8 +1,8 @@
-"""Facts as N-Triples 1.1: Wikidata's truthy triples, and statement nodes that carry what is known of a fact.
+"""Facts as N-Triples 1.1: Wikidata's truthy triples, or statement nodes with confidence, sources and run.
 
-Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. What has no item is a node of one's own
-space of IRIs, by its name, which is also its label: one name is one node, be it of one thing or of two. No fact is left
-out but a number that cannot be read.
+Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. A thing without an item gets a node in
+the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node. The
+only facts left out are numbers that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 RDFS_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 CREATED = "<http://purl.org/dc/terms/created>"
 OWN = "urn:lmkbc:"
-"""The space of IRIs of what Wikidata has no item for, unless another is given."""
+"""Default IRI space for things without an item in Wikidata."""
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
 def checked_base(base: str) -> str:
-    """Return the beginning of one's own IRIs. InputError for one that is not absolute, or has no end for a name."""
+    """Return the prefix of the user's own IRIs. InputError if it is not absolute, or does not end in /, # or :."""
     if not _BASE.fullmatch(base) or not base.isascii():
         raise InputError(f"--base is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
     return base
 
 
 def iri(space: str, name: str = "") -> str:
-    """Return an IRI: a space, which is sound, and a name within it, escaped but for letters and digits."""
+    """Return an IRI. space: a valid prefix. name: escaped except for letters and digits."""
     return f"<{space}{quote(name, safe='', errors='backslashreplace')}>"
 
 
@@ -50,40 +50,40 @@ def text(value: str, datatype: str = "") -> str:
 
 
 def signed(digits: str) -> str:
-    """Return a number as Wikidata writes it: with its sign."""
+    """Return a number with its sign, as Wikidata writes it."""
     return digits if digits.startswith("-") else f"+{digits}"
 
 
 def line(subject: str, predicate: str, value: str) -> str:
-    """Return a triple."""
+    """Return a triple as one line."""
     return f"{subject} {predicate} {value} .\n"
 
 
 NO_UNIT = "Q199"
-"""Wikidata's item for the number one: the unit of what is counted."""
+"""Wikidata's item for the number one, used as the unit of counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Facts as N-Triples. base: of one's own IRIs; date: of the build; run: its id."""
+    """Facts as N-Triples. base: prefix of the user's own IRIs. date: date of the build. run: id of the build."""
 
     base: str = OWN
     date: str = ""
     run: str = ""
 
     def node(self, name: str, qid: str | None) -> str:
-        """Return the node of a thing: Wikidata's where it has an item, else one's own."""
+        """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
         return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
 
     def labels(self, fact: FactRow) -> Iterator[str]:
-        """Yield the names of the nodes of one's own."""
+        """Yield the labels of nodes in the user's own space."""
         if fact.subject_id is None:
             yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
         if fact.about.kind == "entity" and fact.object_id is None:
             yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
 
     def value(self, fact: FactRow) -> str | None:
-        """Return the object as a simple value; None for a number that cannot be read."""
+        """Return the object as a simple value; None for a number that cannot be parsed."""
         if fact.about.kind == "entity":
             return self.node(fact.object, fact.object_id)
         if fact.about.kind == "string":
@@ -91,13 +91,13 @@ class Triples:
         return None if fact.literal is None else text(signed(fact.literal), "decimal")
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
-        """Write a fact as one triple."""
+        """Yield a fact as one truthy triple, and labels."""
         if (value := self.value(fact)) is not None:
             yield line(self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}"), value)
             yield from self.labels(fact)
 
     def statement(self, fact: FactRow) -> Iterator[str]:
-        """Write a fact as a statement node, a number with its unit as a value node."""
+        """Yield a fact as a statement node. A number with its unit is a value node."""
         if (value := self.value(fact)) is None:
             return
         subject, name = self.node(fact.subject, fact.subject_id), fact.about.property
@@ -122,5 +122,5 @@ class Triples:
         yield from self.labels(fact)
 
     def _hashed(self, kind: str, content: str) -> str:
-        """Return a node that is named by the hash of what it stands for."""
+        """Return a node whose name is the hash of its content."""
         return iri(f"{self.base}{kind}/{sha256(content.encode())[:32]}")

@@ -1,8 +1,10 @@
-"""Facts for a person to look at: QuickStatements of what is not known yet, in batches small enough to be read.
+"""Facts for review by a person: QuickStatements of unknown facts, in small batches.
 
-A model is no source. Nothing here has a reference, and each statement says that it is not to be uploaded as it is. Both
-readers of version 1 commands take a comment behind a statement alone, with a blank before it: a line of its own, or a
-comment behind a tab, is an error there. The reader of CSV takes it in a column "#" behind that of a property.
+A model is no source. So statements have no references, and a comment on each one says that it is for review.
+
+Example of a version 1 command: "Q1<TAB>P2<TAB>Q3 /* comment */". Both readers of this format accept a comment only
+after a statement and a space. A comment on its own line, or after a tab, is an error. In CSV, a comment is in a column
+"#" after the column of its property.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from lmkbc.files.tables import InputTable
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
-"""The file beside the batches that says what they are."""
+"""File beside the batches that describes them."""
 REVIEW = (
     "FOR REVIEW, NOT FOR UPLOAD. A language model proposed these statements, and a model is no source: check each,\n"
     "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what\n"
@@ -39,15 +41,15 @@ _TRIPLE = re.compile(
 
 
 def read_known(path: Path, properties: frozenset[str]) -> Known:
-    """Read what is known already of some properties: rows of subject, property, object, or truthy N-Triples.
+    """Read the known statements of some properties: rows of subject, property, object, or truthy N-Triples.
 
-    It is held in memory, some 250 bytes a statement.
+    They are held in memory, about 250 bytes each.
     """
     return {row for row in statements(path) if row[1] in properties}
 
 
 def statements(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield subject, property and object of a file. InputError where it holds none, which would let all facts pass."""
+    """Yield subject, property and object of a file. InputError for none: then every fact would count as new."""
     rows = iter(_triples(path) if _is_triples(path) else _rows(path))
     if (first := next(rows, None)) is None:
         raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
@@ -80,7 +82,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Proposal(NamedTuple):
-    """Statement to be checked: an item, a property, a value as commands write it, and a summary."""
+    """Statement to check: item, property, value as in commands, and summary."""
 
     subject: str
     property: str
@@ -89,7 +91,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
-    """Yield each fact about an item that is not known, with an item or a number for its object."""
+    """Yield each unknown fact about an item, if its object is an item or a number."""
     for fact in facts:
         value = fact.object_id if fact.about.kind == "entity" else fact.literal
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
@@ -101,12 +103,12 @@ def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
 
 
 def commands(batch: Sequence[Proposal]) -> str:
-    """Write commands of version 1."""
+    """Return commands of version 1."""
     return "".join(f"{one.subject}\t{one.property}\t{one.value} /* {one.summary} */\n" for one in batch)
 
 
 def table(batch: Sequence[Proposal]) -> str:
-    """Write CSV commands: a row for each statement, with two columns for each property, its value and a summary."""
+    """Return CSV commands: a row per statement, and two columns per property, for its value and a summary."""
     columns = {name: at for at, name in enumerate(dict.fromkeys(one.property for one in batch))}
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -120,7 +122,7 @@ def table(batch: Sequence[Proposal]) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a text within a comment: nothing in it ends the comment, the column or the line."""
+    """Return a text for a comment, without anything that ends the comment, the column or the line."""
     return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
 
 

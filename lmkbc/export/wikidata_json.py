@@ -1,8 +1,8 @@
-"""Facts as Wikidata's JSON: an array of entities, one to a line, as its dumps have it.
+"""Facts as Wikidata's JSON: an array with one entity per line, as in its dumps.
 
-An object without an item is a statement of some value that is not known, qualified by "object named as". A subject
-without an item is a new entity, without an id. No statement has a reference: a model is no source, and "based on
-heuristic" (P887) would make a statement look sourced. What has no name that Wikidata takes is left out.
+An object without an item becomes a statement of an unknown value, with the qualifier "object named as". A subject
+without an item becomes a new entity without an id. No statement has a reference: a model is no source, and "based on
+heuristic" (P887) would look like one. A name that Wikidata does not accept is left out.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lmkbc.export.ntriples import ENTITY, signed
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"
-"""The language of a name that is the same in all."""
+"""Language code of a name that is the same in all languages."""
 Json = dict[str, Any]
 
 
 def entity(facts: Sequence[FactRow]) -> Json | None:
-    """Return the entity of one subject's facts; None where none of them can be written."""
+    """Return the entity of one subject's facts; None if none of them can be written."""
     claims: dict[str, list[Json]] = {}
     for fact in facts:
         if (statement := _statement(fact)) is not None:
@@ -59,19 +59,19 @@ def _statement(fact: FactRow) -> Json | None:
 
 
 def _snak(name: str, datatype: str, value: Json | None) -> Json:
-    """Return property and value; None stands for some value that is not known."""
+    """Return property and value; None stands for an unknown value ("somevalue")."""
     if value is None:
         return {"snaktype": "somevalue", "property": name, "datatype": datatype}
     return {"snaktype": "value", "property": name, "datavalue": value, "datatype": datatype}
 
 
 def plain(text: str) -> str:
-    """Return a text as Wikidata takes strings: white space single, nothing that is no character."""
+    """Return a text in the form that Wikidata accepts: single spaces, printable characters only."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def lines(entities: Iterator[Json]) -> Iterator[str]:
-    """Write an array, a line at a time."""
+    """Yield the lines of a JSON array."""
     before = "[\n"
     for one in entities:
         yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":"))

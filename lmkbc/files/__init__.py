@@ -1,1 +1,1 @@
-"""Files: read with every error named, written whole or not at all, fetched and checked."""
+"""Files: read with precise errors, written completely or not at all, downloaded and checked."""

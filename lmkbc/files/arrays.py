@@ -1,6 +1,6 @@
-"""Fitted arrays on disk, by the hash of what they were fitted on. A damaged file, or another's, counts as absent.
+"""Cache of fitted arrays on disk, under the hash of their input. A damaged or foreign file counts as absent.
 
-They save time and nothing else: where they cannot be kept, the run goes on without them.
+The cache only saves time. If it is not writable, the run continues without it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ logger = logging.getLogger("lmkbc")
 
 
 def key(*parts: Any) -> str:
-    """Return the SHA-256 over anything that JSON can hold."""
+    """Return the SHA-256 of values that JSON can hold."""
     return sha256(msgspec.json.encode(parts))
 
 
 class ArrayStore:
-    """A directory of array files. Each begins with the SHA-256 of its name and rest, so that no damage goes unseen."""
+    """A directory of array files. Each file begins with a SHA-256 of its name and content, so damage is found."""
 
     def __init__(self, directory: Path, *, writable: bool = True) -> None:
         self._directory, self._writable = directory, writable
 
     def get(self, kind: str, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """Return the stored arrays of this name, else the computed ones, which are then stored if they can be."""
+        """Return the stored arrays of this name, else compute them and store them if possible."""
         path = self._directory / f"{kind}-{name}.npz"
         if (stored := _read(path)) is not None:
             return stored

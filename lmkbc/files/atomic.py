@@ -1,17 +1,19 @@
-"""Files that survive a kill, and nothing replaced that is not ours.
+"""Files that survive a kill. Files of other origin are never replaced.
 
-A single file is written under a temporary name beside its target, flushed to disk, then renamed: a kill leaves the old
-one or the new one, and what it left half-written goes when the same is written again.
+A single file is written under a temporary name beside its target, flushed to disk, then renamed. So a kill leaves
+either the old file or the new one. The next write of the same file removes a half-written one.
 
-A directory that a command writes (a run, a trained model) holds a record: a JSON file that lists the others with their
-SHA-256. A command writes to a directory that is new or empty, or whose record is ours, and of that it replaces what
-the record lists; everything else there stays. The new files are written and flushed in a hidden directory within, and
-one rename declares them whole. Then the old ones are removed, the new record takes the place of the old, and the rest
-follows. So at every moment each file belongs to the run that the record beside it tells of, and no zip stands beside
-another run's manifest; what a kill left undone, the next command that checks or writes the directory does (`settle`).
+A directory of a command (a run, a trained model) holds a record: a JSON file that lists the other files with their
+SHA-256. A command writes only to a directory that is new or empty, or has such a record. It replaces the listed files,
+and everything else stays.
 
-The trade-off: for the fraction of a millisecond that the renames take, a reader may miss a file. To swap in a whole
-directory takes two renames with nothing in between, and would carry a person's own files through a hidden name.
+New files are written and flushed in a hidden directory within the target, and one rename marks them as complete. Then
+the old files are removed, the new record replaces the old one, and the other files are moved. So at every moment each
+file belongs to the run of the record beside it. If a kill interrupts this, the next command that checks or writes the
+directory completes it (`settle`).
+
+The trade-off: for the fraction of a millisecond that the renames take, a reader may miss a file. The alternative is to
+swap whole directories. That takes two renames too, and would move the user's own files through a hidden name.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ from lmkbc.files.checksum import read_record
 from lmkbc.files.writable import check_directory, check_places, refusals
 
 _READY = ".lmkbc-ready"
-"""Name of the hidden directory within when it is complete. From then on the new files count and are only moved."""
+"""Name of the hidden directory when it is complete. From then on the new files are only moved."""
 _UNREADY = (f"{_READY}.", ".lmkbc-next-")
-"""Prefixes of its name until then, in this and earlier versions; after a kill, such a directory is rubbish."""
+"""Prefixes of its name before, in this and earlier versions. After a kill, such a directory is removed."""
 PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
-"""A file's name, of no other directory."""
+"""Pattern of a file's name without a folder."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -50,9 +52,10 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class Kind:
     """Description of a directory that a command writes.
 
-    what: for people, as in "a run". record: its JSON file, which holds `outputs` (file -> SHA-256) and `versions`.
-    names: what its record may list; all of this form where that is None. beside: files of it that the record does not
-    list.
+    what: its name in messages, as in "a run".
+    record: its JSON file, which holds `outputs` (file -> SHA-256) and `versions`.
+    names: files that the record may list; None for all that match `form`.
+    beside: files of the command that the record does not list.
     """
 
     what: str
@@ -62,7 +65,7 @@ class Kind:
     form: re.Pattern[str] = PLAIN
 
     def own(self, directory: Path) -> frozenset[str] | None:
-        """Return the names in a directory that are ours, there or not; None without a record of ours."""
+        """Return the names of the command's files, existing or not; None if the directory has no valid record."""
         try:
             record = read_record(directory / self.record)
         except InputError:
@@ -75,7 +78,7 @@ class Kind:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of packages, for a record; a package that is not installed is left out."""
+    """Return the versions of packages for a record. A package that is not installed is left out."""
     found = {}
     for name in packages:
         with suppress(PackageNotFoundError):
@@ -84,7 +87,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def with_record(kind: Kind, files: Mapping[str, Content], about: Mapping[str, Any]) -> dict[str, Content]:
-    """Return the files of a directory and the record that lists them, with what else it tells."""
+    """Return the files of a directory, and the record that lists them. about: further fields of the record."""
     listed = {name: digest(content) for name, content in files.items() if name not in kind.beside}
     record = {**about, "outputs": listed, "versions": versions("lmkbc")}
     return {**files, kind.record: (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()}
@@ -100,7 +103,7 @@ def _disk_errors(path: Path) -> Iterator[None]:
 
 
 def write_flushed(path: Path, content: Content) -> None:
-    """Write a file of a staged directory, to the disk itself."""
+    """Write a file of a staged directory, and flush it to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for piece in pieces(content):
@@ -110,7 +113,7 @@ def write_flushed(path: Path, content: Content) -> None:
 
 
 def _prefix(path: Path) -> str:
-    """Return how temporary names of a target begin, and remove what killed processes left of it."""
+    """Return the prefix of temporary names for a target, and remove temporary files of killed processes."""
     machine = f".{path.name.removeprefix('.')}.{crc32(platform.node().encode()):08x}-"
     for left in path.parent.glob(f"{glob.escape(machine)}*"):
         process = left.name.removeprefix(machine).partition(".")[0]
@@ -123,7 +126,7 @@ def _prefix(path: Path) -> str:
 
 
 def _runs(process: int) -> bool:
-    """Return whether a process of this machine still runs; where that cannot be asked without harm, it may."""
+    """Return whether a process of this machine may still run. On systems without a safe check, return True."""
     if os.name != "posix":
         return True
     try:
@@ -137,9 +140,9 @@ def _runs(process: int) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file to write, which replaces one, or what a link points to, when the block ends, and not if it fails.
+    """Yield a file to write. It replaces the target (or the target of a link) when the block ends without an error.
 
-    LmkbcError when the disk refuses, with nothing half-written.
+    LmkbcError if the disk refuses to write; nothing half-written remains.
     """
     with _disk_errors(path):
         target = path.resolve() if path.is_symlink() else path
@@ -157,16 +160,16 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace one file, or what a link points to. LmkbcError when the disk refuses, with nothing half-written."""
+    """Replace one file, or the target of a link. LmkbcError if the disk refuses; nothing half-written remains."""
     with writing(path) as file:
         file.write(content)
 
 
 @contextmanager
 def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
-    """Yield a directory to fill, which takes the target's place when the block ends; until then that is as it was.
+    """Yield a directory to fill. It replaces the target when the block ends; until then the target is unchanged.
 
-    No record is looked for, and nothing is flushed. LmkbcError when the disk refuses; named: what it names then, if not
+    No record is needed, and nothing is flushed. LmkbcError if the disk refuses. named: path for the message, by default
     the target.
     """
     with _disk_errors(named or target):
@@ -183,7 +186,7 @@ def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
 
 
 def check_replaceable(directory: Path, kind: Kind) -> None:
-    """InputError where a directory of a kind could not be written later, or where that would touch what is not ours."""
+    """Raise InputError if a directory cannot be written later, or if that would replace files of other origin."""
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory for {kind.what}: name a new one")
     with refusals(directory):
@@ -197,7 +200,7 @@ def check_replaceable(directory: Path, kind: Kind) -> None:
 
 
 def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = frozenset()) -> None:
-    """InputError where a directory holds something, and no record; or what would be replaced and is not of it."""
+    """Raise InputError for a non-empty directory without a record, or for an unlisted file that would be replaced."""
     own = kind.own(directory)
     here = {path.name: path for path in sorted(directory.iterdir()) if not path.name.startswith(_UNREADY)}
     if own is None and here:
@@ -213,14 +216,14 @@ def _refuse_strangers(directory: Path, kind: Kind, names: frozenset[str] = froze
 
 
 def blank(directory: Path) -> bool:
-    """Return whether a directory holds nothing but what a killed write left."""
+    """Return whether a directory holds nothing except the remains of a killed write."""
     return directory.is_dir() and all(path.name.startswith(_UNREADY) for path in directory.iterdir())
 
 
 def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -> None:
-    """Put the files of a new run, or of another kind, in the place of the old one's, and leave all else there alone.
+    """Replace the files of a directory's kind by new ones, and leave all other files alone.
 
-    InputError as of `check_replaceable`; LmkbcError when the disk refuses, with what was there untouched.
+    InputError as in `check_replaceable`; LmkbcError if the disk refuses, with the old files unchanged.
     """
     with filling(directory, kind) as stage:
         for name, content in files.items():
@@ -229,7 +232,7 @@ def write_directory(directory: Path, files: Mapping[str, Content], kind: Kind) -
 
 @contextmanager
 def filling(directory: Path, kind: Kind) -> Iterator[Path]:
-    """Yield a directory to fill, record included, as `write_directory` does with files that are made one by one."""
+    """Yield a directory to fill, record included. The rest is as in `write_directory`, for files made one by one."""
     check_replaceable(directory, kind)
     with _disk_errors(directory):
         fresh = not directory.exists()
@@ -241,14 +244,14 @@ def filling(directory: Path, kind: Kind) -> Iterator[Path]:
                 _refuse_strangers(directory, kind, frozenset(written))
         except BaseException:
             if fresh:
-                with suppress(OSError):  # of a write that only has to be settled
+                with suppress(OSError):  # the directory holds a complete write that only has to be settled
                     directory.rmdir()
             raise
 
 
 @contextmanager
 def replacing(directory: Path, kind: Kind) -> Iterator[Path]:
-    """Yield a directory to fill: when the block ends, its files take the place of those that the record lists."""
+    """Yield a directory to fill. When the block ends, its files replace those that the record lists."""
     for left in directory.iterdir():
         if left.name.startswith(_UNREADY):
             shutil.rmtree(left)
@@ -258,7 +261,7 @@ def replacing(directory: Path, kind: Kind) -> Iterator[Path]:
 
 
 def settle(directory: Path, kind: Kind) -> None:
-    """Bring files that were declared whole to their places: the end of a write, also of one that a kill cut short."""
+    """Move files that are marked as complete to their places. This ends a write, also one that was killed."""
     ready = directory / _READY
     if not ready.is_dir():
         return

@@ -1,4 +1,4 @@
-"""Bytes that come piece by piece and are hashed on the way: in memory while they are few, else in a nameless file."""
+"""Bytes that are written in pieces and hashed: in memory if they are few, else in an unnamed file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PIECE = 1 << 20
 
 
 class Buffer:
-    """A file in the making, gone when it is closed. packed: whether what is written is gzipped, without a clock.
+    """A temporary file, deleted when it is closed. packed: whether to gzip its content, without a time stamp.
 
-    LmkbcError where the disk has no room.
+    LmkbcError if the disk is full.
     """
 
     def __init__(self, *, packed: bool = False) -> None:
@@ -32,18 +32,18 @@ class Buffer:
 
     @property
     def sha256(self) -> str:
-        """Hex digest of the whole; nothing is written after that."""
+        """Return the hex digest of the whole. Nothing may be written afterwards."""
         self._end()
         return self._digest.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the whole from its beginning; nothing is written after that."""
+        """Yield the whole from its beginning. Nothing may be written afterwards."""
         self._end()
         self._file.seek(0)
         yield from iter(lambda: self._file.read(PIECE), b"")
 
     def close(self) -> None:
-        """Let go of what was written."""
+        """Delete the content."""
         self._file.close()
 
     def _end(self) -> None:
@@ -68,7 +68,7 @@ Content = bytes | Buffer
 
 
 def pieces(content: Content) -> Iterator[bytes]:
-    """Yield the bytes of a content, one piece after the other."""
+    """Yield the bytes of a content in pieces."""
     return content.chunks() if isinstance(content, Buffer) else iter((content,))
 
 

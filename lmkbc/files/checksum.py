@@ -1,7 +1,7 @@
-"""Checksums: a file, and a directory, say what they hold, so that damage and swapped parts are found.
+"""Checksums of files and directories, so that damage and swapped parts are found.
 
-A directory has a record, a JSON file whose `outputs` lists its files with their SHA-256. A single file begins with the
-SHA-256 of its name and of the rest.
+A directory has a record, a JSON file whose `outputs` lists its files with their SHA-256. A single file begins with a
+SHA-256 of its name and the rest.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.files.source import opened
 
 DIGEST = 32
-"""Bytes of a SHA-256, with which a single file begins."""
+"""Bytes of the SHA-256 at the beginning of a single file."""
 
 
 class DirectoryRecord(msgspec.Struct):
-    """Fields that are read from a directory's record: file -> SHA-256, and package -> version that wrote them."""
+    """Fields that are read from a directory's record. outputs: file -> SHA-256. versions: package -> version."""
 
     outputs: dict[str, str] = {}
     versions: dict[str, str] = {}
 
 
 def read_record(path: Path) -> DirectoryRecord:
-    """Read a directory's record. InputError for one that is damaged."""
+    """Read a directory's record. InputError for a damaged one."""
     try:
         return msgspec.json.decode(whole(path, DOCUMENT), type=DirectoryRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -41,7 +41,7 @@ def sha256(content: bytes) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hex SHA-256 of a file, "" where there is none."""
+    """Return the hex SHA-256 of a file; "" if it does not exist."""
     if not path.exists() or path.is_dir():
         return ""
     with opened(path) as file:
@@ -49,16 +49,16 @@ def file_sha256(path: Path) -> str:
 
 
 def damaged(directory: Path, outputs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the listed files that are gone, or are not what was written."""
+    """Yield the listed files that are missing or damaged."""
     return (name for name, digest in outputs.items() if file_sha256(directory / name) != digest)
 
 
 def signed(name: str, content: bytes) -> bytes:
-    """Return what a file of this name is to hold: its checksum, then the content."""
+    """Return the bytes of a file with this name: its checksum, then the content."""
     return hashlib.sha256(name.encode() + content).digest() + content
 
 
 def unsigned(name: str, content: bytes) -> bytes | None:
-    """Return what stands behind the checksum of a file of this name; None where the file is damaged."""
+    """Return the content after the checksum of a file with this name; None if the file is damaged."""
     rest = content[DIGEST:]
     return rest if signed(name, rest) == content else None

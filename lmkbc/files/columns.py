@@ -1,4 +1,4 @@
-"""The scored column of a file or of answers in memory, row after row, and as a mapping by query."""
+"""The scored column of a file, or of answers in memory: row by row, or as a mapping by query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
 
 
 class MemoryRow(NamedTuple):
-    """A row in memory, with the fields that rows of files have."""
+    """A row in memory, with the same fields as a row of a file."""
 
     SubjectEntity: str
     Relation: str
@@ -27,7 +27,7 @@ class MemoryRow(NamedTuple):
 
 
 class Given:
-    """Rows in memory. name: what messages call them. loose: values may be anything."""
+    """Rows in memory. name: their name in messages. loose: whether values may have any type."""
 
     loose = True
 
@@ -45,15 +45,15 @@ class Given:
         return iter(self._rows) if self.keeps is None else filter(self.keeps, self._rows)
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
-        """Yield the rows, each with its place."""
+        """Yield each row with its place, for messages."""
         return ((f"row {number}", row) for number, row in enumerate(self._rows))
 
 
 class Column:
     """Subject, relation and the raw value of one column (`objects`) of a JSONL file, plain or gzipped.
 
-    keeps: which rows count; None: all. loose: whether the row that came last lies in a block whose values are not all
-    lists of `item`s. No more of the file is in memory than a block of lines.
+    keeps: predicate for the rows to yield; None for all. loose: whether the last row is in a block with values other
+    than lists of `item`s. Only one block of lines is in memory at a time.
     """
 
     def __init__(self, path: Path, column: str, item: Any) -> None:
@@ -62,16 +62,30 @@ class Column:
         self.keeps: Callable[[Any], bool] | None = None
 
     def rows(self, *, bounded: bool = False) -> Iterator[Any]:
-        """Yield the rows in file order. InputError, with file, line and field, for what is no row, and an empty file.
+        """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file.
 
-        bounded: raise InputError for a file that is too large to be held as a whole.
+        bounded: whether to raise InputError for a file that is too large for memory.
         """
-        for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
-            self.loose = reader > 1
-            yield from rows if self.keeps is None else filter(self.keeps, rows)
+        try:
+            for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
+                self.loose = reader > 1
+                yield from rows if self.keeps is None else filter(self.keeps, rows)
+        except InputError:
+            self._refuse_answers()
+            raise
+
+    def _refuse_answers(self) -> None:
+        """Raise InputError for a file of what models answered, in place of what was selected of it."""
+        with packed.stream(self.path) as file:
+            first = next(iter(packed.lines(file)), b"")
+        if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
+            raise InputError(
+                f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
+                "predictions of them"
+            ) from None
 
     def numbered(self) -> Iterator[tuple[str, Any]]:
-        """Yield the rows with their SubjectEntityID, each with its line. InputError for two rows on a line."""
+        """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
         with packed.stream(self.path) as file:
             for number, line in enumerate(packed.lines(file), start=1):
@@ -88,9 +102,9 @@ def _decoder(column: str, *fields: Any) -> msgspec.json.Decoder[Any]:
 
 
 class Values(NamedTuple):
-    """Column of a file. values: (subject, relation) -> raw value; the last value of a repeated pair.
+    """Column of a file. values: (subject, relation) -> raw value; for repeated pairs, the last value.
 
-    namesakes: of repeated pairs, the value for each SubjectEntityID.
+    namesakes: for repeated pairs, the value of each SubjectEntityID.
     """
 
     values: dict[Pair, Any]
@@ -100,8 +114,8 @@ class Values(NamedTuple):
 def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
     """Return one column of a file by query.
 
-    agree: refuse a query that is answered twice with different objects: InputError names both lines. Rows of one
-    subject and relation with two SubjectEntityIDs are two queries.
+    agree: whether to refuse a query with two different answers; InputError names both lines. Rows of one subject and
+    relation with two SubjectEntityIDs are two queries.
     """
     source = Column(path, column, Any)
     with no_collection():
@@ -114,9 +128,9 @@ def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
 
 
 def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:
-    """Return the values of repeated pairs by SubjectEntityID; a row without one is about the same query as any other.
+    """Return the values of repeated pairs by SubjectEntityID. A row without an id matches rows with any id.
 
-    agree: refuse a query that is answered twice with different objects: InputError names both lines.
+    agree: whether to refuse a query with two different answers; InputError names both lines.
     """
     values: dict[tuple[Pair, str | None], Any] = {}
     places: dict[tuple[Pair, str | None], str] = {}
@@ -138,7 +152,7 @@ def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -
 
 
 def _alike(value: Any, other: Any) -> bool:
-    """Return whether two values of a column are the same objects, in any order."""
+    """Return whether two values of a column have the same objects, in any order."""
     if isinstance(value, list) and isinstance(other, list):
         return Counter(map(repr, value)) == Counter(map(repr, other))
     return bool(value == other)

@@ -1,4 +1,4 @@
-"""SQLite files: several processes open one at once, one of them upgrades it, and rows have checksums."""
+"""SQLite files that several processes open at once. One of them upgrades an old file, and rows have checksums."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from typing import Any
 from lmkbc.errors import InputError
 
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""To be caught together: if a file is damaged, SQLite's sentence may quote bytes that are no text, and Python's binding
-then fails to decode the sentence instead of raising it."""
+"""Errors of a damaged file. SQLite's message may quote bytes that are not text, which Python then fails to decode."""
 
 WAIT = 60.0
-"""Seconds that a process waits for another one that writes or upgrades the file."""
+"""Seconds to wait for another process that writes or upgrades the file."""
 
 
 def is_unwritable(error: Exception) -> bool:
-    """Return whether it is the folder or the file's mode that is in the way, and not what the file holds."""
+    """Return whether the error is about permissions of the file or folder, and not about its content."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, OSError) or code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether SQLite says that the file itself is broken."""
+    """Return whether SQLite reports that the file is damaged."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, UnicodeDecodeError) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def row_checksum(*fields: bytes | None) -> str:
-    """Return the SHA-256 of a row's fields, each with its length; of a single field, the SHA-256 of that alone."""
+    """Return the SHA-256 of a row's fields, each with its length.
+
+    For a single field, return the SHA-256 of its bytes.
+    """
     if len(fields) == 1:
         return hashlib.sha256(fields[0] or b"").hexdigest()
     return hashlib.sha256(b"".join(b"%d:%b" % (len(field or b""), field or b"") for field in fields)).hexdigest()
@@ -44,13 +46,16 @@ def opened(
     checksum: Callable[..., Any],
     advice: str,
 ) -> sqlite3.Connection:
-    """Connect to a file, or to memory if there is no path. Texts are read as bytes, since damaged ones may be no UTF-8.
+    """Connect to a file, or to memory if there is no path.
 
-    upgrade: makes or changes the tables of an older version, in one transaction; other processes wait for it.
-    checksum: SQL's function `row_checksum`. The journal is written ahead (WAL): a killed process loses nothing, a power
-    cut at most the last moments. A new file is readable by its owner only; SQLite gives its other files the same mode.
+    Texts are returned as bytes, since damaged ones may not be UTF-8.
 
-    InputError, which ends with the advice, for a file of a newer version; OSError and DATABASE_ERRORS as they come.
+    upgrade: function that creates the tables, or changes those of an older version. It runs in one transaction, for
+    which other processes wait. checksum: implementation of the SQL function `row_checksum`. advice: end of the
+    InputError for a file of a newer version. OSError and DATABASE_ERRORS are passed on.
+
+    The journal is written ahead (WAL). So a killed process loses nothing, and a power cut at most the last moments.
+    Only the owner can read a new file, and SQLite gives its other files the same mode.
     """
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

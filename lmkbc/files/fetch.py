@@ -1,4 +1,4 @@
-"""Fetching what is published elsewhere: resumable, checked by SHA-256, renamed into place only when complete."""
+"""Download of published files: it can be resumed, is checked by SHA-256, and replaces a file only when complete."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lmkbc.http import CallError, Pace, RequestLimits, is_web_address, retry_aft
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
-"""Bytes of a split at most: a hundred times the largest published split."""
+"""Most bytes of a split: a hundred times the largest published split."""
 
 DEADLINE = 900.0
-"""Seconds in which a split arrives, or as much of it as the next run need not fetch again."""
+"""Seconds for a download. What has arrived by then is kept for the next run."""
 
 MOST_REDIRECTS = 5
 
 
 def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[Path]:
-    """Download every split of an edition into root/<folder>/; files that are right already stay as they are."""
+    """Download every split of an edition into root/<folder>/. Files with the right checksum are kept."""
     paths = []
     for split, source in edition.splits.items():
         path = root / edition.folder / f"{split}.jsonl"
@@ -37,9 +37,10 @@ def fetch(edition: Edition, root: Path, progress: Report | None = None) -> list[
 
 
 def download(url: str, accepted: Collection[str] | None, path: Path, what: str, progress: Report | None = None) -> None:
-    """Download a file of an accepted SHA-256; what lies at the path stays until the whole of it has arrived.
+    """Download a file with an accepted SHA-256. An existing file stays until the new one is complete.
 
-    accepted: None for any. what: for the progress. LmkbcError where it cannot be had, or is another.
+    accepted: hex digests, None for any. what: name for the progress. LmkbcError if the download fails, or if the file
+    has another SHA-256.
     """
     if not is_web_address(url):
         raise InputError(f"{url!r} is no http or https address: nothing can be fetched from there")
@@ -50,7 +51,8 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     except TimeoutError:
         raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume") from None
     except CallError as error:
-        raise LmkbcError(f"{url} cannot be fetched ({error}); run the command again to resume") from None
+        how = "run the command again to resume" if error.transient else "it is gone from there, and nothing was changed"
+        raise LmkbcError(f"{url} cannot be fetched ({error}); {how}") from None
     if accepted is not None and (actual := file_sha256(part)) not in accepted:
         part.unlink()
         if not accepted:
@@ -62,7 +64,7 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
 
 
 async def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
-    """Append to a file what it lacks. CallError if that fails, TimeoutError after the deadline."""
+    """Append the missing bytes to a file. CallError if that fails, TimeoutError after the deadline."""
     try:
         async with (
             asyncio.timeout(DEADLINE),
@@ -89,14 +91,14 @@ async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     async with client.stream("GET", url, headers=headers) as response:
         if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
-            return  # the whole file is here already; its checksum will show
+            return  # the file is complete already; its checksum is verified later
         response.raise_for_status()
         resumed = response.status_code == httpx2.codes.PARTIAL_CONTENT
         have = have if resumed else 0
         length = response.headers.get("content-length")
         total = have + int(length) if length else None
         with part.open("ab" if resumed else "wb") as file:
-            async for chunk in response.aiter_raw():  # nothing is unpacked that was not to be packed
+            async for chunk in response.aiter_raw():  # without decompression, since none was requested
                 if have + len(chunk) > MOST_BYTES:
                     part.unlink()
                     raise LmkbcError(
@@ -111,9 +113,10 @@ async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, 
 
 
 def _guard(url: str) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Return a check that refuses a redirect from https to what anyone on the line can change.
+    """Return a hook that refuses a redirect from https to an unencrypted address.
 
-    Download mirrors redirect. Where the bytes come from is of no matter, since their SHA-256 is known; no key is sent.
+    Other redirects are allowed, since download mirrors use them. The origin of the bytes does not matter, because their
+    SHA-256 is known. No key is sent.
     """
 
     async def check(request: httpx2.Request) -> None:

@@ -1,6 +1,6 @@
-"""Reading: JSONL lines to queries, examples and scored columns. Every error names file, line and field.
+"""Reader of JSONL: from lines to queries, examples and scored columns. Every error names file, line and field.
 
-A file is decoded in one pass by msgspec; only when that fails is it read again, line by line, to say where.
+A file is decoded in one pass by msgspec. Only if that fails, it is read again line by line to find the error.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Row = TypeVar("Row")
 
 BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 2_500_000
-"""Values of a JSONL file that is read as a whole: of each, memory holds up to 100 bytes."""
+"""Most values of a JSONL file that is read as a whole. A value takes up to 100 bytes of memory."""
 
 
 MARKS = (b",", b"[", b"{")
-"""Bytes after which a value of JSON may begin."""
+"""Bytes after which a JSON value may begin."""
 
 
 class QueryRow(msgspec.Struct, gc=False):
@@ -42,14 +42,14 @@ class QueryRow(msgspec.Struct, gc=False):
 
 
 def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
-    """Return the bytes of a plain or packed file, without a byte-order mark. InputError for more than `most`."""
+    """Return the bytes of a plain or packed file, without a byte-order mark. InputError for more than `most` bytes."""
     return packed.whole(path, most).removeprefix(BOM)
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
-    """Return all rows of a JSONL file, checked against `row_type`. An empty file is an error.
+    """Return all rows of a JSONL file, checked against `row_type`. InputError for an empty file.
 
-    InputError also where they are more than memory is meant to hold: `packed.WHOLE` bytes, or `MOST_VALUES` values.
+    InputError also for a file that is too large for memory: more than `packed.WHOLE` bytes, or `MOST_VALUES` values.
     """
     with no_collection():
         return [row for rows, _ in row_blocks(path, msgspec.json.Decoder(row_type)) for row in rows]
@@ -58,9 +58,10 @@ def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
 def row_blocks(
     path: Path, *decoders: msgspec.json.Decoder[Row], bounded: bool = True
 ) -> Iterator[tuple[list[Row], int]]:
-    """Yield the rows of a JSONL file block by block, each block with the number of the first decoder that reads it.
+    """Yield the rows of a JSONL file block by block, with the number (from 1) of the decoder that reads the block.
 
-    InputError for an empty file, and for what no decoder reads; bounded: see `counted`.
+    The first decoder that can read a block reads it. InputError for an empty file, and for a block that no decoder
+    reads. bounded: see `counted`.
     """
     any_row = False
     for line, block in counted(path, *MARKS, bounded=bounded):
@@ -81,8 +82,8 @@ def row_blocks(
 def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[int, bytes]]:
     """Yield a file in blocks of whole lines, each with the number of its first line.
 
-    marks: what begins a value, as a line does. bounded: raise InputError for more than `packed.WHOLE` bytes or
-    `MOST_VALUES` values.
+    marks: bytes that begin a value, in addition to line ends. bounded: whether to raise InputError for more than
+    `packed.WHOLE` bytes or `MOST_VALUES` values.
     """
     values, line = 0, 1
     with packed.stream(path) as file:
@@ -96,7 +97,7 @@ def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[i
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
-    """Return the rows of some lines, of which each holds one or is blank; `first` is the number of the first line."""
+    """Return the rows of some lines; each line holds one row or is blank. first: number of the first line."""
     block = block.removeprefix(BOM) if first == 1 else block
     try:
         rows = decoder.decode_lines(block)
@@ -113,7 +114,7 @@ def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Hold the cyclic garbage collector off: it would scan millions of acyclic lists over and over as they appear."""
+    """Switch off the cyclic garbage collector. It would repeatedly scan millions of acyclic lists."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -124,14 +125,14 @@ def no_collection() -> Iterator[None]:
 
 
 def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
-    """Line numbers and content of the lines that are not blank; `first` is the number of the first line."""
+    """Yield number and content of the lines that are not blank. first: number of the first line."""
     for number, line in enumerate(raw.split(b"\n"), start=first):
         if line.strip():
             yield number, line
 
 
 def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], first: int = 1) -> InputError:
-    """Return which of the lines cannot be decoded, and why; `first` is the number of the first line."""
+    """Return the error for the first line that cannot be decoded. first: number of the first line."""
     for number, line in numbered_lines(raw, first):
         try:
             decoder.decode(line)
@@ -161,7 +162,7 @@ def _rows(path: Path, edition: Edition) -> list[QueryRow]:
 
 
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
-    """Find the line of a row that decodes but makes no sense."""
+    """Return the error for a row that decodes but is wrong, with its line."""
     same = []
     for number, line in numbered_lines(read_bytes(path)):
         row = msgspec.json.decode(line, type=QueryRow)
@@ -192,14 +193,14 @@ def read_examples(path: Path, edition: Edition) -> list[Example]:
 
 
 def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
-    """Rows with their objects, in order."""
+    """Return rows as examples with their objects, in order."""
     known = _known(rows)
     objects = [_objects(row, known) for row in rows]
     torn = [place for place, row in enumerate(rows) if not _parallel(row)]
     while [
         item for place in torn for item in objects[place] if item.name and item.id and known.add(item.name, item.id)
     ]:
-        for place in torn:  # what one row has shown may tell more of another
+        for place in torn:  # pairs from one row may resolve another row
             objects[place] = _objects(rows[place], known)
     return [Example(_query(row), golds) for row, golds in zip(rows, objects, strict=True)]
 
@@ -209,7 +210,7 @@ def _query(row: QueryRow) -> Query:
 
 
 def _known(rows: Iterable[QueryRow]) -> KnownPairs:
-    """Return the pairs that the file itself confirms: of rows with a name for each id, and of their subjects."""
+    """Return the confirmed pairs of name and id: from rows with a name for each id, and from subjects."""
     known = KnownPairs()
     for row in rows:
         if row.SubjectEntityID:

@@ -1,4 +1,4 @@
-"""Locks for a single writer: of a command's output, taken before its work starts, and of what a cache keeps."""
+"""Locks for a single writer: of a command's output, before its work starts, and of entries in a cache."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lmkbc.files.writable import check_directory, refusals
 
 @contextmanager
 def writing_alone(directory: Path) -> Iterator[None]:
-    """Keep other commands from writing a directory until the block ends. InputError where one is at it.
+    """Keep other commands from writing a directory until the block ends. InputError if another one writes it.
 
-    The lock is a hidden file beside the directory, and goes with the block. A killed process leaves the file, which
-    then locks nothing. Where the block fails, parents go that were made for the lock alone.
+    The lock is a hidden file beside the directory, which is removed with the block. A killed process leaves the file,
+    but not the lock. If the block fails, parent directories that were made for the lock are removed.
     """
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
@@ -30,7 +30,7 @@ def writing_alone(directory: Path) -> Iterator[None]:
         yield
     except BaseException:
         _released(path, lock)
-        with suppress(OSError):  # the first parent that is not empty
+        with suppress(OSError):  # raised at the first parent that is not empty
             for parent in made:
                 parent.rmdir()
         raise
@@ -38,7 +38,7 @@ def writing_alone(directory: Path) -> Iterator[None]:
 
 
 def _released(path: Path, lock: filelock.BaseFileLock) -> None:
-    with suppress(OSError):  # where no open file can be removed
+    with suppress(OSError):  # some systems cannot remove an open file
         path.unlink()
     lock.release()
 
@@ -52,7 +52,7 @@ def _taken(path: Path) -> filelock.BaseFileLock:
         except filelock.Timeout:
             target = path.with_name(path.name.removeprefix(".").removesuffix(".lock"))
             raise InputError(f"another run is writing {target}: wait for its end, or name another directory") from None
-        except (FileNotFoundError, FileExistsError):  # another command has just removed the parent that it had made
+        except (FileNotFoundError, FileExistsError):  # another command has just removed the parent directory
             if path.parent.exists() and not path.parent.is_dir():
                 raise
         else:
@@ -61,7 +61,7 @@ def _taken(path: Path) -> filelock.BaseFileLock:
 
 @contextmanager
 def in_turn(target: Path) -> Iterator[None]:
-    """Hold what only one process at a time may make in the user's cache; others wait. LmkbcError for no such place."""
+    """Let one process at a time make an entry of the user's cache; others wait. LmkbcError if it is not writable."""
     lock = filelock.FileLock(target.with_name(f".{target.name}.lock"))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

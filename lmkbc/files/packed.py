@@ -1,8 +1,9 @@
-"""Packed files, bounded: what a file unpacks to stays in proportion to its size, so that a small one fills no memory.
+"""Packed files with bounds, so that a small file cannot fill the memory.
 
-A file may unpack to `FREE` bytes, or to `RATIO` times its size where that is more. JSONL unpacks to 5 to 20 times its
-size, with a long prompt in every row to 100 times. Who has more of it unpacks the file first. What is read as a whole,
-packed or plain, has a bound of its own (see `whole` and `blocks`); what is read line by line may have any size.
+A file may unpack to `FREE` bytes, or to `RATIO` times its size if that is more. JSONL unpacks to 5 to 20 times its
+size, and to 100 times with a long prompt in every row. A user with a larger ratio must unpack the file first. A file
+that is read as a whole, packed or plain, has a bound of its own (see `whole` and `blocks`). A file that is read line by
+line may have any size.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from lmkbc.files.source import opened
 FREE = 64 << 20
 RATIO = 200
 WHOLE = 128 << 20
-"""Bytes of a file that is read as a whole."""
+"""Most bytes of a file that is read as a whole."""
 DOCUMENT = 8 << 20
-"""Bytes of a JSON file that is one value: of lists and tables, memory holds twenty times as much."""
+"""Most bytes of a JSON file with one value. Lists and tables take twenty times as much memory."""
 MEMBERS = 64 << 20
-"""Bytes of an archive's files together; KAMEL's have half of it."""
+"""Most bytes of an archive's files together; KAMEL's have half of it."""
 LONGEST_LINE = 8 << 20
-"""Bytes of a line; the longest entity of Wikidata takes half of it."""
+"""Most bytes of a line; the longest entity of Wikidata takes half of it."""
 STEP = 1 << 20
 _DAMAGED = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
@@ -42,7 +43,7 @@ _DAMAGED = (
 
 
 def _only_member(source: Any) -> IO[bytes]:
-    """Return the one file that a zip holds, as a submission does."""
+    """Return the only file in a zip, as in a submission."""
     archive = zipfile.ZipFile(source)
     names = archive.namelist()
     if len(names) != 1:
@@ -60,18 +61,18 @@ _ZLIB = frozenset({b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x78\x5e"})
 
 
 class Unpacking(io.RawIOBase):
-    """The bytes of a packed stream, counted as they come. InputError where they are too many, or damaged."""
+    """The bytes of a packed stream, counted while they are read. InputError for too many bytes, or damage."""
 
     def __init__(self, path: Path, source: Any, size: int, *own: IO[bytes]) -> None:
         self._path, self._source, self._own = path, source, own
         self._bound, self._done = max(FREE, RATIO * size), 0
 
     def readable(self) -> bool:
-        """Return true."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Unpack into a buffer, as `io.RawIOBase` wants it."""
+        """Unpack into a buffer, as `io.RawIOBase` requires."""
         try:
             part = self._source.read(len(buffer))
         except _DAMAGED as error:
@@ -86,7 +87,7 @@ class Unpacking(io.RawIOBase):
         return len(part)
 
     def close(self) -> None:
-        """Close what is unpacked, too."""
+        """Close the packed stream too."""
         if not self.closed:
             for one in (self._source, *self._own):
                 one.close()
@@ -94,12 +95,12 @@ class Unpacking(io.RawIOBase):
 
 
 def is_packed(content: bytes) -> bool:
-    """Return whether some bytes are a packed file, zstandard's and zlib's included."""
+    """Return whether bytes are a packed file, including zstandard and zlib."""
     return _opener(content) is not None or content[:4] == b"\x28\xb5\x2f\xfd" or content[:2] in _ZLIB
 
 
 def stream(path: Path) -> IO[bytes]:
-    """Return a file's content as it comes, unpacked if it is packed, and then not to be sought in."""
+    """Return a file's content as a stream. A packed file is unpacked, and then the stream cannot seek."""
     file = opened(path)
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
@@ -109,18 +110,21 @@ def stream(path: Path) -> IO[bytes]:
         return file
     try:
         return bounded(path, opener(file), size, file)
-    except _DAMAGED as error:  # a zip without a readable directory, or of several files
+    except _DAMAGED as error:  # a zip without a readable directory, or with several files
         file.close()
         raise _damaged(path, error) from None
 
 
 def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
-    """Return the content of a packed file that some library unpacks, within a bound. own: closed with it."""
+    """Return the content of a packed file as a bounded stream. content: unpacked stream.
+
+    own: files to close with it.
+    """
     return io.BufferedReader(Unpacking(path, content, size, *own), STEP)
 
 
 def whole(path: Path, most: int = WHOLE) -> bytes:
-    """Return the content of a file, unpacked. InputError where it is more than so many bytes."""
+    """Return the content of a file, unpacked. InputError for more than `most` bytes."""
     content = io.BytesIO()
     with stream(path) as file:
         while part := read(path, file):
@@ -131,9 +135,9 @@ def whole(path: Path, most: int = WHOLE) -> bytes:
 
 
 def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[bytes]:
-    """Yield the content of an open file in blocks of whole lines, the last newline of each left out.
+    """Yield the content of an open file in blocks of whole lines, without the last newline of each block.
 
-    InputError where a line, or the whole, is more than it may have.
+    InputError for a line longer than `LONGEST_LINE`, or for more than `most` bytes.
     """
     begun, done = bytearray(), 0
     while part := read(path, file):
@@ -152,9 +156,9 @@ def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[byt
 
 
 def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of an archive's files, of those whose names are wanted, in its order.
+    """Yield (name, content) of an archive's files with wanted names, in its order.
 
-    Nothing of it is written to the disk. InputError where they hold more than `MEMBERS` bytes together.
+    Nothing is written to disk. InputError if they have more than `MEMBERS` bytes together.
     """
     held = 0
     with stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
@@ -167,12 +171,12 @@ def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, by
 
 
 def lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a stream; what is longer than `LONGEST_LINE` comes in parts."""
+    """Yield the lines of a stream. A line longer than `LONGEST_LINE` is yielded in parts."""
     return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def read(path: Path, file: IO[bytes]) -> bytes:
-    """Return the next bytes of an open file, none at its end. InputError where the disk refuses them."""
+    """Return the next bytes of an open file, none at its end. InputError if the disk fails."""
     try:
         return file.read(STEP)
     except OSError as error:
@@ -180,7 +184,7 @@ def read(path: Path, file: IO[bytes]) -> bytes:
 
 
 def too_large(path: Path, most: int) -> InputError:
-    """Return the error of a file that has more bytes than are read of its kind."""
+    """Return the error for a file with more bytes than its kind may have."""
     return InputError(f"{path} holds more than {most >> 20} MiB, the most that such a file may have: give a part")
 
 

@@ -1,7 +1,7 @@
 """Pairs of names and ids in published rows whose two lists differ in length.
 
-The lists run in parallel, but names that hold commas were split at them ("Earl Wilbur Sutherland", "Jr."), and some
-names were lost. A name and an id are paired only where all best ways to lay one list along the other agree on it.
+The lists are parallel, but names with commas were split at them ("Earl Wilbur Sutherland", "Jr."), and some names were
+lost. A name and an id are paired only if all best alignments of the two lists agree.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _QID = re.compile(r"Q\d+")
 _TAIL = re.compile(
     r"(?:jr|sr|i{2,3}|iv|esq|inc|ltd|ll[cp]|d\.c|ph\.?d|m\.?d)\.?|(?:and|or) .*|\d+(?:st|nd|rd|th) .*", re.I
 )
-"""Usual form of the rest of a name behind a comma. No name by itself has this form."""
+"""Usual form of a part after a comma. No whole name has this form."""
 
 
 MOST_WAYS = 2_000_000
-"""Far more than published rows need (642 ids with 15 commas: 164,000); a few seconds' work."""
+"""Most alignments to try, a few seconds' work. Published rows need far fewer (642 ids with 15 commas: 164,000)."""
 
 
 class IdPieces(NamedTuple):
-    """Id and its pieces, from `start` to `end`, which may be none."""
+    """The pieces of an id, from `start` to `end` (excluded); there may be none."""
 
     start: int
     end: int
 
 
 Paths = list[dict[int, int]]
-"""For each number of ids, the best score of every number of pieces that they may have taken."""
+"""For each number of ids: number of pieces that they use -> best score."""
 
 
 class KnownPairs:
-    """Names and ids that rows with as many of the one as of the other confirm."""
+    """Names and ids that are confirmed by rows with equally many of both."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._ids: defaultdict[str, set[str]] = defaultdict(set)
@@ -46,21 +46,21 @@ class KnownPairs:
             self.add(name, identifier)
 
     def add(self, name: str, identifier: str) -> bool:
-        """Take note that a name belongs to an id; whether that is news."""
+        """Store a pair, and return whether it is new."""
         news = identifier not in self._ids[name]
         self._ids[name].add(identifier)
         self._names[identifier].add(name)
         return news
 
     def fit(self, name: str, identifier: str) -> int:
-        """Return how well a name suits an id: above 0 where other rows pair them, below 0 where they contradict."""
+        """Return how well a name fits an id: above 0 if other rows pair them, below 0 if they contradict."""
         if name == identifier or identifier in self._ids.get(name, ()):
             return 8
         return -4 if identifier in self._names else 0
 
 
 class _Row:
-    """The pieces of names of one row, and how well runs of them suit its ids."""
+    """The name pieces of one row, with scores of how runs of them fit its ids."""
 
     def __init__(self, pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> None:
         self.pieces, self.ids, self._known = pieces, ids, known
@@ -68,7 +68,10 @@ class _Row:
         self._before = [0, *accumulate(self._tails)]
 
     def steps(self, place: int) -> Iterator[tuple[IdPieces, int]]:
-        """Yield what the id at a place may take so that enough is left for the others, and how well it suits."""
+        """Yield the possible pieces of the id at a place, with their score.
+
+        Enough pieces are left for the other ids.
+        """
         n, after = len(self.pieces), len(self.ids) - place - 1
         few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
         for start in range(few * place, min(most * place, n) + 1):
@@ -84,7 +87,7 @@ class _Row:
 def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> tuple[GoldObject, ...]:
     """Return the objects of a row of n pieces of names and m ids, n != m, in the row's order.
 
-    A name and an id of which nobody can say that they belong together are an object each, without the other.
+    A name and an id that cannot be paired become an object each.
     """
     objects, end = list[GoldObject](), 0
     for step, identifier in zip(_certain(_Row(pieces, ids, known)), ids, strict=True):
@@ -100,14 +103,14 @@ def objects_of(pieces: Sequence[str], ids: Sequence[str], known: KnownPairs) -> 
 
 
 def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...] = ()) -> GoldObject:
-    """Return an object, without the id that some published rows write where they know no name."""
+    """Return an object. Some published rows have an id in place of an unknown name; such a name is left out."""
     if identifier is not None and _QID.fullmatch(identifier):
         names = tuple(name for name in names if name != identifier)
     return GoldObject(names, identifier, parts if names else ())
 
 
 def _certain(row: _Row) -> list[IdPieces | None]:
-    """For each id the pieces that all best ways give it; None where they differ, or where too many would differ."""
+    """Return for each id its pieces in all best alignments; None if these differ, or if there are too many to try."""
     if len(row.ids) * (abs(len(row.pieces) - len(row.ids)) + 1) ** 2 > MOST_WAYS and len(row.ids) > 1:
         return [None] * len(row.ids)
     steps = [dict(row.steps(place)) for place in range(len(row.ids))]

@@ -12,21 +12,21 @@ from lmkbc.errors import InputError
 
 log = logging.getLogger(__name__)
 DATA = "LMKBC_DATA"
-"""Names the directory of the official splits."""
+"""Variable with the directory of the official splits."""
 
 
 def cache_dir() -> Path:
-    """Return the user's cache: fetched data, fitted defaults."""
+    """Return the user's cache directory for downloaded data and fitted defaults."""
     return Path(platformdirs.user_cache_dir("lmkbc"))
 
 
 def placed(path: Path | str | None) -> Path | None:
-    """Return a path that may be given as text."""
+    """Return a path that may be given as text; None stays None."""
     return None if path is None else Path(path)
 
 
 def warn_unwritable(folder: Path, error: BaseException | None, consequence: str) -> None:
-    """Log that a cache is done without, since its folder cannot be written: a cache saves work, and is no result."""
+    """Log that a cache folder is not writable. The run continues, since a cache only saves work."""
     reason = getattr(error, "strerror", None) or error
     log.warning(
         "%s cannot be written (%s), so %s: name a folder for caches in XDG_CACHE_HOME", folder, reason, consequence
@@ -34,12 +34,17 @@ def warn_unwritable(folder: Path, error: BaseException | None, consequence: str)
 
 
 def fetched_frames(system: str) -> Path:
-    """Return where 'lmkbc systems fetch' puts the words of a system's authors, licence and credit beside them."""
+    """Return the file into which 'lmkbc systems fetch' writes the prompts of a system's authors."""
     return cache_dir() / "systems" / system / "frames.toml"
 
 
+def fetched_record(system: str) -> Path:
+    """Return where the SHA-256 of a system's fetched files stand, of their addresses and of what was made of them."""
+    return fetched_frames(system).with_name("sha256.txt")
+
+
 def data_dirs(given: Path | None) -> list[Path]:
-    """Return where splits are looked for, in order: the directory given, else $LMKBC_DATA, else the user's cache."""
+    """Return the directories to search for splits, in order: the given one, else $LMKBC_DATA, else the cache."""
     if given is not None:
         if not given.is_dir():
             raise InputError(
@@ -51,7 +56,7 @@ def data_dirs(given: Path | None) -> list[Path]:
 
 
 def warn_no_data_dir() -> None:
-    """Log that $LMKBC_DATA names no directory, where it is set and does not."""
+    """Log a warning if $LMKBC_DATA is set and is not a directory."""
     env = os.environ.get(DATA)
     if env and not Path(env).is_dir():
         log.warning("%s is %r, which is no directory: no official split is found there", DATA, env)

@@ -1,7 +1,7 @@
-"""The files that a person names, opened within bounds: a regular file, or a pipe that is written to in time.
+"""Input files, opened within bounds: a regular file, or a pipe that is written to in time.
 
-A device is refused, since it never ends. A pipe is read into a temporary file before anything is made of it, so that
-it can be read more than once; it brings so many bytes at most, and is silent for so long at most.
+A device is refused, since it never ends. A pipe is first read into a temporary file, so that it can be read more than
+once. Its size and its silence are bounded.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import IO, Any
 from lmkbc.errors import InputError, LmkbcError
 
 SILENT = 30.0
-"""Seconds for which a pipe may bring nothing."""
+"""Longest time in seconds for which a pipe may be silent."""
 PIPED = 256 << 20
-"""Bytes that a pipe may bring."""
+"""Most bytes of a pipe."""
 _PIECE = 1 << 16
 _kept: dict[tuple[int, int], Any] = {}
-"""Device and inode of a pipe -> the temporary file with what it brought, which goes when the program ends."""
+"""Device and inode of a pipe -> temporary file with its content, deleted when the program ends."""
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a regular file, or a pipe whose content is then here. InputError for anything else.
+    """Open a regular file, or the stored content of a pipe. InputError for anything else.
 
-    InputError also for a pipe that is silent for `SILENT` seconds, or brings more than `PIPED` bytes.
+    InputError also for a pipe that is silent for `SILENT` seconds, or that has more than `PIPED` bytes.
     """
     with _named(path):
         number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -52,7 +52,7 @@ def opened(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the file that the system refuses."""
+    """Turn errors of the system into an InputError that names the file."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -61,12 +61,12 @@ def _named(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is a directory: give a file") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; give another file") from None
-    except ValueError as error:  # a name that no file can have
+    except ValueError as error:  # an impossible file name
         raise InputError(f"{str(path)!r} cannot be read: {error}; check the path") from None
 
 
 def _at_once(number: int) -> bytes | None:
-    """Return what a pipe holds by now; None where it holds nothing and nobody is about to write to it."""
+    """Return the bytes that a pipe holds now, b"" if a writer has sent none; None if it is empty and has no writer."""
     try:
         return os.read(number, _PIECE) or None
     except BlockingIOError:
@@ -74,7 +74,10 @@ def _at_once(number: int) -> bytes | None:
 
 
 def _brought(path: Path, number: int, first: bytes) -> Any:
-    """Return a temporary file of what a pipe brings until all its writers have closed it. first: what came already."""
+    """Return a temporary file with a pipe's content, read until all writers have closed it.
+
+    first: bytes already read.
+    """
     poll = select.poll()
     poll.register(number, select.POLLIN)
     kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
@@ -93,13 +96,13 @@ def _brought(path: Path, number: int, first: bytes) -> Any:
 
 
 def _part(path: Path, number: int, poll: select.poll) -> bytes:
-    """Return the next bytes of a pipe, none at its end. InputError where it stays silent."""
+    """Return the next bytes of a pipe, none at its end. InputError if it is silent too long."""
     end = time.monotonic() + SILENT
     while (left := end - time.monotonic()) > 0:
         if poll.poll(left * 1000):
             try:
                 return os.read(number, _PIECE)
-            except BlockingIOError:  # somebody else has read what was there
+            except BlockingIOError:  # another process has read the bytes
                 continue
     raise InputError(f"{path} is a pipe to which nothing was written for {SILENT:g} s: write to it, or give a file")
 

@@ -1,7 +1,7 @@
-"""Tables of a few text columns, read row by row whatever their length: CSV, JSONL or Parquet, as the content shows.
+"""Tables of a few text columns, read row by row: CSV, JSONL or Parquet. The content decides which format it is.
 
-No more is in memory than a row, of Parquet a row group. A row is refused beyond `LONGEST_ROW`, with its place: no name
-is as long, but a file without line ends is.
+Only one row is in memory; for Parquet, one row group. A row over `LONGEST_ROW` is an error that names its place. No
+name is that long, but a file without line ends may be.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lmkbc.files import packed
 from lmkbc.files.jsonl import BOM, decoded
 
 LONGEST_ROW = 1 << 20
-"""Bytes of a line, characters of a value."""
+"""Most bytes of a line, and most characters of a value."""
 AT_ONCE = 1 << 16
-"""Rows of a Parquet file that are values of Python at a time."""
+"""Rows of a Parquet file to convert to Python's values at once."""
 _PARQUET = b"PAR1"
 
 
 class TableRow(NamedTuple):
-    """The values of the columns asked for, None where there is none; `place` names the row for people."""
+    """Values of the chosen columns, None for a missing one. place: file and row, for messages."""
 
     place: str
     values: tuple[str | None, ...]
@@ -34,8 +34,8 @@ class TableRow(NamedTuple):
 class InputTable:
     """The rows of a file, which can be read more than once. InputError names the file, the line and the column.
 
-    columns: those that are read, others are left alone. needed: how many of them, from the first on, must be there.
-    ends: whether the last line of CSV must end, since a value that is cut short is another value.
+    columns: columns to read; others are ignored. needed: number of required columns, from the first.
+    ends: whether the last line of CSV needs a line end, since a value that is cut off is a wrong value.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], needed: int, *, ends: bool = False) -> None:
@@ -44,7 +44,7 @@ class InputTable:
         self.path, self._columns, self._needed, self._ends = path, tuple(columns), needed, ends
 
     def rows(self) -> Iterator[TableRow]:
-        """Yield the rows in the order of the file. Blank lines are none."""
+        """Yield the rows in the order of the file, without blank lines."""
         with packed.stream(self.path) as file:
             start = file.read(4096)
         if start.startswith(_PARQUET):
@@ -120,7 +120,7 @@ class InputTable:
                 raise InputError(f"{self.path}, line {number}: not UTF-8 text; save the file as UTF-8") from None
 
     def _places(self, header: Sequence[str]) -> list[int]:
-        """Return where the columns stand, -1 for one that is not there."""
+        """Return the positions of the columns, -1 for a missing one."""
         for name in self._columns[: self._needed]:
             if name not in header:
                 hint = did_you_mean(name, header)

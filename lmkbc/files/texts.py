@@ -1,4 +1,4 @@
-"""Texts of any length, read as they come: lines of plain text, or title and text of JSONL rows; packed or not."""
+"""Texts of any length as a stream: lines of plain text, or title and text of JSONL rows; packed or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TextRow(msgspec.Struct, gc=False):
 
 
 def lines(path: Path, *, bounded: bool = True) -> Iterator[str]:
-    """Yield the lines of a text that are not blank. InputError for a file that is not there or no UTF-8.
+    """Yield the lines of a text that are not blank. InputError for a file that does not exist or is not UTF-8.
 
     bounded: see `counted`.
     """
@@ -31,7 +31,7 @@ def lines(path: Path, *, bounded: bool = True) -> Iterator[str]:
 
 
 def text_rows(path: Path) -> Iterator[TextRow]:
-    """Yield the lines of a text, or the rows of a file whose name has ".jsonl"."""
+    """Yield the lines of a text, or the rows of a file with ".jsonl" in its name."""
     if ".jsonl" not in path.suffixes:
         yield from map(TextRow, lines(path, bounded=False))
         return

@@ -1,4 +1,4 @@
-"""Reading TOML files of settings, every error with its place."""
+"""Reader of TOML files with settings. Every error names its place."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_bytes
 
 MOST_BYTES = 1 << 20
-"""Bytes of a file at most. Reading it takes a hundred times as much memory."""
+"""Most bytes of a file. Reading takes a hundred times as much memory."""
 PARTS = 20
-"""Parts of a dotted key at most: the parser's memory grows with the square of their number."""
+"""Most parts of a dotted key: the parser's memory grows with the square of their number."""
 _LONG_KEY = re.compile(
     rb"""(?P<key>(?<![A-Za-z0-9_-])(?:(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d})"""
     rb"""|\#[^\n]*+|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'""" % PARTS,
     re.DOTALL,
 )
-"""A long key, or else a comment or a string, which is passed over whole: a text may have many dots."""
+"""Pattern of a long key; or of a comment or string, which is skipped since it may have many dots."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file of settings. InputError says where it is wrong; a date is no setting, the text for it may be."""
+    """Read a TOML file of settings. InputError names the place of an error. A date must be written as text."""
     content = read_bytes(path, MOST_BYTES)
     if any(token["key"] for token in _LONG_KEY.finditer(content)):
         raise InputError(f"{path}: nested too deep, a key has more than {PARTS} parts; write flat tables")
@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what stands at the ends of a nest of tables and lists, and where."""
+    """Yield the place and value of every leaf in nested tables and lists."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from leaves(inner, f"{place}.{name}" if place else name)

@@ -1,4 +1,4 @@
-"""Checks, before the work is done, that a file or directory can be written where a person named it."""
+"""Checks before the work starts that an output file or directory can be written."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lmkbc.errors import InputError
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:
-    """Raise InputError if a file could not be written later, so that a person reads it before the work is done.
+    """Raise InputError if a file could not be written later, so that the user learns it before the work.
 
-    inputs: what the same command reads, which its result must not replace.
+    inputs: files that the same command reads. The result must not replace them.
     """
     if path is None:
         return
@@ -29,7 +29,7 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
 
 
 def same(first: Path, second: Path) -> bool:
-    """Return whether two paths name one file or directory, there or not yet there."""
+    """Return whether two paths name the same file or directory. It need not exist."""
     if first.exists() and second.exists():
         return first.samefile(second)
     return first.resolve() == second.resolve()
@@ -45,7 +45,7 @@ def check_directory(path: Path | None) -> None:
 
 
 def check_places(path: Path, places: Sequence[Path]) -> None:
-    """Raise InputError if the nearest of these directories that exists cannot be written to."""
+    """Raise InputError if the first existing directory of these is not writable."""
     nearest = next(place for place in places if place.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         what = "may not be written to" if nearest.is_dir() else "is no directory"
@@ -54,7 +54,7 @@ def check_places(path: Path, places: Sequence[Path]) -> None:
 
 @contextmanager
 def refusals(path: Path) -> Iterator[None]:
-    """Turn what the system refuses of a path that a person gave into an InputError."""
+    """Turn the system's refusal to write a user's path into an InputError."""
     try:
         yield
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Generators: queries to candidates."""
+"""Generators: from queries to candidates."""

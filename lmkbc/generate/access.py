@@ -1,4 +1,4 @@
-"""Access to language models: from what a recipe says of one, and the command line before it, to what answers."""
+"""Access to language models: opens the model that a recipe and the command line name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StepModel(ModelReference):
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """ValueError for settings that make no sense."""
+        """Raise ValueError for wrong settings."""
         super().__post_init__()
         check_extra(self.extra)
 
@@ -42,22 +42,22 @@ class StepModel(ModelReference):
         return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
     def is_given(self, run: ModelRun) -> bool:
-        """Return whether it can be asked."""
+        """Return whether the model can be asked."""
         return is_given(self, run)
 
 
 def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
-    """Return the model that a step's table names, or a string. InputError for what makes no sense."""
+    """Return the model that a step names by a string or a table. Raise InputError for wrong settings."""
     return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
 
 
 def backend_of(model: ModelReference, run: ModelRun) -> Backend:
-    """Return where a model runs; --backend comes before the table's."""
+    """Return the back end of a model; --backend precedes the table's."""
     return run.backend or model.backend
 
 
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
-    """Return whether a model is asked on this machine: where no server is named, or the recipe says so."""
+    """Return whether a model runs on this machine: if the recipe says so, or if no server is named."""
     backend = backend_of(model, run)
     if backend != "auto" or run.servers.get("base_url") or model.base_url:
         return backend in ("local", "vllm")
@@ -67,28 +67,28 @@ def runs_here(model: ModelReference, run: ModelRun) -> bool:
 
 
 def is_given(model: ModelReference, run: ModelRun) -> bool:
-    """Return whether a model can be asked: a server is named, or the model, or it lies on this machine."""
+    """Return whether a model can be asked: a server or a model is named, or the model is stored on this machine."""
     if runs_here(model, run):
         return bool(run.model or (model.model and is_available(model.model)))
     return bool(run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL))
 
 
 def served(model: ModelReference, run: ModelRun) -> str | None:
-    """Return the model that the server says it serves, where any is taken; None where that is not asked."""
+    """Return the name of the model that a server serves, if the recipe leaves the choice to the server; else None."""
     wanted = (model.any_model or run.servers.get("any_model", False)) and not runs_here(model, run)
     return server_of(model, run, run.store()).name if wanted else None
 
 
 def source(model: ModelReference, run: ModelRun) -> str:
-    """Return the place of a model of this machine; --model comes before the table's."""
+    """Return the name or path of a local model; --model precedes the table's. Raise InputError if there is none."""
     if place := run.model or model.model:
         return place
     raise InputError("no model is named: give one with --model, of the hub, a directory or a GGUF file")
 
 
 def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
-    """Return the server that a run asks; what the command line gives (--model, --base-url, ...) comes first."""
-    from lmkbc.models.server.served import as_served  # which loads the server's library
+    """Return the server of a model; the command line (--model, --base-url, ...) precedes the table."""
+    from lmkbc.models.server.served import as_served  # imported late: loads the server's library
 
     server = Server.of(
         run.servers.get("base_url"),
@@ -113,10 +113,11 @@ def open_model(
     batch: bool = False,
     of_servers: Iterable[str] = (),
 ) -> LanguageModel:
-    """Return what answers for a model, wherever it runs. InputError for what a run lacks.
+    """Return an opened model of any back end. Raise InputError for something that the run lacks.
 
-    completion: whether plain questions are texts to go on with; None for a chat where the model takes one. extra,
-    batch: see `ServerModel`. of_servers: other settings of the table that only a server can follow.
+    completion: whether plain questions are completed as text; None for a chat if the model supports it.
+    extra, batch: see `ServerModel`.
+    of_servers: names of other given settings that only a server supports.
     """
     if runs_here(model, run):
         vllm = backend_of(model, run) == "vllm"
@@ -125,10 +126,9 @@ def open_model(
         given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
         if given:
             names = ", ".join(sorted(given))
-            told = f"what its table says to a server alone is ignored ({names})"
-            notes.remark(f"{opened.name} is asked on this machine: {told}")
+            notes.remark(f"{opened.name} runs on this machine: settings that only a server uses are ignored ({names})")
     else:
-        from lmkbc.models.server.language_model import ServerModel  # which loads the server's library
+        from lmkbc.models.server.language_model import ServerModel  # imported late: loads the server's library
 
         store, of_run = run.store(), run.servers
         limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
@@ -152,8 +152,8 @@ def open_model(
 def local_model(
     model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, vllm: bool = False
 ) -> LocalModel:
-    """Return a model of this machine. All steps of a run that ask one model share it. vllm: whether vLLM runs it."""
-    from lmkbc.models.local.checkpoint import identity, load  # which load torch
+    """Return a model of this machine. All steps of a run share it. vllm: whether vLLM runs it."""
+    from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
     from lmkbc.models.local.language_model import LocalModel
     from lmkbc.models.local.model import CausalModel
     from lmkbc.models.local.token_counter import TokenCounter
@@ -180,8 +180,8 @@ def local_model(
 
         return VllmModel(engine(model, place, loaded[0], offline=run.offline), *loaded), digest
 
-    own = vllm, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
-    opened, digest = run.loaded(own, read)
+    settings = vllm, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+    opened, digest = run.loaded(settings, read)
     run.computed[model_name(place)] = opened.computes()
     return LocalModel(
         opened,

@@ -1,7 +1,7 @@
-"""Chains at work: the steps that come before a query is asked, whatever the back end, and what each draw goes on with.
+"""Execution of chains, for any back end: the steps before the query, and the slots that each draw gets from them.
 
-What is wanted of a model is yielded, and its replies are sent in, so that a server asks about many queries at a time
-and a local model about all at once. Every call is an ordinary one, with a place of its own in the store.
+A chain is a generator function that yields requests and receives replies. A server can thus be asked about many queries
+at a time, and a local model about all at once. Every call is an ordinary one and is stored like others.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from lmkbc.relation import Relation
 from lmkbc.types import Query
 
 DENIED = Reply("[]")
-"""Reply of a draw that named nothing: its gate is closed, or no item is left."""
+"""Reply of a draw without objects: its gate says no, or no item is left."""
 
 UNREAD = Reply("")
-"""Reply of a draw whose step cannot be read, and in place of a part that only other draws have."""
+"""Reply of a draw whose step cannot be read, and of a part that only other draws have."""
 
 
 Course = list[list[Slots] | Reply | None]
-"""State of each draw: the slots of each next question, or its final reply, or None for a failed draw."""
+"""State of each draw: the slots of each next question, its final reply, or None for a failed draw."""
 
 
 class Chain:
-    """The steps of one query. nil_probabilities: per "existence" step, the share of its draws that say no."""
+    """The steps of one query. nil_probabilities: "existence" step -> share of its draws that say no."""
 
     def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
         self._asking, self._relation, self._query = asking, relation, query
@@ -38,7 +38,7 @@ class Chain:
         self.nil_probabilities: dict[str, float] = {}
 
     def course(self) -> Talk[Course]:
-        """Ask step after step."""
+        """Ask all steps in order, and return the state of each draw."""
         course: Course = [[{}] for _ in range(self._plan.sampling.samples)]
         for step in self._plan.style.steps:
             if step.items:
@@ -50,7 +50,7 @@ class Chain:
         return course
 
     def _taken(self, course: Course, step: Step) -> Talk[Course]:
-        """Return the course after a step, which is asked for every draw, or once where draws share its answer."""
+        """Return the states after a step, which is asked for every draw, or once if all draws share its answer."""
         shared = step.sampling(self._plan.sampling).samples == 1
         wanted = together(
             (self._asking.step(self._query, step, slots), 0 if shared else draw)
@@ -74,7 +74,10 @@ class Chain:
     def _onwards(
         self, course: Course, step: Step, items: Callable[[int, Slots], tuple[str, ...] | Reply | None]
     ) -> Course:
-        """Return the course with a step's items. A draw fails as a whole; it is unread where no item can be read."""
+        """Return the states after a step with the given items.
+
+        A draw fails if one of its questions fails. It is unread if no item can be read.
+        """
         after: Course = []
         for draw, branches in enumerate(course):
             if not isinstance(branches, list):
@@ -100,15 +103,15 @@ class Chain:
             yield {**slots, step.name: "; ".join(items) or self._plan.style.null}
 
     def _weighed(self, course: Course, step: Step) -> Talk[None]:
-        """Note how many draws of an existence step say no. If a call fails, every draw fails."""
+        """Record how many draws of an existence step say no. If a call fails, every draw fails."""
         places = range(step.sampling(self._plan.sampling).samples)
         wanted = {self._asking.step(self._query, step, {}): list(places)}
         replies = yield from self._replies(wanted, step)
         if None in replies.values():
             course[:] = [None] * len(course)
-        said = [holds for reply in replies.values() if reply and (holds := verdict(reply)) is not None]
-        if said:
-            self.nil_probabilities[step.name] = said.count(False) / len(said)
+        verdicts = [holds for reply in replies.values() if reply and (holds := verdict(reply)) is not None]
+        if verdicts:
+            self.nil_probabilities[step.name] = verdicts.count(False) / len(verdicts)
 
     def _replies(
         self, wanted: Mapping[Prompt, Sequence[int]], step: Step
@@ -127,9 +130,9 @@ def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
 
 
 def asking(requests: list[Request]) -> Talk[list[Answered]]:
-    """Return the answers to some requests; [] without asking if there are no requests.
+    """Return the answers to requests; [] without a call if there are no requests.
 
-    A first draw with a temperature of its own is a request of its own.
+    A first draw with its own temperature becomes a separate request.
     """
     each = [_parted(request) for request in requests]
     answered = iter((yield [part for parts in each for part in parts]) if requests else [])
@@ -138,19 +141,19 @@ def asking(requests: list[Request]) -> Talk[list[Answered]]:
 
 
 def _parted(request: Request) -> list[Request]:
-    """Return a request as those that it takes: its first draw by itself if that is drawn otherwise."""
+    """Return the parts of a request: its first draw separately if it has its own temperature."""
     sampling, (first, *others) = request.sampling, request.draws
     if sampling.first_temperature is None:
         return [request]
     rest = replace(sampling, first_temperature=None)
     if first != 0:
         return [replace(request, sampling=rest)]
-    own = replace(request, draws=(0,), sampling=replace(rest, temperature=sampling.first_temperature))
-    return [own, *([replace(request, draws=tuple(others), sampling=rest)] if others else [])]
+    alone = replace(request, draws=(0,), sampling=replace(rest, temperature=sampling.first_temperature))
+    return [alone, *([replace(request, draws=tuple(others), sampling=rest)] if others else [])]
 
 
 def together(wanted: Iterable[tuple[Prompt, int]]) -> dict[Prompt, list[int]]:
-    """Prompt -> the draws that are wanted of it, each once, in order."""
+    """Return prompt -> its draws, each once, in order."""
     draws: defaultdict[Prompt, dict[int, None]] = defaultdict(dict)
     for prompt, draw in wanted:
         draws[prompt][draw] = None

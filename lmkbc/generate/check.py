@@ -1,4 +1,4 @@
-"""Settings of fact verification: how the model is asked whether a fact holds, and how its answer is read."""
+"""Settings of fact verification: the question whether a fact holds, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ Fact = tuple[str, str, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactQuestion:
-    """A question about a fact. ask: over {subject}, {object} and {question}, the relation's own.
+    """A question about a fact.
 
-    holds: the word that a reply begins with where the fact holds; a reply with another word denies it.
+    ask: template over {subject}, {object} and {question}, the relation's question. holds: first word of a reply if the
+    fact holds; any other word denies it.
     """
 
     ask: str
     holds: str = "Yes"
 
     def __post_init__(self) -> None:
-        """ValueError for a question that is not about the object, and for more than a word."""
+        """Raise ValueError for a question without the object, and for `holds` with several words."""
         check_slots("verify.questions", self.ask, ("subject", "object", "question"))
         refuse(
             ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
@@ -35,21 +36,27 @@ class FactQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """Settings of fact verification, as a recipe's plain data.
+    """Settings of fact verification, as in a recipe.
 
-    variants: how a fact is put: the relation's "statement", its "clozes" (a paraphrase each), its "question" with the
-    answer, or in "reverse", where the model names the subject of an object. by: what is read, the probability of the
-    two words or the text. words: for true and for false. shots: worked examples, half of them true.
-    relations: examples of the fact's "own" relation, or the same for all facts, the first rows of "all" in turn.
-    denial: by text, a fact is denied by the "word" for false that a reply begins with; or only by a "reply" that is
-    that word and nothing else, and every other reply holds it true.
-    facts: relation, by any name, -> worked examples of one's own in place of drawn ones, in their order. bare: a fact
-    stands by itself, without the task before the examples and the cue behind it. questions: of one's own, besides the
-    variants (which may be none): each is asked by itself, without examples, and its reply read as text.
-    aggregation: a fact's score is the "mean" of the variants, or their "votes", the share that holds it true. only: the
-    relations that are checked, all if none is named. max_sources: candidates that more sources name are not checked.
-    samples: texts per question. temperature: at which they are drawn; if left out, 1 for several and 0 for one. match:
-    backwards, the share of the subject's words that a name must hold; 1 takes its own name alone.
+    variants: wordings of a fact: the relation's "statement", each of its "clozes", or its "question" with the answer.
+    The variant "reverse" asks for the subject of an object.
+    by: whether to read the probability of the two words, or the text.
+    words: for true and for false.
+    shots: number of worked examples, half of them true.
+    relations: examples of the fact's "own" relation, or the same examples for all facts, from the first rows of "all"
+    relations in turn.
+    denial: with by = "text", the replies that deny a fact. The value "word" means all that begin with the word for
+    false. The value "reply" means only this word alone; every other reply then affirms the fact.
+    facts: relation, by any name -> worked examples to use in order, instead of drawn ones.
+    bare: whether to omit the task before the examples and the cue after the fact.
+    questions: questions besides the variants, which may be (). Each is asked separately without examples, and its reply
+    is read as text.
+    aggregation: score of a fact: "mean" of the variants, or "votes", the share of variants that affirm it.
+    only: relations to check; () for all.
+    max_sources: do not check candidates that more sources name.
+    samples: texts per question.
+    temperature: of the texts; by default 1 for several samples and 0 for one.
+    match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
     """
 
     variants: tuple[Variant, ...] = ("statement",)
@@ -70,7 +77,7 @@ class Check:
     match: float = 1.0
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         refuse(
             (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
             (
@@ -91,5 +98,5 @@ class Check:
 
     @property
     def sampling_temperature(self) -> float:
-        """The temperature at which texts are drawn."""
+        """Return the temperature of texts."""
         return float(self.samples > 1) if self.temperature is None else self.temperature

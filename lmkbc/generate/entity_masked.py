@@ -1,4 +1,4 @@
-"""Candidates from a model that `lmkbc train` made: it answers a cloze with an object it was trained on."""
+"""Candidates from a model that `lmkbc train` made: it answers a cloze with an object from its training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 SOURCE = Source("entity-masked")
 ALL = -1
-"""The model that has seen every fold."""
+"""Number of the model that was trained on all folds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class EntityMaskedSpec(GeneratorSpec):
     device: str | None = None
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
-        """Return the generator. InputError where no model is named."""
+        """Return the generator. Raise InputError if no model is named."""
         directory = run.model or self.model
         if not directory:
             raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
@@ -45,11 +45,14 @@ class EntityMaskedSpec(GeneratorSpec):
 
 
 class EntityMasked:
-    """Scores a relation's known objects, and no object, by the mean log-odds of its clozes, soft-maxed over them.
+    """Scores a relation's known objects, and no object, by a softmax over the mean log-odds of its clozes.
 
-    relations: by the edition's spelling. top_k: candidates of a query. fold: the model that has not seen the subjects
-    of one fold, by its number; it answers for them, so that tuning on a train split is honest. A relation without
-    training facts: InputError names it.
+    relations: by the edition's spelling.
+    top_k: candidates per query.
+    fold: returns the model trained without the subjects of a fold, by its number. It answers for these subjects, so
+    that tuning on a train split is unbiased.
+
+    Raise InputError for a relation without training facts.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class EntityMasked:
         precision: Precision = "fp32",
         device: str | None = None,
     ) -> EntityMasked:
-        """Read a trained directory."""
+        """Return the generator for a trained model's directory."""
         backbone = load(directory, offline=True, device=device)
         if not (directory / FILE).is_file():
             raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")

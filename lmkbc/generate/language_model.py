@@ -1,6 +1,6 @@
-"""The generator over a language model: queries to conversations, and what these come to, to candidates.
+"""The generator over a language model: from queries to conversations, and from their replies to candidates.
 
-It writes its answers, or ranks the known objects of a relation; which back end answers makes no difference to it.
+The model writes its answers, or ranks the known objects of a relation. Every back end is used in the same way.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ from lmkbc.run.base import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"
-"""Advice on stored answers that are of no use."""
+"""Advice on stored answers that cannot be used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     """The table of a generator over a language model.
 
-    ranking: rank the known objects of a relation; without it, the model writes its answers. context: text that is found
-    about each subject. closed_book: refuse text from outside the model. verify: how the model is asked again whether
-    each fact holds; without it, facts are not verified. clean: bring the names that it answers into the relation's
-    shape; with "spellings", only those whose spelling the shape lists; the others stay as they were written. schema:
-    ask a server for JSON of a fixed shape. executor: "calls" asks a server query by query; "batch" sends all of them as
-    one job of the Batch API.
+    ranking: rank the known objects of a relation; without it, the model writes its answers.
+    context: text about each subject for the prompt.
+    closed_book: whether to refuse text from outside the model.
+    verify: fact verification; none if not given.
+    clean: whether to bring names into the relation's shape; "spellings" changes only names whose spelling the shape
+    lists.
+    schema: whether to ask a server for JSON of a fixed schema.
+    executor: "calls" asks a server query by query; "batch" sends all queries as one job of the Batch API.
     """
 
     ranking: CandidateRanking | None = None
@@ -59,7 +61,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     executor: Literal["calls", "batch"] = "calls"
 
     def __post_init__(self) -> None:
-        """ValueError for settings that contradict each other."""
+        """Raise ValueError for contradictory settings."""
         ModelReference.__post_init__(self)
         Asks.__post_init__(self)
         asks_again = any(
@@ -82,7 +84,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         )
 
     def check(self, relations: Relations) -> None:
-        """InputError for a relation that does not exist."""
+        """Raise InputError for an unknown relation."""
         super().check(relations)
         check_names(sorted(self.framing.tables.keys() - {OTHERS}), relations, self.framing.name)
         check_names(self.relations, relations, f"generator {self.component!r}: relations")
@@ -92,17 +94,17 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
             check_names(self.verify.facts, relations, f"generator {self.component!r}: verify.facts")
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield the generator, which calls its draws by the table's name itself."""
+        """Yield the generator, which already names its draws by the table's name."""
         yield self.name or self.component, self.open(run, notes)
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
-        """Yield all that it asks, as far as it does not depend on answers."""
+        """Yield all its questions that do not depend on answers."""
         for name, generator in self.opened(run, notes):
             yield GeneratorQuestions(name, self, generator.generate)
 
     @property
     def called(self) -> tuple[str, ...]:
-        """Its name, its model, and that without its owner."""
+        """Return its name, its model, and the model without the owner."""
         names = self.name, self.model, (self.model or "").rpartition("/")[2]
         return tuple(dict.fromkeys(filter(None, names))) or (self.component,)
 
@@ -117,7 +119,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         return self.ranking is None
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator, or the answers that stand for its model, and around it the verifier it asks for."""
+        """Return the generator over the model or over recorded answers, with the verifier around it."""
         model = cache(lambda: self._opened(run, notes))
 
         def asks() -> Generator:
@@ -161,7 +163,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         return AnswerGenerator(model, talk, run.relations, name, notes)
 
     def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
-        """Return the generator over recorded answers, read as the conversation with the model would be."""
+        """Return the generator over recorded answers, read like those of the model."""
         name = self.name or model_name(run.model or self.model or "") or self.component
         talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
 
@@ -172,7 +174,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
-        """Return what is asked about the run's relations, after examples of train, some selected by embedding.
+        """Return the prompts for the run's relations, with examples from train, some selected by embedding.
 
         train: other examples than the run's train split.
         """
@@ -182,14 +184,14 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)
 
     def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
-        """Return what finds passages, where the table wants any. model: opens what recall asks."""
+        """Return the provider of passages; None if the table wants none. model: returns the model for "recall"."""
         return provider(located(self.context, run.files), run.relations, model, run.cache)
 
 
 class AnswerGenerator:
-    """Proposes what a language model answers: draw k of the model "m" is the source "m#k".
+    """Proposes the answers of a language model: draw k of the model "m" is the source "m#k".
 
-    name: what its sources are called. notes: where remarks and passages go.
+    name: name of its sources. notes: where remarks and passages are recorded.
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class AnswerGenerator:
         self._model, self._talk, self._relations, self._name = model, talk, relations, name
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """Yield one set per distinct query, in the order in which answers come."""
+        """Yield one set per distinct query, in the order of the answers."""
         distinct = list(dict.fromkeys(queries))
         self._talk.begin(distinct)
         tally = _Tally()
@@ -253,14 +255,14 @@ class _Tally:
             self._unanswered.append(candidates.query)
 
     def remarks(self, model: LanguageModel) -> Iterator[str]:
-        """Yield what a person should know of the draws, in sentences."""
+        """Yield sentences for the user about the draws."""
         if self._withheld:
             yield (
                 f"{self._withheld} draws were refused by the model or a content filter: they count as no answer, and "
                 f"are kept; {PRUNE}"
             )
         if cut := self._states[State.CUT]:
-            yield f"{cut} draws were cut off within their lists: what they had come to the end of counts"
+            yield f"{cut} draws were cut off within their lists: their complete objects count"
         if self._unread:
             yield f"{self._unread} draws hold no answer that can be read: they are kept; {PRUNE}"
         if self._blank:

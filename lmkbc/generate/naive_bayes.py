@@ -1,8 +1,8 @@
-"""Naive Bayes over the words of subjects' names: how far surface cues of train rows alone go.
+"""Naive Bayes over the words of subjects' names: a baseline from surface cues of train rows.
 
-P(o|r) times the product of P(w|o, r) over the words w of the subject, add-one smoothing (Zhong, Friedman and Chen,
-Factual Probing Is [MASK], NAACL 2021, section 5). "No object" is one more class. The estimate itself, `log_posterior`,
-serves all that count words.
+The score is P(o|r) times the product of P(w|o, r) over the words w of the subject, with add-one smoothing. The baseline
+is that of Zhong, Friedman and Chen (Factual Probing Is [MASK], NAACL 2021, section 5). The answer "no object" is one
+more class. Other word counts use the same estimate, `log_posterior`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ def log_posterior(
     size: float,
     trust: float = 1.0,
 ) -> Floats:
-    """Return log P(o) + trust * the sum of log P(w|o) over words, for m queries and c candidates (m, c).
+    """Return log P(o) + trust * sum of log P(w|o) over words, for m queries and c candidates, (m, c).
 
-    prior: P(o), (c,), above 0. seen: how often each of k words stands with each candidate, (k, c); totals: how often
-    any does, (c,). counted: how often each query has each word, (m, k); None for one query, which has each once.
-    P(w|o) is (seen + pseudo) / (totals + size): add one, or as many as the words' background, (k, 1), has among `size`
-    words (m-estimate; Cestnik, ECAI 1990).
+    prior: P(o), (c,), above 0.
+    seen: count of each of k words with each candidate, (k, c).
+    totals: count of all words with each candidate, (c,).
+    counted: count of each word in each query, (m, k); None for one query with each word once. P(w|o) is (seen + pseudo)
+    / (totals + size).
+    pseudo: 1, or the words' background among `size` words, (k, 1) (m-estimate; Cestnik, ECAI 1990).
     """
     logs = np.log(seen + pseudo)
-    if counted is None:  # word by word, as a sparse product adds: the order of candidates changes no bit
+    if counted is None:  # added word by word like a sparse product, so that the order of candidates has no influence
         there, count = sum(logs, np.zeros((1, len(totals)))), np.full((1, 1), float(len(logs)))
     else:
         there, count = counted @ logs, counted.sum(axis=1)[:, None]
@@ -76,7 +78,7 @@ class _Fitted:
                 row[self._places[word]] += 1
 
     def posterior(self, subject: str, others: Mask) -> Floats:
-        """Return a distribution over the candidates, (c + 1,), from the rows in `others`; 0 for what no row answers."""
+        """Return a distribution over the candidates, (c + 1,), from the rows in `others`; 0 if no such row has it."""
         hits = self._hits[others]
         prior = class_prior(hits)
         possible = (prior > 0) & self.closed.sources[others].any(axis=0)
@@ -99,7 +101,7 @@ class _Fitted:
 class NaiveBayesSpec(GeneratorSpec):
     """The table of `NaiveBayes`."""
 
-    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
         return NaiveBayes(run.edition, run.relations, run.train)
 
@@ -107,7 +109,7 @@ class NaiveBayesSpec(GeneratorSpec):
 class NaiveBayes:
     """Proposes a relation's train objects with their posterior given the words of the subject's name.
 
-    A query that train answers is not its own evidence: rows of its subject are left out. Scores sum to 1.
+    For a query in train, the rows of its subject are left out. Scores sum to 1.
     """
 
     def __init__(self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example]) -> None:

@@ -1,4 +1,4 @@
-"""The all-empty file, which every system must beat."""
+"""The baseline without objects, which every system must beat."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lmkbc.types import CandidateSet, Generator, Nil, Query, Source
 
 @dataclass(frozen=True, kw_only=True)
 class Nothing(GeneratorSpec):
-    """Its table."""
+    """The table of `AllEmpty`."""
 
-    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it needs nothing and has nothing to note
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it uses and records nothing
         """Return the generator."""
         return AllEmpty()
 
@@ -24,6 +24,6 @@ class AllEmpty:
     """Proposes no object for any query."""
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """Yield one set per query that only proposes to answer nothing."""
+        """Yield one set per query that only proposes NIL."""
         for query in dict.fromkeys(queries):
             yield CandidateSet(query, nothing=(Nil(1.0, (Source("nothing"),)),))

@@ -1,6 +1,6 @@
 """Class prior from a relation's train split alone: its closed set of objects, and the share of rows with each.
 
-The class prior is the floor that every model has to beat. It also proposes "no object", with the share of empties.
+Every model must beat this baseline. It also proposes "no object", with the share of empty rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ClosedSet:
-    """The c objects that n train rows of one relation name, merged over aliases, and which rows each is right for.
+    """The c objects in n train rows of one relation, merged over aliases, and the rows for which each is right.
 
-    candidates[0] proposes no object, the others follow by their normal form: an order that tells nothing about any
-    row. labels: their preferred names. hits: (n, c + 1), whether the edition's scorer finds a gold object by the
-    candidate. sources: (n, c + 1), whether the row is where the candidate comes from: without one it is unknown.
+    candidates: the first proposes no object; the others are ordered by normal form, which depends on no row.
+    labels: their preferred names.
+    hits: (n, c + 1), whether the edition's scorer matches a gold object of the row.
+    sources: (n, c + 1), whether the candidate comes from the row; without such a row it is unknown.
     """
 
     candidates: tuple[Candidate, ...]
@@ -41,7 +42,7 @@ class ClosedSet:
 
     @classmethod
     def of(cls, edition: Edition, relation: Relation, rows: Sequence[Example]) -> ClosedSet:
-        """Merge the objects of one relation's train rows; a symmetric relation's subjects are objects too."""
+        """Return the merged objects of one relation's train rows; subjects of a symmetric relation are objects too."""
         scorer = edition.metric.scorer
         answered: dict[str, list[int]] = {}  # one entry per gold object
         for index, row in enumerate(rows):
@@ -61,21 +62,21 @@ class ClosedSet:
         sources = np.zeros_like(hits)
         for column, key in enumerate(keys):
             right = answered.get(key, []) if key else sorted(origins[key])
-            if key and relation.kind == "number":  # right within a tolerance that only the scorer knows
+            if key and relation.kind == "number":  # right within the scorer's tolerance
                 right = [index for index, row in enumerate(rows) if _right(edition, candidates[key], row)]
             hits[right, column] = True
             sources[sorted(origins[key]), column] = True
         return cls(tuple(candidates[key] for key in keys), tuple(labels[key] for key in keys), hits, sources)
 
     def prior(self, rows: Mask) -> Floats:
-        """Return the share of some rows, (n,), that each candidate is right for, (c + 1,); 0 where none names it."""
+        """Return the share of some rows, (n,), for which each candidate is right, (c + 1,); 0 if none has it."""
         shares = class_prior(self.hits[rows])
         shares[~self.sources[rows].any(axis=0)] = 0.0
         return shares
 
 
 def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
-    """Return, (n, c) -> (c,), the share of n rows that each candidate is right for, 0 without rows."""
+    """Return the share of n rows for which each candidate is right, (n, c) -> (c,); 0 without rows."""
     shares: Floats = np.asarray(hits.mean(axis=0) if hits.shape[0] else np.zeros(hits.shape[1]))
     return shares
 
@@ -83,7 +84,7 @@ def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
 def _proposals(
     edition: Edition, relation: Relation, row: Example, answered: Mapping[str, list[int]]
 ) -> Iterator[tuple[Candidate, str]]:
-    """Yield a row's objects, in the accepted spelling that answers most train objects, with preferred names."""
+    """Yield a row's objects, in the accepted spelling that matches most train objects, with preferred names."""
     for gold in row.objects:
         if not (names := edition.accepted(gold)):
             continue
@@ -97,7 +98,7 @@ def _proposals(
 def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
     scorer, value, relation = edition.metric.scorer, edition.value(candidate), row.query.relation
     golds = edition.gold(row)
-    if scorer.matches(value, [(value,)], relation):  # this scorer reads each gold object as its names
+    if scorer.matches(value, [(value,)], relation):  # this scorer takes alias lists
         return bool(scorer.matches(value, golds, relation))
     return bool(scorer.matches(value, [names[0] for names in golds], relation))
 
@@ -106,15 +107,15 @@ def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
 class Prior(GeneratorSpec):
     """The table of `ClassPrior`."""
 
-    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
+    def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
         return ClassPrior(run.edition, run.relations, run.train)
 
 
 class ClassPrior:
-    """Proposes every object of the relation's train rows with the share of rows that it is right for.
+    """Proposes every object of the relation's train rows with the share of rows for which it is right.
 
-    A query that train answers is not its own evidence: its row is left out. Scores are shares of rows, in [0, 1].
+    For a query in train, its own row is left out. Scores are shares of rows, in [0, 1].
     """
 
     def __init__(self, edition: Edition, relations: Mapping[str, Relation], train: Sequence[Example]) -> None:
@@ -139,7 +140,7 @@ class ClassPrior:
 
 
 def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model: str) -> CandidateSet:
-    """Return the possible candidates of a closed set, best first, ties in their order; one without text is nothing."""
+    """Return the possible candidates of a closed set, best first, with ties in order; the one without text is NIL."""
     source = (Source(model),)
     best = (column for column in np.argsort(-scores, kind="stable") if scores[column] > 0)
     return CandidateSet.proposing(

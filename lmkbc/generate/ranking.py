@@ -1,7 +1,7 @@
-"""Candidate ranking: the model does not write; known objects are scored by how likely it is to continue with each.
+"""Candidate ranking: known objects are scored by the probability that the model continues with them.
 
-A small model ranks known objects far better than it writes them. What it would say of any subject is subtracted from
-what it says of this one (domain-conditional PMI; Holtzman et al. 2021), and scores may be taken per token.
+A small model ranks known objects far better than it writes them. The mean log-probability for other subjects is
+subtracted (domain-conditional PMI; Holtzman et al. 2021). Scores may be per token.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from lmkbc.select.ranking import Floats
 from lmkbc.types import CandidateSet, Example, Query, State
 
 PORTION = 32
-"""Queries that are answered and kept at a time."""
+"""Queries that are answered and stored at a time."""
 
-Usual = dict[str, Floats]
-"""Log-probabilities of a relation's objects with other subjects, (columns,) by subject, -inf where unknown."""
+References = dict[str, Floats]
+"""Subject -> log-probabilities of a relation's objects for it, (columns,), -inf if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRanking:
-    """Settings for the ranking of known objects, as a recipe's plain data.
+    """Settings for the ranking of known objects, as in a recipe.
 
-    objects: how many of the relation's train objects, the most frequent first. rows: of how many train rows an object
-    is to be scored at least, since one that a single subject has is seldom another's. calibration: what is subtracted
-    from the log-probabilities (PMI): "background", their mean over `subjects` of train, "neutral", those of a subject
-    of which only the type is given, or "nothing". by_length: log-probabilities per token, so that long names have a
-    chance.
+    objects: number of the relation's train objects, the most frequent first.
+    rows: least number of train rows of an object, since an object of a single subject is seldom right for another.
+    calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
+    "background" it is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
+    by_length: whether to use log-probabilities per token, so that long names are not penalised.
     """
 
     objects: int = 60
@@ -51,15 +51,15 @@ class CandidateRanking:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         counts = {"objects": self.objects, "rows": self.rows, "subjects": self.subjects}
         refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
 
 
 class _Scored(NamedTuple):
-    """A query, the columns of its closed set that are scored, and their log-probabilities, -inf where unknown.
+    """A query, the scored columns of its closed set, and their log-probabilities, -inf if unknown.
 
-    failed: whether they could not be asked for, so that they are to be asked for again.
+    failed: whether the call failed, so that it must be repeated.
     """
 
     query: Query
@@ -69,11 +69,11 @@ class _Scored(NamedTuple):
 
 
 class RankingGenerator:
-    """Proposes the known objects of a relation, and none, with a share each; the shares of a query sum to 1.
+    """Proposes the known objects of a relation, and NIL, with shares that sum to 1 per query.
 
-    A query that train answers is not its own evidence: what its row alone names is not proposed, what it names is
-    counted without it, and no prompt shows it, not those of other subjects either. A query without any object to
-    score has no draw; one whose scores, or those of the other subjects, are not to be had is missing.
+    For a query in train, objects of its row alone are not proposed, and its row does not count for others. No prompt
+    shows the row, including prompts of the reference subjects. A query without objects to score has no draw. If scores
+    of the query or of the reference subjects are missing, the query is missing.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class RankingGenerator:
             if not scorable:
                 continue
             others = self._others(relation)
-            usual: dict[tuple[Prompt, ...], Usual | None] = {}
+            known: dict[tuple[Prompt, ...], References | None] = {}
             for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
                 prompts = [self._asking.prompt(query) for query, _ in portion]
                 for scored in self._scored(closed, portion, prompts):
                     references = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
-                    if references not in usual:
-                        usual[references] = self._usual(relation, closed, others, references)
-                    taken = usual[references]
+                    if references not in known:
+                        known[references] = self._reference_scores(relation, closed, others, references)
+                    taken = known[references]
                     if taken is None or not np.isfinite(scored.logs).any():
                         yield CandidateSet(scored.query, draws=(State.MISSING,))
                         continue
@@ -117,12 +117,12 @@ class RankingGenerator:
                     yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
 
     def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
-        """Return the columns to score for a query: "none" and the most frequent objects of other rows, if any."""
+        """Return the columns to score for a query: NIL and the most frequent objects of other rows; [] if none."""
         others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
         counts = np.rint(closed.prior(others) * others.sum())
         ordered = np.argsort(-counts, kind="stable").tolist()
-        usual = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
-        return [0, *usual] if usual else []
+        frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
+        return [0, *frequent] if frequent else []
 
     def _scored(
         self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
@@ -138,7 +138,7 @@ class RankingGenerator:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
 
     def _others(self, relation: str) -> list[Query]:
-        """Return the subjects whose log-probabilities a query's own are compared with."""
+        """Return the reference subjects, whose log-probabilities are subtracted from a query's."""
         match self._how.calibration:
             case "nothing":
                 return []
@@ -149,12 +149,12 @@ class RankingGenerator:
                 drawn = random.Random(repr((self._how.seed, relation)))
                 return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
 
-    def _usual(
+    def _reference_scores(
         self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
-    ) -> Usual | None:
-        """Return each object's log-probability for other subjects; None where a call failed."""
+    ) -> References | None:
+        """Return each object's log-probability for the reference subjects; None if a call failed."""
         columns = self._listed(closed, Query("", relation))
-        by_subject: Usual = {}
+        by_subject: References = {}
         for scored in self._scored(closed, [(other, columns) for other in others], prompts):
             if scored.failed:
                 return None
@@ -163,9 +163,9 @@ class RankingGenerator:
         return by_subject
 
 
-def _means(usual: Usual, scored: _Scored) -> Floats:
-    """Return what to subtract from log-probabilities: their means over other subjects; 0 where none is known."""
-    others = [logs for subject, logs in usual.items() if subject != folded_key(scored.query.subject)]
+def _means(references: References, scored: _Scored) -> Floats:
+    """Return the mean log-probabilities over the reference subjects, to be subtracted; 0 if none is known."""
+    others = [logs for subject, logs in references.items() if subject != folded_key(scored.query.subject)]
     if not others:
         return np.zeros(len(scored.columns))
     table = np.array(others)[:, scored.columns]

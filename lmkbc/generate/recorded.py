@@ -1,11 +1,11 @@
 """Answers that were recorded elsewhere: completions and candidates from files, matched to queries.
 
-A completions row holds raw texts, one per draw; a candidates row holds scored objects. Rows are matched by subject and
-relation, and by SubjectEntityID where row and query have one; rows that repeat a query are further draws of it.
+A completions row holds raw texts, one per draw. A candidates row holds scored objects. Rows are matched by subject and
+relation, and by SubjectEntityID if both row and query have one. Further rows of a query are further draws.
 
-Each draw of a model is a source; a candidates row speaks with one source. A draw that abstains proposes to answer
-nothing, a draw without an answer, or whose objects were all dropped, contributes nothing but its state. A model's own
-probability p that an object exists is a NIL probability of 1 - p, and never a draw.
+Each draw of a model is a source; a candidates row is one source. A draw that abstains proposes NIL. A draw without an
+answer, or without any kept object, contributes only its state. A model's probability p that an object exists is a NIL
+probability of 1 - p, and never a draw.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from lmkbc.types import CandidateSet, Generator, Nil, Query, Source, State, toge
 log = logging.getLogger(__name__)
 
 Score = Callable[[Query, RecordedRow, str, Relation], CandidateSet]
-"""From a query, its row of scored objects, what their model is called and the relation, to candidates."""
+"""Function from a query, its row of scored objects, the model's name and the relation to candidates."""
 Read = Callable[[Query, Sequence[Sequence[Reply | None]], str], CandidateSet]
-"""From a query's replies, part -> draw -> reply, and what their model is called, to candidates."""
+"""Function from a query, its replies as part -> draw -> reply, and the model's name to candidates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedSpec(GeneratorSpec):
-    """The table of `Recorded`, one generator per file. clean: bring names into the relation's shape."""
+    """The table of `Recorded`, one generator per file. clean: whether to bring names into the relation's shape."""
 
     clean: Clean = True
 
     @property
     def reads_files(self) -> bool:
-        """It reads nothing else."""
+        """Return True: it reads nothing else."""
         return True
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator over all files. InputError if no file is named."""
+        """Return the generator over all files. Raise InputError if no file is named."""
         if not run.files:
             raise InputError("this system reads recorded answers: name at least one file with --from")
         return replayed([*map(RecordedFile, run.files)], run, notes, clean=self.clean)
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield a generator for each file, named after the file where there are several."""
+        """Yield a generator for each file; if there are several, each has the name of its file."""
         if len(run.files) < 2:
             yield from super().sources(run, notes)
         else:
@@ -69,11 +69,15 @@ class RecordedSpec(GeneratorSpec):
 
 
 class Recorded:
-    """A generator that asks nobody: it replays files.
+    """Generator that reads recorded files instead of asking a model.
 
-    files: completions or candidates, plain or gzipped; what each lacks of what is asked, `ended` tells. clean: bring
-    names into the relation's shape. read: what reads a query's replies, called by a name; score: what reads a row of
-    scores. name: of the one model whose draws all files hold. InputError names file, line and field.
+    files: completions or candidates, plain or gzipped; `ended` reports missing answers.
+    clean: whether to bring names into the relation's shape.
+    read: reads a query's replies.
+    score: reads a row of scores.
+    name: name of the model, if all files hold draws of one model.
+
+    Raise InputError with file, line and field.
     """
 
     def __init__(
@@ -106,7 +110,7 @@ class Recorded:
 
     @property
     def models(self) -> list[str]:
-        """The models that the files name, in their order."""
+        """Return the models that the files name, in order."""
         return list(dict.fromkeys(name for rows in self._files.values() for name in rows.models))
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
@@ -116,11 +120,11 @@ class Recorded:
             yield together(query, sets)
 
     def sources(self, queries: Sequence[Query]) -> dict[str, list[CandidateSet]]:
-        """Return the sets of each file apart, by the file's source name, for pooling that weighs files."""
+        """Return the sets of each file separately, by the file's source name, for pooling that weights files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
     def ended(self) -> None:
-        """Say what each file lacked of all that was asked. InputError for a file that answers none of it."""
+        """Warn about queries that a file lacks. Raise InputError for a file that answers no query."""
         for path, rows in self._files.items():
             if rows.missing == rows.asked and (first := rows.first) is not None:
                 raise InputError(
@@ -163,12 +167,12 @@ class Recorded:
         return answer if answer.draws else replace(answer, draws=(State.MISSING,))
 
     def _plainly(self, query: Query, parts: Sequence[Sequence[Reply | None]], name: str) -> CandidateSet:
-        """Return the candidates of replies whose prompt is not known."""
+        """Return the candidates of replies whose prompt is unknown."""
         relation = self._relations[query.relation]
         return united([candidates(query, relation, PromptStyle(), one, name, clean=self._clean) for one in parts])
 
     def _with_ids(self, row: RecordedRow) -> RecordedRow:
-        """Return the row without ids that no submission could name. The names of those candidates are linked."""
+        """Return the row without ids that no submission may contain. Candidates without id are linked by name."""
         for candidate in row.candidates or ():
             if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
                 candidate.id = None
@@ -185,7 +189,7 @@ def replayed(
     score: Score | None = None,
     name: str = "",
 ) -> Recorded:
-    """Open files of recorded answers; notes take their models, and the answers that they lack in the end."""
+    """Open files of recorded answers. notes: get their models, and the check for missing answers at the end."""
     recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, score=score, name=name)
     notes.asked(*recorded.models)
     notes.at_end.append(recorded.ended)
@@ -193,9 +197,9 @@ def replayed(
 
 
 class _Rows:
-    """The rows of one file by query, how many queries were asked of it, and how many of these it lacks.
+    """Rows of one file by query, the number of queries asked, and the number of these without rows.
 
-    first: the first that was asked of a relation that the file tells of.
+    first: the first query asked of a relation in the file.
     """
 
     def __init__(self, rows: Sequence[RecordedRow]) -> None:
@@ -208,14 +212,14 @@ class _Rows:
         self._rows = grouped(((row.SubjectEntity, row.Relation), row) for row in rows)
 
     def of(self, query: Query) -> list[RecordedRow]:
-        """Return the rows of a query; an identifier counts only where both sides have an identifier."""
+        """Return the rows of a query. Identifiers are compared only if both sides have one."""
         ids = (None, "", query.subject_id) if query.subject_id else None
         rows = self._rows.get((query.subject, query.relation), [])
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
 
 
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
-    """Return each file's source name: its model, or the file's own name where it has no model or shares its model."""
+    """Return each file's source name: its model, or the file's name if the model is unknown or not unique."""
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
     if len(set(names.values())) < len(names):

@@ -1,7 +1,7 @@
-"""Reading recorded files: rows checked field by field. Every candidate has a score, and every score lies in [0, 1].
+"""Reading of recorded files, with checks of all fields. Every candidate has a score, and every score is in [0, 1].
 
-Scores of another scale are refused, not brought to this one: a single one that is out of range, such as a 5 among
-probabilities, would push all others below what tuning learned to keep.
+Scores on another scale are refused, not rescaled. If one score among probabilities is 5, rescaling would push all
+others below the thresholds from tuning.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from lmkbc.scoring.matchers import number
 from lmkbc.types import Source, State
 
 EXISTENCE = "?existence"
-"""Suffix of a source's name in a file, for a source that only states a NIL probability."""
+"""Suffix of a source's name in a file, for a source that only gives a NIL probability."""
+
+MARKS = ("\u0120", "\u2581")
+"""Signs for a blank in vocabularies of byte-level BPE and SentencePiece; no name holds them."""
 
 _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
-    """Candidate in a candidates file. truth: what older files call the verification score."""
+    """Candidate in a candidates file. truth: name of the verification score in older files."""
 
     object: str
     score: float
@@ -41,20 +44,22 @@ class CandidateRow(msgspec.Struct, gc=False):
     truth: float | None = None
 
     def __post_init__(self) -> None:
-        """Take the verification score by its old name."""
+        """Take the verification score from its old name."""
         if self.verification is None:
             self.verification = self.truth
 
 
 class RecordedRow(msgspec.Struct, gc=False):
-    """Line of a completions or a candidates file. A completion that is null is a call that failed.
+    """Line of a completions or a candidates file. A completion that is null is a failed call.
 
-    source: what the recipe calls the model, if otherwise. parts: of how many prompts the completions are, as many draws
-    of each. finish: why each ended. logprobs: of their tokens. nil_probabilities: by the step that weighed them.
-    verification: scores of the objects that are named.
-
-    pooled: the scores are of all sources together, whose names a candidate's source lists. dropped: objects were named,
-    and none of them was kept.
+    source: the recipe's name for the model, if it differs.
+    parts: number of prompts; each has the same number of draws.
+    finish: why each completion ended.
+    logprobs: of the completions' tokens.
+    nil_probabilities: by the step that estimated them.
+    verification: object -> verification score.
+    pooled: whether scores are over all sources; a candidate's source then lists their names.
+    dropped: whether objects were named and none was kept.
     """
 
     SubjectEntity: str
@@ -75,12 +80,12 @@ class RecordedRow(msgspec.Struct, gc=False):
 
     @property
     def called(self) -> str | None:
-        """Return the name by which a recipe of several models knows whose row it is."""
+        """Return the name by which a recipe with several models identifies the row."""
         return self.source or self.model
 
     @property
     def replies(self) -> list[list[Reply | None]]:
-        """Return the completions as replies: part -> draw -> reply. They follow each other part by part."""
+        """Return the completions as part -> draw -> reply; they are stored part by part."""
         ends, weights = self.finish or repeat("stop"), self.logprobs or repeat(None)
         draws = [
             None if text is None else Reply(text, end, logprobs=weight)
@@ -96,7 +101,7 @@ class RecordedRow(msgspec.Struct, gc=False):
 
     @property
     def existence(self) -> float | None:
-        """P(an object exists): {"YES": p, "NO": q} without what is neither, or the mean of one probability per draw."""
+        """Return P(an object exists), from {"YES": p, "NO": q} without other answers, or as the mean over draws."""
         given = self.existence_probabilities
         if not given:
             return None
@@ -108,12 +113,12 @@ class RecordedRow(msgspec.Struct, gc=False):
 
 
 def is_linked(given: CandidateRow, relation: Relation) -> bool:
-    """Return whether a candidate's id names its object; of a number, only one that is a number."""
+    """Return whether a candidate's id identifies its object; for a number, only if the id is a number."""
     return bool(given.id) and (relation.kind != "number" or number(given.id) is not None)
 
 
 def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
-    """Return the rows of a recorded file. InputError names file, line and field."""
+    """Return the rows of a recorded file. Raise InputError with file, line and field."""
     try:
         rows = read_jsonl(path, RecordedRow)
     except InputError:
@@ -132,6 +137,10 @@ def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
         for field in ("finish", "logprobs"):
             if (given := getattr(row, field)) is not None and len(given) != told:
                 _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
+        for place, candidate in enumerate(row.candidates or ()):
+            if candidate.object.startswith(MARKS):
+                reason = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
+                _refuse(path, index, f"candidates[{place}].object", reason)
         for field, value in _shares(row):
             if not 0 <= value <= 1:
                 _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
@@ -153,7 +162,7 @@ class _Answering(msgspec.Struct, gc=False):
 
 
 def models_in(path: Path) -> set[str]:
-    """Return the models that a recorded file names, in its rows or else as sources of pooled candidates."""
+    """Return the models that a recorded file names, in its rows or as sources of pooled candidates."""
     rows = read_jsonl(path, _Answering)
     models = {row.model for row in rows if row.model}
     if models or not any(row.pooled for row in rows):
@@ -163,7 +172,7 @@ def models_in(path: Path) -> set[str]:
 
 
 def _refuse_no_number(path: Path) -> None:
-    """Raise InputError for the first line that has a number which JSON does not know."""
+    """Raise InputError for the first line with a number that is not valid JSON."""
     with packed.stream(path) as file:
         for number, line in enumerate(packed.lines(file), start=1):
             if bad := _NO_NUMBER.search(line):
@@ -172,7 +181,7 @@ def _refuse_no_number(path: Path) -> None:
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
-    """Yield the fields of a row that lie in [0, 1], with their values."""
+    """Yield the fields of a row that must be in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
         for name, value in (("truth", candidate.truth), ("verification", candidate.verification)):

@@ -1,4 +1,4 @@
-"""Recorded rows as candidate sets: scored objects, an earlier run's pooled ones, and the draws of completions."""
+"""Recorded rows as candidate sets: scored objects, an earlier run's pooled objects, and the draws of completions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, Source, St
 
 
 def parts_of(rows: Sequence[RecordedRow]) -> list[list[Reply | None]]:
-    """Return part -> draw -> reply of all rows of a query, whose draws follow each other.
+    """Return part -> draw -> reply of all rows of a query, with the draws of all rows in order.
 
-    A row of fewer parts than others has a reply that says nothing in their place.
+    If a row has fewer parts than others, empty replies fill its missing parts.
     """
     each = [row.replies for row in rows if row.completions]
     parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
@@ -38,7 +38,7 @@ def with_verification(found: CandidateSet, scores: Mapping[str, float]) -> Candi
 def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: Clean) -> CandidateSet:
     """Return the scored objects of a row, each once per source with its best score, and a state for each source.
 
-    An object that has an id is no spelling left to clean, except that a number is its own id.
+    An object with an id is not cleaned, except a number, which is its own id.
     """
     best: dict[tuple[str, Source], Candidate] = {}
     nothing: dict[Source, Nil] = {}
@@ -66,7 +66,7 @@ def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, cl
 
 
 def pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
-    """Return the candidates of an earlier run unchanged, with a single score for all sources and their names."""
+    """Return the candidates of an earlier run unchanged, with one score for all sources, and the sources' names."""
     proposals = row.candidates or ()
     objects = tuple(
         Candidate(
@@ -89,7 +89,7 @@ def pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> Candidate
 
 
 def _is_nil_probability(row: CandidateRow) -> bool:
-    """Return whether a row without an object holds only a NIL probability."""
+    """Return whether a row without an object holds a NIL probability."""
     return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
 
 

@@ -1,7 +1,7 @@
-"""Recorded answers in a model's place: they are read as its recipe says, and what they lack is asked, or failed.
+"""Recorded answers in place of a model: they are read as its recipe says; missing ones are requested, or fail.
 
-Whose answers a file holds tells the field `source` or `model` of its rows, else the file's name; a recipe that asks one
-model takes them all, whatever they are called. A file that a run of several models wrote holds answers of each.
+The field `source` or `model` of a row, else the file's name, identifies the model of the answers. A recipe with one
+model takes all answers, whatever their model. A file from a run of several models holds answers of each.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Shares = list[tuple[RecordedFile, ...] | None]
 
 
 def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Edition) -> Shares:
-    """Return the files that stand for the model of each generator; None where it asks no model or reads files itself.
+    """Return the files that replace the model of each generator; None if it asks no model or reads files itself.
 
-    InputError for a file that could be of several models, or of none.
+    Raise InputError for a file whose model is ambiguous or unknown.
     """
     replayed = {place: spec for place, spec in enumerate(specs) if spec.is_replayed}
     if not files or any(spec.reads_files for spec in specs):
@@ -41,7 +41,7 @@ def shares(specs: Sequence[GeneratorSpec], files: Sequence[Path], edition: Editi
 
 
 def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) -> dict[int, frozenset[str] | None]:
-    """Return the places of the generators whose answers a file holds, and the models of their rows: None for all."""
+    """Return the indices of the generators with answers in a file, and the models of their rows; None for all rows."""
     if len(specs) == 1:
         return dict.fromkeys(specs)
     called = {row.called for row in read_rows(path, edition) if row.called}
@@ -56,36 +56,45 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
         names = ", ".join(spec.called[0] for spec in specs.values())
         raise InputError(
             f"{path}: of the models that the recipe asks ({names}), it is not clear whose answers these are: name one "
-            "of them in the rows' field model"
+            "of them in the rows' field model, or in the file's name"
         )
     return {place: frozenset(name for name, places in takers.items() if place in places) for place in found}
 
 
 def _takers(name: str, specs: Mapping[int, GeneratorSpec]) -> list[int]:
-    """Return the places of the generators that a name in a row calls; else of those whose name is a word of it."""
+    """Return the indices of the generators with a row's name, else of those whose name is a word of it.
+
+    If there are none, return those whose name begins a word of it, as "qwen" begins Qwen3.5-9B-AWQ.
+    """
     names = {place: {one.casefold() for one in spec.called} for place, spec in specs.items()}
     found = [place for place, own in names.items() if name.casefold() in own]
-    return found or [place for place, spec in specs.items() if names_model(name, spec)]
+    found = found or [place for place, spec in specs.items() if names_model(name, spec)]
+    return found or [place for place, spec in specs.items() if spec.name and _begins(spec.name, name)]
+
+
+def _begins(own: str, name: str) -> bool:
+    return re.search(rf"(?<![a-z]){re.escape(own.casefold())}(?![a-z])", name.casefold()) is not None
 
 
 def names_model(name: str, spec: GeneratorSpec) -> bool:
-    """Return whether a name in a row is a generator's or its model's, or has such a name as one of its words."""
+    """Return whether a row's name is that of a generator or its model, or contains it as a word."""
     words = {name.casefold(), *re.split(r"[^a-z0-9.-]+|--", name.casefold().replace("_", " "))}
     own = {one.casefold() for one in spec.called}
     return bool(words & {*own, *(one.rpartition("/")[2] for one in own)})
 
 
 class Replay:
-    """A generator over recorded answers. ask: opens what is asked for those that are lacking; None where nobody is.
+    """Generator over recorded answers. ask: opens the generator for missing answers; None if no model is given.
 
-    A query is lacking where no reply to it was recorded, or all calls behind it failed.
+    A query's answer is missing if no reply to it was recorded, or all calls failed. If no file holds answers of the
+    model, and none is asked, the sets have no draws.
     """
 
     def __init__(self, recorded: Recorded | None, ask: Callable[[], Generator] | None) -> None:
         self._recorded, self._ask = recorded, ask
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
-        """Yield a set per distinct query: the recorded queries, then the others."""
+        """Yield a set per distinct query: first the recorded ones, then the others."""
         lacking: list[CandidateSet] = []
         for candidates in self._sets(queries):
             if set(candidates.draws) <= {State.MISSING}:
@@ -101,4 +110,4 @@ class Replay:
         if self._recorded:
             yield from self._recorded.generate(queries)
         else:
-            yield from (CandidateSet(query, draws=(State.MISSING,)) for query in dict.fromkeys(queries))
+            yield from (CandidateSet(query, draws=()) for query in dict.fromkeys(queries))

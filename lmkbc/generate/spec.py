@@ -1,6 +1,6 @@
-"""Tables `[[generate]]` of a recipe: a dataclass per generator, which checks itself and opens the generator.
+"""Tables `[[generate]]` of a recipe: a dataclass per generator, which checks its settings and opens the generator.
 
-Generators are named here and imported when a recipe names them, since some of them load much.
+Generators are listed here and imported when a recipe names them, since some of them load large libraries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmkbc.types import CandidateSet, Generator, Query, Source
 
 
 class Only:
-    """A generator that is asked about some relations; of the others it says nothing, and is no source at all."""
+    """Generator that is asked about some relations only; for others it is no source."""
 
     def __init__(self, generator: Generator, relations: Collection[str]) -> None:
         self._generator, self._relations = generator, frozenset(relations)
@@ -37,7 +37,7 @@ class Only:
 
 
 class NamedGenerator:
-    """A generator that is one model in pools: its source "prior" is "name#prior" there."""
+    """Generator that counts as one model in pools: its source "prior" becomes "name#prior"."""
 
     def __init__(self, generator: Generator, name: str) -> None:
         self._generator, self._name = generator, name
@@ -59,14 +59,14 @@ GENERATORS = {
     "prior": "lmkbc.generate.prior:Prior",
     "recorded": "lmkbc.generate.recorded:RecordedSpec",
 }
-"""Component -> module:dataclass. Plug-ins bring others (`lmkbc.plugins`)."""
+"""Component -> module:dataclass. Plug-ins add others (`lmkbc.plugins`)."""
 
 Relations = Mapping[str, Relation]
-"""Relations by all of their names."""
+"""Relations by all their names."""
 
 
 class GeneratorQuestions(NamedTuple):
-    """Questions of a generator to a language model. table: their settings. ask: the function that takes the queries."""
+    """Questions of a generator to a language model. table: its settings. ask: function that asks about queries."""
 
     name: str
     table: object
@@ -77,7 +77,9 @@ class GeneratorQuestions(NamedTuple):
 class GeneratorSpec(ABC):
     """Settings that the table of every generator may have.
 
-    component: which generator. name: what it is called in pools and records. only: the relations that it is asked.
+    component: kind of generator.
+    name: its name in pools and records.
+    only: relations that it is asked about; () for all.
     """
 
     component: str
@@ -85,12 +87,12 @@ class GeneratorSpec(ABC):
     only: tuple[str, ...] = ()
 
     def check(self, relations: Relations) -> None:
-        """InputError for a relation that does not exist."""
+        """Raise InputError for an unknown relation."""
         check_names(self.only, relations, f"generator {self.component!r}: only")
 
     @classmethod
-    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:  # noqa: ARG003 -- others do
-        """Return a table that asks by a file of frames in place of its own; one that asks nothing stays as it is."""
+    def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:  # noqa: ARG003 -- subclasses use it
+        """Return the table with its words replaced by a file of frames; unchanged if the generator has no prompts."""
         return table
 
     @property
@@ -110,11 +112,11 @@ class GeneratorSpec(ABC):
 
     @property
     def is_replayed(self) -> bool:
-        """Return whether recorded answers can stand for its model. They cannot where it reads the files itself."""
+        """Return whether recorded answers can replace its model; they cannot if it reads the files itself."""
         return self.asks_model and not self.reads_files
 
     def whole(self) -> Iterator[GeneratorSpec]:
-        """Yield the table itself, and the tables of the generators that it holds."""
+        """Yield the table itself, and the tables of the generators within it."""
         yield self
 
     def asked(self, run: Run) -> dict[str, Relation]:
@@ -124,15 +126,15 @@ class GeneratorSpec(ABC):
 
     @abstractmethod
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator. InputError for something that a run lacks."""
+        """Return the generator. Raise InputError for something that the run lacks."""
 
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
-        """Yield the generators that the table stands for, with their names; there is a single generator by default."""
+        """Yield the generators of the table with their names; by default there is one."""
         generator = self.open(run, notes)
         yield self.name or self.component, NamedGenerator(generator, self.name) if self.name else generator
 
-    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:  # noqa: ARG002 -- those of other kinds do
-        """Yield the questions to language models in words, so that a dry run can count them: none by default."""
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:  # noqa: ARG002 -- subclasses use them
+        """Yield the questions to language models, so that a dry run can count them; by default none."""
         yield from ()
 
     def opened(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
@@ -142,15 +144,16 @@ class GeneratorSpec(ABC):
 
 
 def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, what: str) -> None:
-    """InputError for a name that no relation has."""
+    """Raise InputError for a name that no relation has."""
     for name in names:
         check_known(name, relations, f"{what} names {name!r}, which is no relation")
 
 
 def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:
-    """Return the generators' tables of a recipe, checked. InputError names the table's component and the setting.
+    """Return the checked tables of a recipe's generators. Raise InputError with the table's component and the setting.
 
-    frames: a file of frames for all that ask by such, in place of their own; where it has parts, each source's own.
+    frames: file of frames that replaces those of all tables with prompts; if it has parts, each table gets its own
+    part.
     """
     return tuple(_spec(source, "each" in table, frames) for table in tables for source in sources_of(table))
 
@@ -164,7 +167,7 @@ def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> Generator
 
 
 def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
-    """Return the dataclass of a plug-in's component; None if it is built in. InputError for another kind of object."""
+    """Return the dataclass of a plug-in's component; None if it is built in. Raise InputError for another type."""
     name = table.get("component")
     if not isinstance(name, str) or name in GENERATORS or (spec := plugins.load(plugins.GENERATORS, name)) is None:
         return None
@@ -174,9 +177,9 @@ def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
 
 
 def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -> type[Any]:
-    """Return the dataclass of a table's component, imported now. InputError, which begins with `unknown`.
+    """Return the dataclass of a table's component, imported now.
 
-    known: component -> module:dataclass.
+    known: component -> module:dataclass. unknown: start of the InputError for an unknown component.
     """
     component = table.get("component")
     if not isinstance(component, str) or component not in known:
@@ -187,26 +190,26 @@ def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -
 
 
 def sources_of(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a generator's table; where it has a list `each`, a table per entry, whose values replace the shared ones.
+    """Yield a generator's table; for a list `each`, a table per entry, whose values replace the shared ones.
 
-    Entries without a name are numbered, since each is a source of its own.
+    Entries without a name are numbered, since each is a separate source.
     """
     if "each" not in table:
         yield table
         return
     shared, entries = {name: value for name, value in table.items() if name != "each"}, table["each"]
-    if not (isinstance(entries, list) and entries and all(isinstance(own, Mapping) for own in entries)):
+    if not (isinstance(entries, list) and entries and all(isinstance(entry, Mapping) for entry in entries)):
         raise InputError(
             f"generator {table.get('component')!r}: each is a list of tables, with what each source differs in"
         )
     if not isinstance(name := shared.get("name", "source"), str):
         raise InputError(f"generator {table.get('component')!r}: setting 'name' is {name!r}: give a string")
-    for number, own in enumerate(entries, start=1):
-        yield merged(shared, {"name": f"{name} {number}"} | own)
+    for number, entry in enumerate(entries, start=1):
+        yield merged(shared, {"name": f"{name} {number}"} | entry)
 
 
 def merged(table: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with another laid over it; tables within are merged in the same way."""
+    """Return a table updated by another one; tables within are merged in the same way."""
     both = {
         name: merged(table[name], value)
         if isinstance(value, Mapping) and isinstance(table.get(name), Mapping)

@@ -1,6 +1,6 @@
-"""Hidden states of a local model behind a question: a vector per query, as features for other models.
+"""Hidden states of a local model after a question: one vector per query, as features for other models.
 
-A linear probe on hidden states finds facts that a small model does not say (Alain and Bengio 2016).
+A linear probe on hidden states finds facts that a small model does not write (Alain and Bengio 2016).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from lmkbc.select.ranking import Floats
 from lmkbc.types import Query
 
 PORTION = 256
-"""Queries that are read and kept at a time: a killed run loses no more."""
+"""Queries that are read and stored at a time; a killed run loses at most these."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class States(ModelReference, Asks):
-    """Settings of hidden states. depth: share of the layers behind which they are read; 1 is all layers."""
+    """Settings of hidden states. depth: share of the layers after which they are read; 1 for all layers."""
 
     depth: float = 0.87
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         ModelReference.__post_init__(self)
         Asks.__post_init__(self)
         refuse(
@@ -48,7 +48,7 @@ class States(ModelReference, Asks):
         )
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
-        """Return the reader of states. kept: the store of states."""
+        """Return the reader of states. kept: store of states."""
         encoder = find_encoder() if self.embeds else None
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
         reader = StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
@@ -57,23 +57,23 @@ class States(ModelReference, Asks):
 
 
 class StateReader:
-    """Reads the hidden state behind the prompt of each query."""
+    """Reads the hidden state after the prompt of each query."""
 
     def __init__(
         self, local: LocalModel, asking: Asking, depth: float, kept: ArrayStore, report: Report, notes: Notes
     ) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes
-        self._digest = key(local.identity, depth)  # tells these states from others
+        self._digest = key(local.identity, depth)  # identifies these states
 
     def watch(self) -> None:
-        """Have the model note the states of what it is asked by others, who may ask about the same prompts."""
+        """Make the model record states during other requests, which may have the same prompts."""
         self._local.model.watch(self._depth)
 
     def read(self, *groups: Sequence[Query]) -> Floats:
-        """Return the vectors of queries, (n, d). Fastest after the model scored options of the same prompts.
+        """Return the vectors of queries, (n, d). It is fastest after the model scored options of the same prompts.
 
-        groups: read one after the other, as `OtherSources.ask` has them.
+        groups: read one after the other, as in `OtherSources.ask`.
         """
         model = self._local.model
         texts = [[model.text(self._asking.prompt(query)) for query in group] for group in groups]

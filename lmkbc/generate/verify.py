@@ -1,10 +1,9 @@
-"""Verification: the model is asked again whether each proposed fact holds; candidates keep the answer beside the score.
+"""Verification: the model is asked again whether each proposed fact holds, and candidates keep its score.
 
-What the answer counts for is decided later, by the selection rule `verified`, which tuning switches on where it helps.
-
-Fact probing as in ProP (Alivanistos et al. 2022), by several prompt variants (MAVE, LM-KBC 2026), and backwards, from
-the object to the subject, as in a cycle check (CS2, LM-KBC 2026). Worked examples come before each question, the same
-for all subjects of a relation, so that they are encoded once.
+The selection rule `verified` decides later whether the score counts; tuning uses the rule where it helps. Facts are
+probed as in ProP (Alivanistos et al. 2022), by several prompt variants (MAVE, LM-KBC 2026), and in reverse, from the
+object to the subject, as a cycle check (CS2, LM-KBC 2026). Worked examples precede each question. They are the same for
+all subjects of a relation, so that they are encoded once.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ Scores = dict[tuple[Query, str], list[float]]
 
 
 class Verifier(Protocol):
-    """Judges candidates."""
+    """Adds verification scores to candidates."""
 
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the verification scores of its objects, where they are known."""
+        """Yield each set, in order, with the verification scores of its objects, if known."""
         ...
 
 
 class FactCheck:
-    """Asks a scorer about every object of every set once, however many sources name it.
+    """Asks a model about every object of every set once, however many sources name it.
 
-    A fact that the scorer says nothing clear about has no score; so does the proposal to answer nothing.
-    examples: of train, as the check says if not given; they leave out the query's own subject.
+    A fact without a clear reply has no score, and neither has NIL. examples: selector of worked examples from train,
+    which leaves out the query's own subject; by default as the check says.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class FactCheck:
     def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set, in order, with the verification scores of its objects."""
         given = list(sets)
-        pairs = {(candidates.query, text) for candidates in given for text in self._doubtful(candidates)}
+        pairs = {(candidates.query, text) for candidates in given for text in self._to_check(candidates)}
         facts = sorted(pairs, key=lambda fact: (fact[0].relation, fact[0].subject, fact[0].subject_id or "", fact[1]))
         scores: Scores = defaultdict(list)
         for fact, score in self._judgements(facts):
@@ -79,7 +78,7 @@ class FactCheck:
             yield replace(candidates, candidates=tuple(judged))
 
     def _judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield what each variant and question makes of each fact."""
+        """Yield each fact with its score in each variant and question."""
         for variant in self._check.variants:
             yield from self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
         for question in self._check.questions:
@@ -88,7 +87,7 @@ class FactCheck:
     def _asked(
         self, facts: Sequence[tuple[Query, str]], question: FactQuestion
     ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield the share of replies that affirm each fact; a fact is left out where nothing is said."""
+        """Yield each fact with the share of replies that affirm it; facts without any reply are left out."""
         prompts = []
         for query, text in facts:
             subject = one_line(query.subject)
@@ -99,8 +98,8 @@ class FactCheck:
             if words:
                 yield fact, words.count(question.holds.casefold()) / len(words)
 
-    def _doubtful(self, candidates: CandidateSet) -> Iterator[str]:
-        """Yield the objects of a set to check. An object of which only an id is known is left out."""
+    def _to_check(self, candidates: CandidateSet) -> Iterator[str]:
+        """Yield the objects of a set to check. An object with only an id is left out."""
         relation = self._relations[candidates.query.relation]
         if self._check.only and set(self._check.only).isdisjoint(relation.spellings()):
             return
@@ -122,7 +121,7 @@ class FactCheck:
     def _judged(
         self, facts: Sequence[tuple[Query, str]], variant: Variant
     ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield the score of each fact in each wording of a variant; a fact is left out where the reply is unclear."""
+        """Yield each fact with its score in each wording of a variant; facts with unclear replies are left out."""
         prompts, whose = [], []
         for fact in facts:
             relation = self._relations[fact[0].relation]
@@ -156,10 +155,10 @@ class FactCheck:
         return "".join([task, *lines])
 
     def _facts(self, query: Query) -> list[tuple[Query, str, bool]]:
-        """Return the facts of the worked examples: the check's own, or drawn ones."""
+        """Return the facts of the worked examples: those of the check, or drawn ones."""
         if given := self._relations[query.relation].entry(self._check.facts, ()):
-            own = folded_key(query.subject)
-            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != own]
+            subject = folded_key(query.subject)
+            return [(Query(s, query.relation), o, holds) for s, o, holds in given if folded_key(s) != subject]
         facts: list[tuple[Query, str, bool]] = []
         drawn = random.Random(f"{self._check.seed} {query.relation if self._check.relations == 'own' else ''}")
         for shot in self._examples.select(query):
@@ -178,7 +177,7 @@ class FactCheck:
         return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield the share of replies that name the subject, when the object is given."""
+        """Yield each fact with the share of replies that name the subject, given the object."""
         prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
         for fact, draws in zip(facts, self._texts(prompts, 32) if prompts else [], strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
@@ -210,7 +209,7 @@ class FactCheck:
 
 
 class Verifying:
-    """A generator whose candidates are verified before they are handed on. notes: take the scores."""
+    """Generator whose candidates are verified before it yields them. notes: get the verification scores."""
 
     def __init__(self, generator: Generator, verifier: Verifier, notes: Notes | None = None) -> None:
         self._generator, self._verifier, self._notes = generator, verifier, notes or Notes()
@@ -223,7 +222,7 @@ class Verifying:
 
 
 def _share(yes: float, no: float) -> float | None:
-    """P(yes) of the two, from their log-probabilities."""
+    """Return P(yes) among yes and no, from their log-probabilities; None if both are impossible."""
     if max(yes, no) == -math.inf:
         return None
     return 1 / (1 + math.exp(min(no - yes, 700.0)))
@@ -237,5 +236,5 @@ def _votes(draws: Sequence[str], yes: str, no: str) -> float | None:
 
 
 def _first_words(draws: Sequence[str]) -> list[str]:
-    """Return the first word of each draw that has one, in small letters and without marks."""
+    """Return the first word of each draw that has one, in lower case and without punctuation."""
     return [draw.split()[0].strip(".,:;!*\"'").casefold() for draw in draws if draw.split()]

@@ -1,4 +1,4 @@
-"""The calls of the Wikidata API that linking makes, and what they answer, as checked values.
+"""Calls of the Wikidata API that linking makes, and their replies as checked values.
 
 Formats: https://www.wikidata.org/w/api.php?action=help&modules=wbsearchentities and =wbgetentities.
 """
@@ -21,7 +21,7 @@ NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
 
 
 class SearchHit(msgspec.Struct, frozen=True, gc=False):
-    """Hit of a wbsearchentities reply."""
+    """One hit of a wbsearchentities reply."""
 
     id: Qid
     label: Text = ""
@@ -30,7 +30,7 @@ class SearchHit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """Fields of an entity that linking keeps. `id` follows redirects: it is the id of the entity merged into."""
+    """Fields of an entity that linking keeps. `id` follows redirects: a merged entity has the id of its target."""
 
     id: Qid
     label: Text = ""
@@ -40,12 +40,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     sitelinks: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def hit(self, classes: Sequence[str], name: str = "") -> Hit:
-        """Return the entity as a hit, with the classes it falls under."""
+        """Return the entity as a hit. classes: the classes of the entity."""
         return Hit(self.id, self.label, self.description, tuple(classes), self.sitelinks, name)
 
 
 class Refusal(msgspec.Struct, gc=False):
-    """An error that came as HTTP 200."""
+    """An error that the API sends with status HTTP 200."""
 
     code: str
     info: str = ""
@@ -82,7 +82,7 @@ class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
 
 
 class _Entity(msgspec.Struct, gc=False):
-    """An entity, or that there is none of its id ("missing")."""
+    """An entity of a reply. `missing` is set where no entity has this id."""
 
     id: Qid
     missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -99,10 +99,10 @@ class _EntitiesReply(ApiReply):
 
 @dataclass(frozen=True, slots=True)
 class ApiCall(Generic[T]):
-    """Request to the API, and how to read its reply.
+    """A request to the API, and how to read its reply.
 
-    decoder: of the reply's shape. read: turns the reply into values, or raises ShapeError.
-    passes: codes of errors that are an answer, None, and no failure.
+    decoder: decoder for the reply's JSON. read: function that turns the decoded reply into values, or raises
+    ShapeError. passes: error codes that mean "no result" (None) and not a failure.
     """
 
     params: Mapping[str, str]
@@ -116,7 +116,7 @@ _ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_Entities
 
 
 def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
-    """Make a wbsearchentities call, whose answer is hits, best first."""
+    """Return a wbsearchentities call. Its result is a list of hits, best first."""
     params = {
         "action": "wbsearchentities",
         "search": text,
@@ -129,10 +129,10 @@ def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
 
 
 def entities(ids: Sequence[str], language: str) -> ApiCall[dict[str, Record | None]]:
-    """Make a wbgetentities call for at most IDS_PER_CALL ids, whose answer is records by id, None for no entity.
+    """Return a wbgetentities call for at most IDS_PER_CALL ids. Its result is a record per id, None for no entity.
 
-    A reply too long for the server is cut by it, so an answer may lack ids, but never all. A refused id refuses the
-    call whole.
+    The server shortens a reply that is too long. So a result may lack some ids, but never all. If one id is invalid,
+    the API refuses the whole call.
     """
     params = {
         "action": "wbgetentities",

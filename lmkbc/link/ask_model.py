@@ -1,4 +1,4 @@
-"""Choosing among hits by asking a language model: the questions it is put, and how its replies are read."""
+"""A language model as judge between hits: its prompts, and how its replies are parsed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAMED = re.compile(r"Q?\d+")
 
 
 def question(about: HitChoice, relation: Relation) -> str:
-    """Return the prompt for a choice: the question, its answer, and the numbered entities that the answer may mean.
+    """Return the prompt for a choice: the question, its answer, and a numbered list of entities.
 
-    Identifier, label and description of each hit, as in Zhang et al. 2023 (LLMKE), linking by language model.
+    Each entity has its identifier, label and description, as in Zhang et al. 2023 (LLMKE), linking by language model.
     """
     text = one_line(about.text)
     lines = [
@@ -33,13 +33,16 @@ def question(about: HitChoice, relation: Relation) -> str:
 
 
 class AskModel:
-    """A `disambiguation.Ask` from a model that completes prompts. Where a reply names no hit, the first is chosen."""
+    """A `disambiguation.Ask` that calls a language model. A reply that names no hit gives None."""
 
     def __init__(self, model: LanguageModel, relations: Mapping[str, Relation]) -> None:
         self._model, self._relations = model, relations
 
     def __call__(self, questions: Sequence[HitChoice]) -> list[int | None]:
-        """Return the position of the right hit for each question, None for none; the same question is asked once."""
+        """Return the position of the chosen hit for each question, None if the reply names none.
+
+        Equal prompts are sent once.
+        """
         prompts = [question(item, self._relations[item.query.relation]) for item in questions]
         distinct = list(dict.fromkeys(prompts))
         replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
@@ -47,7 +50,7 @@ class AskModel:
 
 
 def _place(reply: str, hits: Sequence[Hit]) -> int | None:
-    """Return the position of the hit that a reply names first, by its number or its identifier; None for no hit."""
+    """Return the position of the first hit that a reply names, by number or identifier; None for no hit."""
     places = {hit.id: at for at, hit in reversed([*enumerate(hits)])}
     for named in _NAMED.findall(reply.rpartition("</think>")[2]):
         if named in places:

@@ -1,4 +1,4 @@
-"""Builds an alias index from any mix of labelled splits, tables and a Wikidata dump; takes up a killed build."""
+"""Build an alias index from labelled splits, tables and a Wikidata dump. A build that was killed can be resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmkbc.types import Example
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Counts of an index, and the lines of its dump that were skipped: (source, line, reason)."""
+    """Counts of an index, and the skipped lines of its dump as (source, line, reason)."""
 
     entities: int
     names: int
@@ -39,10 +39,11 @@ def build_index(
     classes: Sequence[str] = (),
     report: Callable[[int], None] = lambda _: None,
 ) -> Built:
-    """Write an index to `path`. splits: edition name -> labelled rows. report: takes the dump's lines read so far.
+    """Write an index to `path`.
 
-    languages, classes: what to keep of the dump (see `dump.add_dump`). The inputs are named in the index, so that the
-    command that rebuilds it can be given.
+    splits: edition name -> labelled rows. languages, classes: filters for the dump (see `dump.add_dump`). report:
+    callback for progress, called with the number of dump lines read so far. The index stores the names of its inputs,
+    so that an error can show the command that rebuilds it.
     """
     splits = splits or {}
     _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
@@ -84,7 +85,7 @@ def _begins(path: Path) -> bytes:
 
 
 def _is_index(path: Path) -> bool:
-    """Return whether a file is an index of any version, sound or damaged: nothing else may be replaced by one."""
+    """Return whether a file is an alias index of any version, sound or damaged. Only such a file may be replaced."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             return {"meta", "names"} <= {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
@@ -106,7 +107,7 @@ def _options(
     languages: Sequence[str],
     classes: Sequence[str],
 ) -> str:
-    """Return the inputs as options of the build command."""
+    """Return the inputs as command-line options of `lmkbc link build`."""
     options = [
         *(("--edition", edition) for edition in splits),
         *(("--table", str(table)) for table in tables),

@@ -1,7 +1,7 @@
-"""Building the alias index: entities are staged in a file that survives a kill, then written out in sorted order.
+"""Writer of the alias index: entities are staged in a file that survives a kill, then written in sorted order.
 
-Everything is sorted on the way out (by SQLite, in constant memory), so the index depends only on the entities that
-went in, not on their order or on how often the build was interrupted.
+SQLite sorts all rows at the end, in constant memory. So the index depends on the entities alone, not on their order or
+on interruptions of the build.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lmkbc.link.names import filed_under, key
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
-"""Suffix of the file that an unfinished build leaves beside its index."""
+"""Suffix of the staging file that stands beside the index during a build."""
 SQLITE = b"SQLite format 3"
 """First bytes of a SQLite file."""
 STAGING = """
@@ -51,7 +51,7 @@ INSERT OR IGNORE INTO thirds
 
 
 class IndexEntity(NamedTuple):
-    """Entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
+    """An entity to index: its QID, label, all names, description, P31 classes and number of sitelinks."""
 
     id: str
     label: str
@@ -62,7 +62,7 @@ class IndexEntity(NamedTuple):
 
 
 class SourceProgress(NamedTuple):
-    """Progress in a source: bytes and lines that were read, and whether its end was reached."""
+    """Progress in a source: bytes and lines read so far, and whether its end was reached."""
 
     offset: int = 0
     lines: int = 0
@@ -70,9 +70,9 @@ class SourceProgress(NamedTuple):
 
 
 class IndexBuilder:
-    """Collects entities for an index at `path`. A build that was killed goes on where it last saved.
+    """Collects entities for an index at `path`. A build that was killed resumes where it last saved.
 
-    fingerprint: stands for all inputs and settings; what a build of other inputs left behind is thrown away.
+    fingerprint: text that identifies all inputs and settings. The staging file of a build with other inputs is deleted.
     """
 
     def __init__(self, path: Path, fingerprint: str = "") -> None:
@@ -86,12 +86,12 @@ class IndexBuilder:
                     self._db.execute("INSERT INTO inputs VALUES (?)", (fingerprint,))
 
     def _resumes(self, fingerprint: str) -> bool:
-        """Return whether what a killed build left is of the same inputs; what is no staging file is none of theirs."""
+        """Open the staging file, and return whether it belongs to a build with the same inputs."""
         try:
             self._open()
             if self._db.execute("SELECT fingerprint FROM inputs").fetchall() == [(fingerprint,)]:
                 return True
-        except sqlite3.OperationalError:  # locked by another build, or a place that cannot be written
+        except sqlite3.OperationalError:  # another build holds the lock, or the folder is not writable
             raise
         except DATABASE_ERRORS as error:
             _LOG.warning("%s is damaged (%s): the build starts over", self._partial, error)
@@ -106,7 +106,7 @@ class IndexBuilder:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say in one sentence what SQLite or the disk refuses."""
+        """Turn errors of SQLite and of the disk into a message of one sentence."""
         try:
             yield
         except (*DATABASE_ERRORS, OSError) as error:
@@ -118,11 +118,11 @@ class IndexBuilder:
             ) from None
 
     def close(self) -> None:
-        """Leave the build unfinished, to be taken up later."""
+        """Close the staging file. A later build can resume it."""
         self._db.close()
 
     def progress(self, source: str) -> SourceProgress:
-        """Return how far a source was read by this build or the killed one before it."""
+        """Return how much of a source was read so far, by this build or by one that was killed."""
         with self._errors():
             row = self._db.execute("SELECT offset, lines, done FROM progress WHERE source = ?", (source,)).fetchone()
         return SourceProgress(row[0], row[1], bool(row[2])) if row else SourceProgress(done=False)
@@ -134,7 +134,7 @@ class IndexBuilder:
         progress: SourceProgress = SourceProgress(),  # noqa: B008 (an immutable value)
         broken: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """Stage entities and remember how far their source was read, in one transaction."""
+        """Stage entities and save the progress of their source, in one transaction."""
         rows, names = [], []
         for entity in entities:
             number = int(entity.id[1:])
@@ -154,9 +154,9 @@ class IndexBuilder:
             return self._db.execute("SELECT source, line, reason FROM broken ORDER BY source, line").fetchall()
 
     def finish(self, sources: str = "") -> tuple[int, int]:
-        """Write the index, remove the staging file, and count entities and names.
+        """Write the index, remove the staging file, and return the numbers of entities and names.
 
-        sources: what to name in the command that rebuilds the index.
+        sources: options of the command that rebuilds the index.
         """
         self._db.close()
         fresh = self._path.with_name(self._path.name + ".fresh")

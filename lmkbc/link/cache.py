@@ -1,7 +1,7 @@
-"""Answers of the search API, kept for good with their date: one SQLite file, no-hits included.
+"""Cache of the search API's answers: one SQLite file with the date of each answer. Empty results are kept too.
 
-An answer belongs to the API and the settings that gave it, so mirrors and languages do not mix. What comes out is
-checked as what came in was: a row whose checksum or shape is wrong is no answer, and counted.
+An answer is stored under the API and the settings that gave it, so mirrors and languages do not mix. Answers are
+checked when they are read. A row with a wrong checksum or shape is not used, and is counted as damaged.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ _PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date, checksu
 
 
 class Cache:
-    """Keeps replies of the search API, so that none is requested twice. Each answer is one JSON value.
+    """Keeps answers of the search API, so that no request is sent twice. Each answer is one JSON value.
 
-    source: names the API and its settings.
-    damaged: kind and key of every row that was found and cannot be used. unwritable: why answers are kept in memory
-    alone, where the file cannot be written.
+    source: name of the API and its settings. damaged: (kind, key) of each row that was read and is not usable.
+    unwritable: error that prevents writing; answers are then kept in memory only. None if the file can be written.
     """
 
     def __init__(self, path: Path, source: str) -> None:
@@ -46,13 +45,13 @@ class Cache:
         except (OSError, *DATABASE_ERRORS) as error:
             if not is_unwritable(error):
                 raise InputError(
-                    f"{path} cannot serve as the linker's cache ({error}): move it away, and what it held is asked anew"
+                    f"{path} cannot serve as the linker's cache ({error}): move it away; it is then filled anew"
                 ) from None
             self.unwritable = error
             self._db = opened(None, VERSION, _upgrade, _checksum, advice)
 
     def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
-        """Return the stored answers among `keys`. LmkbcError if the file is damaged beyond single rows."""
+        """Return the stored answers among `keys`. LmkbcError if the whole file is damaged."""
         answers: dict[str, T] = {}
         for key in keys:
             with self._errors("read"):
@@ -68,7 +67,10 @@ class Cache:
         return answers
 
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
-        """Store answers in one transaction, dated now, replacing older ones. LmkbcError when the disk refuses."""
+        """Store answers with the current date, in one transaction; older ones are replaced.
+
+        LmkbcError if the disk fails.
+        """
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         rows = []
         for key, answer in answers.items():
@@ -84,7 +86,7 @@ class Cache:
         except DATABASE_ERRORS as error:
             raise LmkbcError(
                 f"{self.path}, the linker's cache, cannot be {what} ({error}): make room where the disk is full, else "
-                f"move the file away, and what it held is asked anew"
+                f"move the file away; its answers are requested again"
             ) from None
 
     def close(self) -> None:
@@ -93,7 +95,7 @@ class Cache:
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
-    """Make the table, or give that of version 0 its checksums."""
+    """Create the table, or add checksums to a table of version 0."""
     db.execute(_TABLE)
     if "checksum" not in columns(db, "answers"):
         db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
@@ -101,6 +103,6 @@ def _upgrade(db: sqlite3.Connection) -> None:
 
 
 def _checksum(source: str, kind: str, key: str, answer: Any) -> int:
-    """Return the CRC-32 of an answer and its key: no flipped bit passes, nor an answer under another key."""
+    """Return the CRC-32 of an answer and its key. It detects a flipped bit, and an answer under a wrong key."""
     raw = answer if isinstance(answer, bytes) else str(answer).encode(errors="surrogatepass")
     return zlib.crc32(raw, zlib.crc32("\0".join((source, kind, key)).encode(errors="surrogatepass")))

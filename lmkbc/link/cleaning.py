@@ -1,6 +1,6 @@
-"""Drops candidates of the wrong type, where an index knows what a name stands for (Yang et al. 2023: category filter).
+"""Removes candidates of the wrong type, if an index knows the type of a name (Yang et al. 2023: category filter).
 
-A name that the index does not hold, or holds without classes, is kept: not to know is no evidence.
+A candidate is kept if the index lacks its name, or lacks the classes of its name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from lmkbc.types import Candidate, CandidateSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """A recipe's table `clean`. types: drop objects that an index knows only as things of other kinds.
+    """A recipe's table `clean`.
 
-    spellings: spelling -> the name that it stands for, in place of those that the relations' modules list.
-    subject: drop the query's own subject, by QID or else by name, where none is its own object. stop: names, case
-    aside, and QIDs that are never an object, whatever a model means by them.
+    types: whether to drop objects that the index knows only as entities of other types.
+    spellings: spelling -> canonical name, in place of those in the relations' modules.
+    subject: whether to drop the query's own subject, by QID or else by name, for relations where a subject is never its
+    own object.
+    stop: names (in any case) and QIDs that are never an object.
     """
 
     types: bool = False
@@ -32,7 +34,7 @@ class Cleaning:
     stop: tuple[str, ...] = ()
 
     def kept(self, candidates: CandidateSet, relation: Relation) -> CandidateSet:
-        """Return a linked set without what is never kept."""
+        """Return a linked set without stop words and, if so set, without the query's subject."""
         never = {name.casefold() for name in self.stop}
         if never:
             candidates = candidates.without(
@@ -41,21 +43,21 @@ class Cleaning:
         return without_subject(candidates, relation) if self.subject else candidates
 
     def open(self, run: Run) -> TypeFilter | None:
-        """Return the filter, None if the table wants none. InputError where it is wanted and the run has no index."""
+        """Return the filter, None if the table asks for none. InputError if it needs an index and the run has none."""
         if not self.types:
             return None
         if run.index is None:
             raise InputError(
-                "the recipe drops objects of another kind, which an index tells: name one with --index "
+                "the recipe drops objects of another kind, which needs an index: name one with --index "
                 "('lmkbc link build' makes it), or set clean.types = false in the recipe"
             )
         return TypeFilter(run.relations, AliasIndex(run.index))
 
 
 def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSet:
-    """Return the set without the query's own subject, where no subject is its own object.
+    """Return the set without the query's own subject, unless a subject may be its own object.
 
-    QIDs decide. Names do where the query or the candidate has no QID.
+    QIDs are compared. Names are compared if the query or the candidate has no QID.
     """
     query = candidates.query
     if relation.shape.may_be_subject or relation.kind == "number":
@@ -70,14 +72,14 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
 
 
 class TypeFilter:
-    """Keeps candidates that may be of the relation's object type. relations: by every spelling that queries use."""
+    """Keeps candidates that may have the relation's object type. relations: relations by every spelling in queries."""
 
     def __init__(self, relations: Mapping[str, Relation], index: AliasIndex) -> None:
         self._relations, self._index = relations, index
         self._fits: dict[tuple[str, str], bool] = {}
 
     def keep(self, candidates: CandidateSet) -> CandidateSet:
-        """Return the set without candidates that the index knows only as things of other kinds."""
+        """Return the set without candidates that the index knows only as entities of other types."""
         relation = self._relations[candidates.query.relation]
         wanted = relation.object_type.qid
         if relation.kind != "entity" or wanted not in bundled().types:
@@ -91,7 +93,7 @@ class TypeFilter:
         return self._fits[key]
 
     def _looked_up(self, qid: str | None, text: str, wanted: str) -> bool:
-        """Return whether what the index knows of an entity, else of the name, may be of a type."""
+        """Return whether an entity may have a type by its classes in the index; without an id, look up the name."""
         known = self._index.entities([qid]).get(qid) if qid else None
         classes = [hit.classes for hit in ([known] if known else self._index.exact(text) if text else ())]
-        return not classes or any(not own or bundled().fits(own, wanted) for own in classes)
+        return not classes or any(not known_as or bundled().fits(known_as, wanted) for known_as in classes)

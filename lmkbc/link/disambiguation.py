@@ -1,6 +1,6 @@
-"""Disambiguation: which of several hits a text means. Strategies run in turn, each narrows or orders the hits.
+"""Disambiguation: which of several hits a text means. Strategies run in turn, and each narrows or orders the hits.
 
-The strategy "model" ends them: a language model is asked which of the hits that are left is meant, many texts at once.
+The strategy "model" comes last: it asks a language model about the remaining hits, for many texts in one batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lmkbc.types import Query
 
 
 class HitChoice(NamedTuple):
-    """Choice for a language model: the hit that a text means, as an answer to the query."""
+    """A choice for a language model: which of the hits a text means, as an answer to the query."""
 
     query: Query
     text: str
@@ -23,24 +23,24 @@ class HitChoice(NamedTuple):
 
 
 Ask = Callable[[Sequence[HitChoice]], Sequence[int | None]]
-"""Asks a language model: questions to positions of hits, None where it does not know."""
+"""Function that asks a language model: it maps choices to positions of hits, None if the model does not know."""
 
 
 def by_class(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:
-    """Return hits of the relation's object type; hits of unknown class pass, so that a bare first hit stays one."""
+    """Return hits of the relation's object type. Hits of unknown class are kept."""
     return [hit for hit in hits if not hit.classes or bundled().fits(hit.classes, kind.qid)]
 
 
 def by_keyword(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:
-    """Return hits whose description holds a keyword of the type, all of them when none does (LLMKE, linking)."""
+    """Return hits whose description holds a keyword of the type; all hits if none does (LLMKE, linking)."""
     return [hit for hit in hits if any(word in hit.description.casefold() for word in kind.keywords)] or hits
 
 
 KNOWN = "known"
-"""The strategy that needs no hits: a known case of the type is linked before anything is asked for."""
+"""Strategy that needs no hits: it links a known name of the type before any search."""
 
 MODEL = "model"
-"""The strategy that leaves the choice to a language model."""
+"""Strategy that lets a language model choose."""
 
 STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] = {
     "class": by_class,
@@ -48,11 +48,11 @@ STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] =
     "popularity": lambda hits, _: sorted(hits, key=lambda hit: -hit.popularity),
     "first": lambda hits, _: hits[:1],
 }
-"""Each takes hits and the type of object that is wanted."""
+"""Strategy -> function of the hits and the wanted object type, which returns the remaining hits in order."""
 
 
 def check(names: Sequence[str], where: str) -> None:
-    """Refuse a strategy that does not exist: InputError saying where it is named."""
+    """Raise InputError for a strategy that does not exist. where: place of the setting, for the message."""
     known = {KNOWN, MODEL, *STRATEGIES}
     for name in names:
         if name not in known:
@@ -60,10 +60,10 @@ def check(names: Sequence[str], where: str) -> None:
 
 
 def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:
-    """Apply the strategies of a type in turn. Return the hits that are left, the chosen one first, and what led there.
+    """Apply the strategies of a type in turn. Return the remaining hits, the chosen one first, and the reason.
 
-    What led there is the names of the strategies that narrowed or reordered, joined by "+", or why no hit fits. More
-    than one hit is left only where a language model is to choose among them.
+    The reason is the names of the strategies that narrowed or reordered the hits, joined by "+", or why no hit fits.
+    More than one hit remains only if a language model is to choose.
     """
     if not hits:
         return (), "no hit"

@@ -1,4 +1,4 @@
-"""Entities from a Wikidata JSON dump, one per line, streamed: memory does not grow, a killed build goes on.
+"""Entities from a Wikidata JSON dump, one per line, streamed in constant memory. A killed build can be resumed.
 
 Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html; a JSON array with one entity per line.
 """
@@ -22,9 +22,9 @@ from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000
 HELD, NAME = 64 << 20, 64
-"""Bytes of names at which is saved before that, and what a name takes beside its letters."""
+"""Most bytes of names in memory before a save; bytes that a name takes in addition to its letters."""
 LANGUAGES = ("en", "mul")
-"""English, then "mul": names that hold in every language and are no longer repeated for each."""
+"""English, and "mul": the code for names that hold in every language."""
 
 
 class _Claims(msgspec.Struct, gc=False):
@@ -32,7 +32,7 @@ class _Claims(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    """Fields that are read of an entity."""
+    """Fields of an entity that are read."""
 
     id: str
     labels: dict[str, Term] | Empty = {}
@@ -46,7 +46,7 @@ _decoder = msgspec.json.Decoder(_Item)
 
 
 def open_dump(path: Path) -> IO[bytes]:
-    """Return the dump's lines, unpacked as they come: .gz, .bz2, .xz, .zst, or plain."""
+    """Return the dump as a stream of bytes, decompressed while it is read: .gz, .bz2, .xz, .zst, or plain."""
     if path.suffix != ".zst" or not path.is_file():
         return packed.stream(path)
     try:
@@ -58,9 +58,10 @@ def open_dump(path: Path) -> IO[bytes]:
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
-    """Return the entity of one line; None for brackets, properties, unnamed entities and classes not asked for.
+    """Return the entity of one line, or None.
 
-    accepted: P31 values to keep, empty for all. Raises ShapeError for a broken line.
+    None: for a bracket, a property, an entity without a name, and one of no accepted class. accepted: P31 values to
+    keep, empty for all. Raises ShapeError for a broken line.
     """
     line = line.strip().rstrip(b",")
     if line in (b"", b"[", b"]"):
@@ -97,9 +98,10 @@ def add_dump(
     classes: Sequence[str] = (),
     report: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Stage the entities of a dump, saving every 20,000 lines. report: called with the lines read so far.
+    """Stage the entities of a dump, with a save every 20,000 lines. A broken line is skipped and recorded.
 
-    classes: keep only instances of these or of their known subclasses. A broken line is skipped and recorded.
+    classes: classes whose instances are kept, subclasses included; empty for all. report: callback for progress, called
+    with the number of lines read so far.
     """
     accepted = frozenset[str]().union(*(bundled().below(qid) for qid in classes))
     source = f"{path.name} {path.stat().st_size} {' '.join(languages)} {' '.join(sorted(accepted))}"
@@ -128,9 +130,9 @@ def add_dump(
 
 
 def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes]:
-    """Yield the lines from an offset on, none too long. InputError for a dump that is cut off or damaged.
+    """Yield the lines of a dump from a byte offset on. InputError for a dump that is cut off or damaged.
 
-    piece: of several files, so that the closing bracket stands in another one.
+    piece: whether the file is one of several pieces of a dump, so that its closing bracket may stand in another piece.
     """
     try:
         with open_dump(path) as file:
@@ -147,13 +149,13 @@ def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes
 
 
 def _zstandard_errors() -> tuple[type[Exception], ...]:
-    """Return what the one library raises that may be absent; the others' errors are sentences by then."""
+    """Return the errors that zstandard raises, if that optional package is loaded."""
     zstandard = sys.modules.get("zstandard")
     return (zstandard.ZstdError,) if zstandard else ()
 
 
 def _skip(file: IO[bytes], offset: int, at: int) -> None:
-    """Go on to an offset: zstandard cannot seek, so its stream is read and thrown away up to there."""
+    """Move to an offset. A zstandard stream cannot seek, so its bytes are read and thrown away."""
     if offset <= at:
         return
     if file.seekable():

@@ -1,4 +1,4 @@
-"""Types of linking: hits, the decision made from them, and the sources of hits."""
+"""Types of linking: hits, links, and the protocol of a search."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entity that a text may mean. `classes` are its P31 values and what lies above them, () where unknown.
+    """An entity that a text may mean.
 
-    name: the label or alias that the text matched, "" where the source does not say. popularity: sitelinks.
+    classes: its P31 values and the classes above them, () if unknown. popularity: number of sitelinks. name: the label
+    or alias that the text matched, "" if the source does not give it.
     """
 
     id: str
@@ -24,11 +25,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Decision of the linker: the id or None, its evidence, the strategy of the choice, and the text searched for.
+    """A decision of the linker: the id or None, its evidence, how it was chosen, and the text that was searched.
 
-    evidence: given, literal, relation, type, known, index, fuzzy, search, re-search; "unlinked" when id is None and
-    "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or the reason for no link.
-    open: hits among which a language model is still to choose; the link stands where it says nothing.
+    evidence: given, literal, relation, type, known, index, fuzzy, search or re-search; "unlinked" if id is None, and
+    "nothing" for an empty candidate. strategy: how the hit was chosen among `hits`, or why there is no link. open: hits
+    among which a language model is still to choose. The link stands if the model names none.
     """
 
     id: str | None
@@ -40,21 +41,24 @@ class Link:
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether more than one entity was on offer."""
+        """Return whether there was a choice between several entities."""
         return len({hit.id for hit in self.hits}) > 1
 
 
 class Search(Protocol):
-    """Anything that answers as Wikidata's entity search would, batch first.
+    """Entity search in the way of Wikidata's, for batches of texts.
 
-    knows_classes: whether its hits carry classes. Where they do not, and asking is free, a name is also asked for with
-    its type words, since nothing else tells a river from its namesakes.
+    knows_classes: whether its hits have classes. If not, and searching is free, a name is also searched with its type
+    words, since nothing else separates a river from its namesakes.
     """
 
     knows_classes: bool
 
     def search(self, texts: Sequence[str]) -> Mapping[str, tuple[Hit, ...]]:
-        """Return hits per text, best first; a text without hits maps to (). Case is not significant."""
+        """Return hits per text, best first; () for a text without hits. Case is ignored."""
 
     def entities(self, ids: Sequence[str], /) -> Mapping[str, Hit | None]:
-        """Return what each id stands for (redirects followed), None for no entity; ids it cannot check are absent."""
+        """Return the entity of each id, with redirects followed; None for no entity.
+
+        Ids that cannot be checked are absent.
+        """

@@ -1,7 +1,7 @@
-"""Grouping: a language model is asked which answers to a query are names of one object, before sources are pooled.
+"""Grouping: a language model is asked which answers to a query name the same object, before sources are pooled.
 
-Of the names of a group, the one that most sources propose stays for all of them, so that sources which name one object
-differently agree on it (MAVE, LM-KBC 2026, names of stock exchanges).
+In each group, the name that most sources propose replaces the others. So sources agree on an object even if they name
+it differently (MAVE, LM-KBC 2026, names of stock exchanges).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _NUMBER = re.compile(r"\d{1,4}")
 class Grouping:
     """A recipe's table `group`.
 
-    ask: the model, by name or by its settings (`StepModel`); where there is none, nothing is grouped. only: the
-    relations whose names are grouped, all of names if none is named. most: names of a query that are shown, those that
-    most sources propose.
+    ask: the model, by name or by its settings (`StepModel`); "" groups nothing. only: the relations whose names are
+    grouped; empty for all whose objects are not numbers. most: names of a query that the model is shown, those of most
+    sources first.
     """
 
     ask: str | Mapping[str, Any] = ""
@@ -41,7 +41,7 @@ class Grouping:
     most: int = 40
 
     def __post_init__(self) -> None:
-        """InputError for a model that makes no sense; ValueError for other settings."""
+        """Check the settings. InputError for wrong settings of a model; ValueError for others."""
         if not 2 <= self.most <= 200:
             raise ValueError(f"most is {self.most}: give 2 to 200")
         if self.only and not self.ask:
@@ -49,15 +49,15 @@ class Grouping:
         self.model()
 
     def model(self) -> StepModel | None:
-        """Return the model that is asked; None where the table names none."""
+        """Return the model to ask; None if the table names none."""
         return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
-        """InputError for a relation that does not exist. relations: all, by every name."""
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
         check_names(self.only, relations, "group.only")
 
     def open(self, run: Run, notes: Notes) -> Grouper | None:
-        """Return the grouper; None where the table names no model."""
+        """Return the grouper; None if the table names no model."""
         model = self.model()
         if model is None:
             return None
@@ -71,15 +71,15 @@ class Grouping:
 
 
 class Grouper:
-    """Asks once for each query with several names. relations: those whose names are grouped, as queries spell them."""
+    """Asks one prompt for each query with several names. relations: the relations to group, as queries spell them."""
 
     def __init__(self, model: LanguageModel, relations: Mapping[str, Relation], most: int) -> None:
         self._model, self._relations, self._most = model, relations, most
 
     def merged(self, sources: Sequence[Sequence[CandidateSet]]) -> list[list[CandidateSet]]:
-        """Return the sets of all sources, each in the order of the queries, with a single name for each object.
+        """Return the sets of all sources, each in the order of the queries, with one name for each object.
 
-        A query about which the model could not be asked is missing, since its names would count as different objects.
+        If the model fails on a query, the query is marked as missing, since its names would count as different objects.
         """
         columns = [list(sets) for sets in zip(*sources, strict=True)]
         asked = {place: names for place, sets in enumerate(columns) if len(names := self._names(sets)) > 1}
@@ -98,7 +98,7 @@ class Grouper:
         return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in sources]
 
     def _names(self, sets: Sequence[CandidateSet]) -> list[str]:
-        """Return the names of a query's candidates, those of most sources first; spellings of a name are merged."""
+        """Return the names of a query's candidates, those of most sources first. Spellings of a name are merged."""
         if not sets or sets[0].query.relation not in self._relations:
             return []
         votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -119,7 +119,7 @@ class Grouper:
 
 
 def _canonical(names: Sequence[str], reply: str) -> dict[str, str]:
-    """Key of a name -> the first name of its group, for those that a reply groups; a name is in one group alone."""
+    """Return key of a name -> first name of its group, for names that a reply groups. A name is in one group only."""
     canonical: dict[str, str] = {}
     for line in (answer_of(reply) or "").split("\n")[: len(names)]:
         places = sorted({int(number) - 1 for number in _NUMBER.findall(line)})

@@ -1,6 +1,6 @@
 """The alias index: one SQLite file of names and entities, with exact look-up and look-up within one edit.
 
-Read-only once built (see builder.py), so that any number of processes may share it.
+The file is read-only once it is built (see builder.py), so any number of processes may share it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmkbc.link.names import key, looked_up
 from lmkbc.names import as_qid
 
 VERSION = 1
-"""Raised whenever the schema, `names.key` or the hashes change; another version is refused, never misread."""
+"""Version of the file, raised when the schema, `names.key` or the hashes change. Other versions are refused."""
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -42,16 +42,16 @@ Row = tuple[str, Annotated[int, msgspec.Meta(ge=1)], str, str, str, int]
 
 
 CHECKSUM = slice(60, 64)
-"""Offset of the application's own number in the header of an SQLite file (https://www.sqlite.org/fileformat.html).
+"""Place of the application's own number in the header of an SQLite file (https://www.sqlite.org/fileformat.html).
 
-It holds a CRC-32 of the rest, so that damage is seen before anything is read; 0 in files without one.
+It holds a CRC-32 of the rest of the file, so that damage is found before anything is read; 0 if there is no checksum.
 """
 LARGEST_CHECKED = 1 << 30
-"""Bytes that are read through when a file is opened, within a second or two; longer files are taken as they are."""
+"""Largest file in bytes whose checksum is verified when it is opened, which takes a second or two."""
 
 
 def write_checksum(path: Path) -> None:
-    """Write the checksum into the header, and all of the file to disk."""
+    """Write the checksum into the header, and flush the file to disk."""
     with path.open("r+b") as file:
         file.seek(CHECKSUM.start)
         file.write(_checksum(path).to_bytes(4, "big"))
@@ -60,7 +60,7 @@ def write_checksum(path: Path) -> None:
 
 
 def is_damaged(path: Path) -> bool:
-    """Return whether a file is not as it was written; False without a checksum, or for one too long to read."""
+    """Return whether the checksum of a file is wrong; False without a checksum, or for a file too long to verify."""
     if path.stat().st_size > LARGEST_CHECKED:
         return False
     with path.open("rb") as file:
@@ -69,14 +69,14 @@ def is_damaged(path: Path) -> bool:
 
 
 def _checksum(path: Path) -> int:
-    """Return the CRC-32 of a file as if its header had none, never 0."""
+    """Return the CRC-32 of a file with zeros in place of its checksum, never 0."""
     with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content, memoryview(content) as whole:
         start = crc32(bytes(4), crc32(whole[: CHECKSUM.start]))
         return crc32(whole[CHECKSUM.stop :], start) or 1
 
 
 class AliasIndex:
-    """Look-ups in an index file. Not to be shared between threads."""
+    """Look-ups in an index file. An instance must not be shared between threads."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
@@ -101,7 +101,7 @@ class AliasIndex:
             raise InputError(f"{self._path} is damaged (its checksum does not match): {rebuild}")
 
     def _rows(self, sql: str, values: Sequence[object], shape: Any) -> Any:
-        """Return what a query finds, as a list of `shape`. InputError for a file that is damaged."""
+        """Return the rows of an SQL query as a list of `shape`. InputError for a damaged file."""
         try:
             return msgspec.convert(self._db.execute(sql, values).fetchall(), list[shape])
         except (*DATABASE_ERRORS, msgspec.ValidationError) as error:
@@ -112,11 +112,11 @@ class AliasIndex:
         self._db.close()
 
     def exact(self, text: str) -> tuple[Hit, ...]:
-        """Return entities with this name under normalisation: spelt as asked first, then labels, then by popularity."""
+        """Return entities with this normalised name: exact spelling first, then labels, then by popularity."""
         return self._named(key(text), text)
 
     def _named(self, name: str, text: str) -> tuple[Hit, ...]:
-        """Return one hit per entity of this key: by its best spelling, then its popularity."""
+        """Return one hit per entity with this key, ordered by its best spelling, then by popularity."""
         rows: list[Row] = self._rows(_EXACT, (name,), Row)
         rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
         best: dict[int, Row] = {}
@@ -125,7 +125,7 @@ class AliasIndex:
         return tuple(_hit(row) for row in best.values())
 
     def fuzzy(self, text: str, limit: int = 5) -> tuple[Hit, ...]:
-        """Return entities with a name within one edit (or swap of neighbours), nearest names first."""
+        """Return entities with a name within one edit (or swap of neighbours), the nearest names first."""
         wanted = key(text)
         hashes = sorted(looked_up(wanted))
         near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
@@ -140,13 +140,13 @@ class AliasIndex:
         return tuple(hits.values())[:limit]
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        """Return what the ids stand for; ids that the index does not hold are absent."""
+        """Return the entity of each id. Ids that the index lacks are absent."""
         of_id = "SELECT '', * FROM entities WHERE id = ?"
         known = [qid for qid in ids if as_qid(qid) == qid]
         return {qid: _hit(row) for qid in known for row in self._rows(of_id, (int(qid[1:]),), Row)}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the label of each id that the index holds."""
+        """Return the label of each id that the index has."""
         return {qid: hit.label for qid, hit in self.entities(list(ids)).items() if hit}
 
 

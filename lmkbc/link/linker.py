@@ -1,7 +1,8 @@
-"""Strings to QIDs, in the order of evidence; what finds nothing stays unlinked, with the reason.
+"""Linker of strings to QIDs. Sources of evidence are tried in a fixed order.
 
-Order: given id, literal, known case, train objects, alias index, one typing error, search, search asked another way.
-Searches are gathered over a batch of candidate sets, so each round of asking is one call of the source.
+The order: given id, literal, known name, train objects, alias index, one typing error, search, search with another
+wording. A string without a match stays unlinked, with the reason. Searches are collected over a batch of candidate
+sets, so that each round is one call of the source.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Query
 
 BATCH = 2048
-"""Candidate sets linked together: enough to fill the client's groups, small enough to show progress."""
+"""Candidate sets that are linked together: many enough to fill the client's groups, few enough to show progress."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A candidate that only a search can settle: what to ask next, the ways to ask that are left, the first misfit.
+    """A candidate that needs a search: the next text to search, the other texts to try, the first hit that did not fit.
 
-    plain: what the bare name found, of unknown class, while names with a type word are still to be asked.
+    plain: link that the bare name gave from hits of unknown class, while names with a type word are still to be
+    searched.
     """
 
     query: Query
@@ -47,15 +49,19 @@ class _Open:
 
 @dataclass(slots=True)
 class Linker:
-    """Links candidates with whatever evidence is at hand; with no search, only offline evidence counts.
+    """Links candidates with all evidence that is available; without a search, only offline evidence counts.
 
-    relations: by every spelling that queries use. strategies, keywords: relation name -> how to choose among hits, and
-    the words that a fitting description holds, overriding those of the object type. fuzzy: whether one typing error
-    is forgiven against train objects and the index. typed: the relations, None for all, whose names are searched for
-    with a type word too; variants: whether they are in other ways, where a name finds nothing fitting. searched:
-    relation -> what is searched for in place of the bare {object}. known: relation -> word -> id, for a name with the
-    word that nothing else links. names_unlinked: whether a name without a link is its own id. ask: puts the strategy
-    "model" to a language model, a batch at a time; without it, the first of the hits that are left is the link.
+    relations: relations by every spelling in queries.
+    strategies, keywords: relation name -> how to choose among hits, and the keywords of a fitting description, in place
+    of those of the object type.
+    fuzzy: whether one typing error is allowed against train objects and the index.
+    typed: relations whose names are also searched with a type word, None for all.
+    variants: whether to search other wordings of a name without a fitting hit.
+    heads: whether to search the part of a name before its colon.
+    searched: relation -> template of the searched text, in place of "{object}".
+    known: relation -> word -> id, used for a name that holds the word if nothing else links it.
+    names_unlinked: whether an unlinked name becomes its own id.
+    ask: function for the strategy "model", called per batch; without it the first remaining hit is the link.
     """
 
     relations: Mapping[str, Relation]
@@ -76,7 +82,7 @@ class Linker:
     _kinds: dict[str, ObjectType] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check strategies and keywords: InputError for a relation or a strategy that does not exist."""
+        """Check strategies and keywords. InputError for a relation or a strategy that does not exist."""
         self.known = {name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
         self._kinds = {one.name: bundled().get(one.object_type.qid) for one in self.relations.values()}
         for name, strategies in self.strategies.items():
@@ -94,7 +100,7 @@ class Linker:
         return self.relations[relation].name
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with `id` filled where a link was found."""
+        """Yield each set in order, with `id` filled for each candidate that was linked."""
         stream = iter(sets)
         while batch := list(islice(stream, BATCH)):
             unlinked = [group for group in batch if any(candidate.id is None for candidate in group.candidates)]
@@ -110,7 +116,7 @@ class Linker:
         return replace(candidates, candidates=tuple(found))
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
-        """Yield each set, in order, with one link per candidate."""
+        """Yield each set in order, with one link per candidate."""
         stream = iter(sets)
         while batch := list(islice(stream, BATCH)):
             steps = [[self._offline(group.query, candidate) for candidate in group.candidates] for group in batch]
@@ -121,7 +127,7 @@ class Linker:
             yield from ((group, tuple(row)) for group, row in zip(batch, links, strict=True))
 
     def consulted(self, query: Query, text: str) -> Iterator[tuple[str, tuple[Hit, ...]]]:
-        """Yield what each source of evidence offers for a text, in their order, whichever of them settled the link."""
+        """Yield (evidence, hits) of each source for a text, in the linker's order, also after the one that decides."""
         if self.train:
             evidence, hits = self.train.exact(text, query)
             yield evidence or "train", hits
@@ -135,11 +141,11 @@ class Linker:
             yield "search", self.search.search([text])[text]
 
     def fits(self, query: Query, hit: Hit) -> bool | None:
-        """Return whether a hit is of the relation's object type; None where its classes are unknown."""
+        """Return whether a hit has the relation's object type; None if its classes are unknown."""
         return bundled().fits(hit.classes, self._type(query).qid) if hit.classes else None
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
-        """Return what evidence at hand says: the link, or a candidate to search for."""
+        """Return the link that offline evidence gives, or a candidate to search."""
         text, relation = sendable(candidate.text), self.relations[query.relation]
         if candidate.id is not None:
             return Link(candidate.id, "given", "kept")
@@ -166,12 +172,12 @@ class Linker:
         return _Open(query, text, asking, iter((*filter(None, head), *others)), link)
 
     def _suffixes(self, query: Query) -> Sequence[str]:
-        """Return the type words that a relation's names are searched for with."""
+        """Return the type words with which names of a relation are searched."""
         wanted = self.typed is None or query.relation in self.typed
         return self.relations[query.relation].shape.link_suffixes if wanted else ()
 
     def _named(self, query: Query, text: str) -> Link:
-        """Return the link of a name by offline evidence; one without id holds the hits that did not fit."""
+        """Return the link of a name by offline evidence. A link without id holds the hits that did not fit."""
         evidence, hits = self.train.exact(text, query) if self.train else ("", ())
         if evidence == "relation":
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
@@ -190,7 +196,10 @@ class Linker:
         return fuzzy if fuzzy.id is not None else exact
 
     def _checked(self, text: str) -> Link:
-        """Return the link of a text that is an id or a URL: kept unless a source says that there is no such entity."""
+        """Return the link of a text that is an id or a URL.
+
+        It is kept unless a source knows that no such entity exists.
+        """
         qid = str(as_qid(text))
         for source in (self.index, self.search):
             known = source.entities([qid]) if source else {}
@@ -209,7 +218,7 @@ class Linker:
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
 
     def _last_resort(self, query: Query, link: Link) -> Link:
-        """Link a name that nothing fits by a word of it that is known, or to its first misfit, if that may be."""
+        """Link a name without a fitting hit by a known word in it, or, if the type allows, to its first misfit."""
         known = self.known.get(query.relation, {})
         name = key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in known), None):
@@ -219,7 +228,7 @@ class Linker:
         return replace(link, evidence="unlinked")
 
     def _search_for(self, waiting: Sequence[_Open]) -> Iterator[Link]:
-        """Yield the links of candidates that only a search can settle, one round of asking after another."""
+        """Yield the links of candidates that need a search. Each round searches one text per open candidate."""
         settled: dict[int, Link] = {}
         while self.search and (left := [(at, step) for at, step in enumerate(waiting) if at not in settled]):
             answers = self.search.search(list(dict.fromkeys(step.asking for _, step in left)))
@@ -229,7 +238,7 @@ class Linker:
         return iter([settled[at] for at in range(len(waiting))])
 
     def _settle(self, step: _Open, hits: tuple[Hit, ...]) -> Link | None:
-        """Return the link, or None after setting the next way to ask."""
+        """Return the link; None if the next text to search was set instead."""
         link = self._chosen(step.query, step.asking, "re-search" if step.searched else "search", hits)
         if link.id is not None:
             words = typed(step.text, self._suffixes(step.query))
@@ -249,7 +258,7 @@ class Linker:
 def _decided(
     ask: disambiguation.Ask, batch: Sequence[CandidateSet], links: Sequence[Sequence[Link]]
 ) -> Iterator[list[Link]]:
-    """Yield the links, those that were left open as the language model decides them."""
+    """Yield the links. A language model decides those that are open."""
     pairs = zip(batch, links, strict=True)
     questions = [
         disambiguation.HitChoice(group.query, link.searched, link.open)

@@ -1,4 +1,4 @@
-"""The search that linking asks: Wikidata through a cache, each string and each id asked once, case aside."""
+"""Search in Wikidata through a cache. Each string (in any case) and each id is requested once."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Reco
 LANGUAGE = "en"
 HITS_PER_SEARCH = 7
 Ask: TypeAlias = Callable[[Client, list[str]], Iterator[Mapping[str, T]]]
-"""Ask for keys, and yield batches of answers."""
+"""Function that requests keys from a client, and yields batches of answers."""
 CLIMB = 4
-"""Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from what P31 usually names."""
+"""Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from most P31 values."""
 
 
 class Wikidata:
     """A `Search` over the Wikidata API or a mirror, through a cache of all its answers.
 
-    client: None answers from the cache alone and fails, naming what is missing, if it does not suffice; unless
-    partial: then what it lacks is as if nothing were found. refresh: ask once more for what is cached.
+    client: client of the API; None uses the cache alone, and raises LmkbcError for missing answers. partial: without a
+    client, treat a missing answer as "nothing found". refresh: request cached answers once more.
     """
 
     knows_classes = True
@@ -55,7 +55,7 @@ class Wikidata:
         self._answered: set[tuple[str, str]] = set()
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
-        """Return the hits of each text, best first; () for none."""
+        """Return the hits of each text, best first; () for no hits."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
 
         def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[api.SearchHit]]]:
@@ -69,13 +69,13 @@ class Wikidata:
         return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
-        """Return the entity of each id, with the classes above it; None for no entity. InputError for what is no id."""
+        """Return the entity of each id, with the classes above it; None for no entity. InputError for an invalid id."""
         records = self._records(ids)
         above = self._climb([record for record in records.values() if record])
         return {qid: record.hit(_closure(record, above)) if record else None for qid, record in records.items()}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the label of each id that has one."""
+        """Return the label of each id that has a label."""
         records = self._records(list(dict.fromkeys(ids)))
         return {qid: record.label for qid, record in records.items() if record and record.label}
 
@@ -90,7 +90,7 @@ class Wikidata:
         return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, _ask_records)
 
     def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
-        """Map each class within CLIMB steps of the records to the classes right above it."""
+        """Map each class within CLIMB steps of the records to the classes directly above it."""
         above: dict[str, tuple[str, ...]] = {}
         level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
         for _ in range(CLIMB):
@@ -100,14 +100,14 @@ class Wikidata:
         return above
 
     def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
-        """Look up keys in the cache, ask for the rest, and cache each batch as it comes.
+        """Look up keys in the cache, request the others, and cache each batch when it arrives.
 
-        Asked for are keys without a sound answer, and those whose answer is to be refreshed.
+        Keys are requested if they have no sound answer, or if their answer is to be refreshed.
         """
         known = len(self._cache.damaged)
         cached = self._cache.get(kind, keys, decoder)
         if damaged := len(self._cache.damaged) - known:
-            _LOG.warning("%s: %d answers are damaged; they are asked anew", self._cache.path, damaged)
+            _LOG.warning("%s: %d answers are damaged; they are requested again", self._cache.path, damaged)
         missing = [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
         if missing and self._client is None and not self._partial:
             first = ", ".join(repr(key) for key in missing[:5])
@@ -123,9 +123,10 @@ class Wikidata:
 
 
 def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, api.Record | None]]:
-    """Ask for ids in groups, and yield their records as they come.
+    """Request ids in groups, and yield their records when they arrive.
 
-    The API refuses a group whole for one impossible id, so its halves are asked; a long reply it cuts, so the rest is.
+    The API refuses a whole group for one invalid id, so its halves are requested. It shortens a long reply, so the
+    missing ids are requested again.
     """
     groups = [missing[at : at + api.IDS_PER_CALL] for at in range(0, len(missing), api.IDS_PER_CALL)]
     while groups:
@@ -143,7 +144,10 @@ def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, ap
 
 
 def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
-    """Return search hits with what is known of them; merged ones under their new id, deleted ones left out."""
+    """Return search hits with the known data of their entities.
+
+    Merged ones have their new id; deleted ones are left out.
+    """
     described: dict[str, Hit] = {}
     for hit in hits:
         entity = known.get(hit.id, Hit(hit.id, hit.label, hit.description))
@@ -154,7 +158,7 @@ def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -
 
 
 def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the classes of a record, nearest first: P31 and P279, and the classes above them."""
+    """Return the classes of a record, nearest first: P31, P279, and the classes above them."""
     classes = dict.fromkeys((*record.instance_of, *record.subclass_of))
     level = list(classes)
     for _ in range(CLIMB):

@@ -1,4 +1,4 @@
-"""Names as linking sees them: the key they are compared by, ids in disguise, typing errors, other ways to ask."""
+"""Names in linking: the key for comparing them, ids within texts, typing errors, other wordings to search."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ THIRDS = (0, 1, 2)
 
 
 def filed_under(key: str) -> list[int]:
-    """Return the three hashes under which a key is filed."""
+    """Return the three hashes under which the index stores a key."""
     return [_hash(key, len(key), third) for third in THIRDS]
 
 
 def looked_up(key: str) -> set[int]:
-    """Return the hashes under which every key within one edit is filed."""
+    """Return the hashes under which every key within one edit of this one is stored."""
     hashes = {_hash(key, length, third) for length in range(max(0, len(key) - 1), len(key) + 2) for third in THIRDS}
     for cut in (len(key) // 3, len(key) * 2 // 3):
         if 0 < cut < len(key):
@@ -29,9 +29,9 @@ def looked_up(key: str) -> set[int]:
 
 
 def _hash(key: str, length: int, third: int) -> int:
-    """Hash of what `key` shares with keys of a length that differ from it in one third only.
+    """Return a hash of `key` without one third, for comparison with keys of a length.
 
-    What stands before the third is counted from the left, what stands after it from the right.
+    The part before the third is counted from the left, the part after it from the right.
     """
     cuts = (0, length // 3, length * 2 // 3, length)
     kept = key[: cuts[third]] + "\0" + key[max(0, len(key) - length + cuts[third + 1]) :]
@@ -45,20 +45,20 @@ _YEAR = re.compile(r"\b\d{3,4}\b")
 
 
 LONGEST_NAME = 250
-"""Longer texts are prose, not names: Wikidata's labels and aliases hold at most 250 characters."""
+"""Longer texts are prose, not names: labels and aliases in Wikidata have at most 250 characters."""
 
 
 TYPO_WORD = 6
-"""Letters of the shortest word with typing errors: in shorter words an edit often makes another name (Iran, Iraq)."""
+"""Fewest letters of a word with a typing error: in shorter words an edit often gives another name (Iran, Iraq)."""
 
 
 def key(text: str) -> str:
-    """Return the form under which two spellings are the same name; never empty unless the text is blank."""
+    """Return the key of a name: two spellings with the same key are the same name. Empty only for a blank text."""
     return folded_key(text) or text.strip().casefold()
 
 
 def sendable(text: str) -> str:
-    """Return a model's text as something that can be stored and sent: stripped, without the halves of broken emoji."""
+    """Return a model's text in a form that can be stored and sent: stripped, without lone surrogates."""
     return text.encode("utf-8", "ignore").decode().strip()
 
 
@@ -74,9 +74,9 @@ def plausible_typo(text: str, known: str) -> bool:
 
 
 def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
-    """Yield other ways to ask for a text that found nothing fitting, likeliest first; case-only changes come last.
+    """Yield other wordings of a text to search, the likeliest first; changes of case alone come last.
 
-    Parentheses that hold a year stay: a country at a historical date is left as it is.
+    Parentheses with a year stay, since they name an entity at a date.
     """
     bare = " ".join(text.split())
     if not _YEAR.search(" ".join(_PARENTHESES.findall(bare))):
@@ -87,13 +87,13 @@ def variants(text: str, suffixes: Sequence[str] = ()) -> Iterator[str]:
 
 
 def typed(text: str, suffixes: Sequence[str]) -> list[str]:
-    """Return a bare name with each type word, as in "Don River"; nothing for a name that holds one already."""
+    """Return a bare name with each type word, as in "Don River"; [] if the name ends in a type word already."""
     bare = not any(text.casefold().endswith(suffix.casefold()) for suffix in suffixes)
     return [f"{text} {suffix}" for suffix in suffixes] if bare else []
 
 
 def _singular(text: str) -> str:
-    """Undo an English plural by its ending; the text itself where it is no plural."""
+    """Return the singular of an English plural by its ending; other texts unchanged."""
     for plural, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("s", "")):
         if len(text) > len(plural) + 2 and text.endswith(plural) and not text.endswith(("ss", "us", "is")):
             return text.removesuffix(plural) + singular

@@ -1,4 +1,4 @@
-"""Knowledge about kinds of objects, from object_types.toml: classes, known cases, strategies of choice."""
+"""Knowledge about types of objects, from object_types.toml: classes, known names, strategies of choice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """Kind of object. `known` maps a name, by its key, to its QID; `strategies`: see `disambiguation.STRATEGIES`.
+    """A type of object. known: name -> QID. strategies: see `disambiguation.STRATEGIES`.
 
-    strict: a hit of another class is no link at all; otherwise it is the last resort.
+    strict: whether a hit of another class is refused. If not, it is the last resort.
     """
 
     qid: str
@@ -31,19 +31,19 @@ class ObjectType:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        """Take names by their key."""
+        """Fold the names in `known` to their keys."""
         object.__setattr__(self, "known", {key(name): qid for name, qid in self.known.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectTypes:
-    """The kinds of objects by Wikidata class, and the small class tree that they span."""
+    """The types of objects by Wikidata class, and the small class tree that they form."""
 
     types: Mapping[str, ObjectType]
     _below: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def get(self, qid: str) -> ObjectType:
-        """Return what is known about a class; the defaults for one that the table lacks."""
+        """Return the type of a class, with default settings if the table lacks it."""
         return self.types.get(qid) or ObjectType(qid=qid)
 
     def fits(self, classes: Iterable[str], wanted: str) -> bool:
@@ -51,8 +51,8 @@ class ObjectTypes:
         return not self.below(wanted).isdisjoint(classes)
 
     def below(self, wanted: str) -> frozenset[str]:
-        """Return a class and all that the table knows to lie below it."""
-        if wanted not in self._below:  # asked of every name that is linked
+        """Return a class and all classes that the table places below it."""
+        if wanted not in self._below:  # called for every name that is linked
             accepted, rest = {wanted}, [wanted]
             while rest:
                 below = [qid for qid in self.get(rest.pop()).subclasses if qid not in accepted]
@@ -68,6 +68,6 @@ class ObjectTypes:
 
 @cache
 def bundled() -> ObjectTypes:
-    """Return the table that travels with the package."""
+    """Return the table that comes with the package."""
     tables = tomllib.loads(BUNDLED.read_text())
     return ObjectTypes({qid: msgspec.convert({"qid": qid, **table}, ObjectType) for qid, table in tables.items()})

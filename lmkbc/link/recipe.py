@@ -1,4 +1,4 @@
-"""A recipe's table `link`: how names are linked, relation by relation, and which language model may be asked."""
+"""A recipe's table `link`: how names are linked, per relation, and which language model may be asked."""
 
 from __future__ import annotations
 
@@ -31,16 +31,21 @@ Evidence = Literal["train", "index", "fuzzy", "search", "variants", "head"]
 class Linking:
     """Settings of linking, as a recipe's plain data.
 
-    strategies, keywords: relation, by any edition's name, -> what `Linker` takes in place of its object type's own.
-    default: the strategies of relations that are not named. ask: the model that the strategy "model" asks, by name or
-    by its settings (`StepModel`). evidence: what is looked at, in this order: "train"
-    objects, the alias "index", one typing error against these, the "search", and a search for other "variants" of a
-    name that found nothing; or only for its "head", before a colon. "search" alone, with the default "first", is what
-    the organisers' baselines do.
-    typed: the relations whose names are searched for with a type word too, as in "Don River"; all that have such, if
-    none are listed. searched: relation -> what is searched for in place of the bare {object}. known: relation -> word
-    -> id, of a name that holds the word, case aside, and that nothing else links. unlinked: whether a name without a
-    link is left out, or submitted as it is, which no scorer of ids takes for right.
+    strategies, keywords: relation (by any edition's name) -> values that replace those of its object type.
+    default: strategies of relations that are not listed.
+    ask: the model for the strategy "model", by name or by its settings (`StepModel`).
+    evidence: what is used, see below.
+    unlinked: whether a name without a link is dropped, or submitted as it is ("name"). A scorer of ids counts such a
+    name as wrong.
+    typed: relations whose names are also searched with a type word, as in "Don River"; None for all that have type
+    words.
+    searched: relation -> template of the searched text, in place of "{object}".
+    known: relation -> word -> id, for a name that holds the word (in any case) and that nothing else links.
+
+    Evidence is used in this order: "train" objects, the alias "index", and names with one typing error against these
+    ("fuzzy"). The "search" follows, and a search for other "variants" of a name without a match. The value "head"
+    searches only the part of a name before its colon. The organisers' baselines use "search" alone, with the default
+    strategy "first".
     """
 
     strategies: Words = field(default_factory=dict)
@@ -54,7 +59,7 @@ class Linking:
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """InputError for a strategy or a component that does not exist; ValueError for a model that is not named."""
+        """Check the settings. InputError for an unknown strategy or component; ValueError for a missing model."""
         named = {f"strategies of {name}": strategies for name, strategies in self.strategies.items()}
         for what, strategies in (*named.items(), ("default", self.default)):
             disambiguation.check(strategies, what)
@@ -69,20 +74,20 @@ class Linking:
         self.model()
 
     def model(self) -> StepModel | None:
-        """Return the model for the strategy "model"; None where the table names none."""
+        """Return the model for the strategy "model"; None if the table names none."""
         return step_model(self.ask, "ask") if self.ask else None
 
     def check(self, relations: Mapping[str, Relation]) -> None:
-        """InputError for a relation that does not exist. relations: all, by every name."""
+        """Raise InputError for a relation that does not exist. relations: all relations, by every name."""
         check_names(
             (*self.strategies, *self.keywords, *(self.typed or ()), *self.searched, *self.known), relations, "link"
         )
 
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
-        """Links by train objects, then by the index where one is given, then by search, as the table says.
+        """Return the linker for a run, with train objects, the index if one is given, and the search.
 
-        The search is the recorded table, the cache, or Wikidata where a contact is set. replayed: recorded answers
-        stand for models, so that one to choose among hits is asked only where it is given.
+        The search is the recorded table, the cache, or Wikidata if a contact is set. replayed: whether recorded answers
+        replace models. A model that chooses among hits is then used only if one is given.
         """
         strategies, _ = self.of_edition(run.workspace.relations, run.relations)
         model = self.model() if any(disambiguation.MODEL in names for names in strategies.values()) else None
@@ -98,7 +103,7 @@ class Linking:
     def linker(
         self, run: Run, index: AliasIndex | None, search: Search | None, ask: disambiguation.Ask | None = None
     ) -> Linker:
-        """Return the linker that the table describes, with those of the given sources that its evidence names."""
+        """Return the linker of the table. Sources that `evidence` does not name are left out."""
         known, relations = run.workspace.relations, run.relations
         strategies, keywords = self.of_edition(known, relations)
         return Linker(
@@ -119,12 +124,12 @@ class Linking:
         )
 
     def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:
-        """Strategies and keywords of an edition's relations, by the edition's names."""
+        """Return strategies and keywords by the names of an edition's relations."""
         usual = dict.fromkeys(relations if self.default else (), self.default)
         return usual | _own(self.strategies, known, relations), _own(self.keywords, known, relations)
 
 
 def _own(words: Mapping[str, Its], known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, Its]:
-    """Return the values of relations under an edition's names; the given keys are any names of relations."""
-    own = {known[name].name: listed for name, listed in words.items()}
-    return {name: own[relation.name] for name, relation in relations.items() if relation.name in own}
+    """Return the values by an edition's names of relations. words: values by any names of relations."""
+    by_name = {known[name].name: listed for name, listed in words.items()}
+    return {name: by_name[relation.name] for name, relation in relations.items() if relation.name in by_name}

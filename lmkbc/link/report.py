@@ -1,4 +1,4 @@
-"""Reports on linking: counts per relation and strategy, a text explained, a predictions file linked."""
+"""Reports on linking: counts per relation and strategy, an explanation for one text, links for a predictions file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmkbc.types import Candidate, CandidateSet, Query
 
 
 class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
-    """Line of a predictions file; texts to link stand in ObjectEntities, or, if that is absent, in ObjectEntitiesID."""
+    """Line of a predictions file. The texts to link are in ObjectEntities, or, if it is absent, in ObjectEntitiesID."""
 
     SubjectEntity: str
     Relation: str
@@ -33,7 +33,7 @@ class PredictionRow(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class LinkCount(NamedTuple):
-    """Counts of one relation and way of linking; ambiguous ones are among the linked."""
+    """Counts of one relation, evidence and strategy. Ambiguous links are among the linked ones."""
 
     relation: str
     evidence: str
@@ -49,13 +49,13 @@ SCHEMA = dict.fromkeys(COUNTED, pl.String) | dict.fromkeys(("linked", "ambiguous
 
 @dataclass(slots=True)
 class LinkReport:
-    """Counts links as they are made, and keeps those that failed with their reason."""
+    """Counts links, and keeps the failed ones with their reason."""
 
     _made: list[tuple[str, str, str, bool, bool]] = field(default_factory=list)
     unlinked: list[tuple[Query, Link]] = field(default_factory=list)
 
     def add(self, query: Query, links: Iterable[Link]) -> None:
-        """Count the links of one query; a candidate that proposes nothing counts for nothing."""
+        """Count the links of one query. An empty candidate is not counted."""
         for link in links:
             if link.evidence == "nothing":
                 continue
@@ -80,7 +80,7 @@ class LinkReport:
 
 
 def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[PredictionRow]:
-    """Read the rows of a predictions file. InputError names the line and field that is wrong."""
+    """Read the rows of a predictions file. InputError names the wrong line and field."""
     rows = read_jsonl(source, PredictionRow)
     for position, row in enumerate(rows):
         if wrong := _what_is_wrong(row, relations):
@@ -90,9 +90,9 @@ def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[Predictio
 
 
 def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progress: Report = silent) -> LinkReport:
-    """Link rows into a file: the same rows, with the ids found, each once, in ObjectEntitiesID.
+    """Write rows to a file with the ids that were found, each once, in ObjectEntitiesID.
 
-    What stays unlinked is dropped from the ids and reported.
+    Unlinked texts are left out of the ids. The returned report lists them.
     """
     report, lines = LinkReport(), []
     counted_rows = tracked(rows, "link (queries)", progress)
@@ -105,7 +105,7 @@ def link_rows(rows: Sequence[PredictionRow], target: Path, linker: Linker, progr
 
 
 def _what_is_wrong(row: PredictionRow, relations: Mapping[str, Relation]) -> str | None:
-    """Return the field of a row that decodes but makes no sense, and what to do about it."""
+    """Return what is wrong with a decoded row: its field, the problem, and what to do; None if all is right."""
     if row.Relation not in relations:
         return f"Relation: unknown {row.Relation!r}; {did_you_mean(row.Relation, relations)}"
     if not row.SubjectEntity.strip():
@@ -123,7 +123,7 @@ def _sets(rows: Iterable[PredictionRow]) -> Iterator[CandidateSet]:
 
 
 class Offer(NamedTuple):
-    """Entity that a source of evidence offers for a text; `fits`: is it of the object type, None if unknown."""
+    """An entity that a source of evidence offers for a text. fits: whether it has the object type, None if unknown."""
 
     evidence: str
     hit: Hit
@@ -132,7 +132,7 @@ class Offer(NamedTuple):
 
 
 def explain(linker: Linker, text: str, relation: str, subject: str = "") -> tuple[Link, list[Offer]]:
-    """Return the link of a text, and everything that each source offered, in the order of evidence."""
+    """Return the link of a text, and all hits of each source, in the order of evidence."""
     query = Query(subject, relation)
     ((_, (link,)),) = linker.links([CandidateSet(query, (Candidate(text),))])
     offers = [

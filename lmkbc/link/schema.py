@@ -1,7 +1,7 @@
-"""Wikibase's data model in dumps and API replies: the parts that linking reads, checked as they are decoded.
+"""The parts of Wikibase's data model that linking reads from dumps and API replies, checked when decoded.
 
-Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html. Bytes of another shape are a ShapeError,
-never a value, so nothing unchecked is cached, indexed or asked for.
+Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html. Bytes of another shape raise ShapeError, so
+unchecked data is never cached, indexed or requested.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lmkbc.names import QID
 T = TypeVar("T")
 Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
-"""A label, an alias or a description: Wikidata's hold 250 characters, a mirror's may hold more, but no book."""
+"""A label, an alias or a description: at most 250 characters in Wikidata; a mirror may allow more."""
 Empty = Annotated[list[None], msgspec.Meta(max_length=0)]
-"""Empty map, as PHP writes it."""
+"""Empty map: PHP writes it as an empty list."""
 
 
 class ShapeError(ValueError):
-    """Bytes that are not what they should be; its text says why."""
+    """An error for bytes of another shape than expected. Its text names the problem."""
 
 
 class Term(msgspec.Struct, gc=False):
@@ -56,13 +56,13 @@ class Statement(msgspec.Struct, gc=False):
 
 
 def items(statements: list[Statement]) -> tuple[str, ...]:
-    """Return the items that statements name, each once, without the deprecated."""
+    """Return the items that statements name, each once, without deprecated statements."""
     values = (s.mainsnak.datavalue.value.id for s in statements if s.mainsnak.datavalue and s.rank != "deprecated")
     return tuple(dict.fromkeys(value for value in values if value))
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode one JSON value of the decoder's type. ShapeError for anything else, however deeply it is nested."""
+    """Decode one JSON value of the decoder's type. ShapeError for all else, deep nesting included."""
     try:
         return decoder.decode(raw)
     except RecursionError:

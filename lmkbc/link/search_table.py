@@ -1,4 +1,4 @@
-"""Recorded answers of the entity search, used in the network's place: the exact string, case aside, nothing fuzzy."""
+"""Recorded answers of the entity search in place of the network: exact strings in any case, no fuzzy match."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TABLE = msgspec.json.Decoder(dict[str, str])
 
 
 class SearchTable:
-    """A `Search` over a recorded mapping of text to the first hit's QID, "" for none.
+    """A `Search` over a recorded mapping: text -> QID of the first hit, "" for no hit.
 
-    Its keys are what somebody once asked, so they are never listed, matched fuzzily or offered as candidates.
-    `searched` keeps the distinct case-folded strings that a network would have been sent.
+    Its keys are the texts of an earlier run, so they are never listed, matched fuzzily or offered as candidates.
+    `searched` holds the distinct case-folded strings that a network would have received.
     """
 
     knows_classes = False
@@ -36,9 +36,9 @@ class SearchTable:
 
     @classmethod
     def read(cls, path: Path) -> SearchTable:
-        """Read a JSON object of strings. Every value is a QID or "": InputError naming the first that is not.
+        """Read a JSON object of strings. InputError for the first value that is neither a QID nor "".
 
-        A text that stands there twice must have the same value.
+        A text that occurs twice must have the same value.
         """
         raw = read_bytes(path, DOCUMENT)
         try:
@@ -53,11 +53,11 @@ class SearchTable:
         return cls(answers)
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
-        """Return the recorded hit of each text; none where nothing was recorded."""
+        """Return the recorded hit of each text; () if there is none."""
         self.searched.update(text.casefold() for text in texts)
         qids = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
         return {text: (Hit(qid),) if qid else () for text, qid in qids.items()}
 
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
-        """Return nothing: recorded searches say nothing about ids."""
+        """Return an empty mapping, since recorded searches say nothing about ids."""
         return {}

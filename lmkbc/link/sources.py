@@ -1,4 +1,4 @@
-"""The search that linking uses, by the options of a command: a recorded table, the cache alone, or the network."""
+"""The search for linking, chosen by the options of a command: a recorded table, the cache alone, or the network."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lmkbc.link.wikidata import API_URL, Client
 
 
 class Labels(Protocol):
-    """Anything that knows labels of ids."""
+    """Any source of labels for ids."""
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the label of each id that it knows."""
+        """Return the label of each id that the source knows."""
 
 
 def open_search(
@@ -28,9 +28,9 @@ def open_search(
     cache: Path | None = None,
     refresh: bool = False,
 ) -> Search:
-    """Return the search that a command asks for. A table stands in for the network; offline, the cache does.
+    """Return the search for the options of a command: a recorded table, else the cache if offline, else the network.
 
-    contact: see `Client`; needed only when the network may be asked.
+    contact: see `Client`; needed only if the network is used.
     """
     if search_table is not None:
         return SearchTable.read(search_table)
@@ -50,7 +50,7 @@ def wikidata(
 
 
 def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
-    """Return labels of ids, from the first source that knows each: an index before the network."""
+    """Return labels of ids. The first source that knows an id gives its label."""
     missing = list(dict.fromkeys(ids))
     known: dict[str, str] = {}
     for source in sources:

@@ -1,4 +1,4 @@
-"""Entities from tables (`text`, `id` and what else is known) and from the objects of labelled rows."""
+"""Entities from tables (`text`, `id` and optional columns) and from labelled rows."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ COLUMNS = {
     "classes": (rf"^\s*({QID}\s*)*$", "list of QIDs; write them parted by spaces"),
     "popularity": (r"^([0-9]{1,18})?$", "whole number"),
 }
-"""Column -> what its values match as text, and what a person should give."""
+"""Column -> pattern of its values as text, and their description for messages."""
 MOST_BYTES = 32 << 20
-"""Bytes of a table at most, which is held as a whole: a million names."""
+"""Largest table in bytes, since it is held in memory: about a million names."""
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
 def read_table(path: Path) -> Iterator[IndexEntity]:
-    """Yield entities of a CSV, TSV, JSON (list of objects) or JSONL table, one name a row.
+    """Yield entities of a CSV, TSV, JSON (list of objects) or JSONL table with one name per row.
 
-    Columns: text and id, both required; label (default: the entity's first text), description, classes (QIDs parted by
-    spaces), popularity (a whole number). Raises InputError naming the first row that holds something else.
+    Required columns: text, id. Optional: label (default: the entity's first text), description, classes (QIDs separated
+    by spaces), popularity (a whole number). Raises InputError for the first row with a wrong value.
     """
     frame = _read(path)
     for name in frame.columns:
@@ -55,7 +55,7 @@ def read_table(path: Path) -> Iterator[IndexEntity]:
 
 
 def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with all columns, absent values as "" or 0."""
+    """Return the frame with all columns; absent values become "" or 0."""
     frame = frame.with_columns(pl.lit(None).alias(name) for name in COLUMNS if name not in frame.columns)
     for name, (shape, what) in COLUMNS.items():
         if frame[name].dtype.is_nested():
@@ -72,7 +72,7 @@ def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     if path.suffix not in READERS:
         raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
-    content = read_bytes(path, MOST_BYTES)  # polars unpacks what is packed, without a bound
+    content = read_bytes(path, MOST_BYTES)  # polars decompresses without a limit
     if packed.is_packed(content):
         raise InputError(f"{path} is packed twice: unpack it")
     try:
@@ -85,6 +85,6 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
-    """Yield the objects and subjects of labelled rows that have QIDs, classed by their relation's types."""
+    """Yield the objects and subjects with QIDs of labelled rows. Their classes are the types of their relation."""
     for mention in mentions(examples, relations):
         yield IndexEntity(mention.id, mention.name, classes=(mention.type,))

@@ -1,6 +1,6 @@
-"""The train split's own entities as evidence: what a name meant there, first for the same relation, then by type.
+"""The train split's own entities as evidence: what a name means there, by the same relation, then by type.
 
-A query never sees the rows of its own subject and relation, so linking train itself is out of fold.
+The rows of a query's own subject and relation are left out, so linking the train split itself is out of fold.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
 
 BY_ROWS = "most rows"
-"""Strategy that picks the entity with the most train rows for a name; the name's other entities follow by rows."""
+"""Strategy that picks the entity with the most train rows for a name; the other entities follow in that order."""
 
 
 class Mention(NamedTuple):
-    """Name of an entity in a row; `relation` is None for a row's subject, which is no object."""
+    """A name of an entity in a row. `relation` is None for the subject of a row."""
 
     id: str
     name: str
@@ -31,7 +31,7 @@ class Mention(NamedTuple):
 
 
 def mentions(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Mention]:
-    """Yield the names of subjects and objects that have QIDs; some published objects have their id for a name."""
+    """Yield the names of subjects and objects that have QIDs. An id in place of a name is left out."""
     for example in examples:
         relation, row = relations[example.query.relation], example.query
         if subject := as_qid(row.subject_id or ""):
@@ -43,7 +43,7 @@ def mentions(examples: Iterable[Example], relations: Mapping[str, Relation]) -> 
 
 
 class TrainObjects:
-    """Looks names up among the objects and subjects of labelled rows."""
+    """Looks up names among the objects and subjects of labelled rows."""
 
     def __init__(self, examples: Iterable[Example], relations: Mapping[str, Relation]) -> None:
         self._relations = relations
@@ -57,11 +57,11 @@ class TrainObjects:
             self._mentions[name].append(mention)
 
     def exact(self, text: str, query: Query) -> tuple[str, tuple[Hit, ...]]:
-        """Return hits for a name, best first, and their evidence: "relation", "type", or "" with no hits."""
+        """Return hits for a name, best first, and their evidence: "relation", "type", or "" without hits."""
         return self._rank(key(text), text, query)
 
     def fuzzy(self, text: str, query: Query) -> tuple[Hit, ...]:
-        """Return objects of the same relation whose name is one plausible typing error away."""
+        """Return objects of the same relation with a name one plausible typing error away."""
         typed = key(text)
         near = {name for part in looked_up(typed) for name in self._nearby.get(part, ())}
         for name in sorted(name for name in near if plausible_typo(typed, name)):
@@ -87,7 +87,7 @@ class TrainObjects:
 
 
 def _by_count(mentions: list[Mention], text: str) -> tuple[Hit, ...]:
-    """Return entities by how many rows name them, those spelt as asked first among equals."""
+    """Return entities by the number of rows that name them; among equals, the exact spelling first."""
     counts = Counter(mention.id for mention in mentions)
     spelt = {mention.id for mention in mentions if mention.name == text}
     label = {mention.id: mention.name for mention in mentions}

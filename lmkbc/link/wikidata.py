@@ -1,8 +1,8 @@
-"""The Wikidata client: calls of the API, as a good citizen of a shared service. The one socket of linking.
+"""The Wikidata client. It follows the etiquette of the API, and opens the only socket of linking.
 
-At most three requests in flight and a bounded rate; `maxlag`, Retry-After and failures met with bounded patience; an
-operator and a contact in every request. Etiquette: https://www.mediawiki.org/wiki/API:Etiquette. A reply is bounded in
-length and time, and nothing of it passes that is not of the shape that was asked for.
+At most three requests run at once, at a bounded rate. `maxlag`, Retry-After and failures lead to a bounded number of
+retries. Every request names an operator and a contact. Etiquette: https://www.mediawiki.org/wiki/API:Etiquette. A reply
+is bounded in length and time, and is refused if it has another shape than expected.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ API_URL = "https://www.wikidata.org/w/api.php"
 CONTACT = "LMKBC_CONTACT"
 IN_FLIGHT = 3
 MAXLAG = 5.0
-"""Seconds of replication lag above which we stand back, and for how long at least: Manual:Maxlag_parameter."""
+"""Seconds of replication lag above which we wait, and the least seconds of that wait: Manual:Maxlag_parameter."""
 LARGEST_REPLY = 32 << 20
-"""Bytes of a reply, unpacked. The API itself cuts its replies at 12 MB of values (Manual:$wgAPIMaxResultSize)."""
+"""Bytes of a decompressed reply at most. The API's own limit is 12 MB of values (Manual:$wgAPIMaxResultSize)."""
 PASSING = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
 class Client:
-    """Calls a MediaWiki API that serves Wikibase.
+    """Client of a MediaWiki API that serves Wikibase.
 
-    contact: who runs this and how to reach them, "Jane Doe, jane@example.org" (default: $LMKBC_CONTACT); without it
-    no client is made. rate: requests a second. attempts, patience: tries per request and the seconds they may take in
-    all. backoff: first pause after a failure, doubled each time. timeout: seconds of silence. deadline: seconds per
-    request, from the first byte sent to the last one read.
+    contact: name and address of the operator, as in "Jane Doe, jane@example.org" (default: $LMKBC_CONTACT); required.
+    rate: requests per second.
+    attempts, patience: tries per request, and their seconds in total.
+    backoff: seconds of the first wait after a failure, doubled each time.
+    timeout: seconds without data.
+    deadline: seconds per request, from the first byte sent to the last byte read.
     """
 
     def __init__(
@@ -73,11 +75,11 @@ class Client:
         )
 
     def answers(self, calls: Sequence[ApiCall[T]]) -> Iterator[tuple[int, T | None]]:
-        """Make all calls, and yield the position of each with its answer, as answers come.
+        """Make all calls, and yield (position, answer) when each answer arrives.
 
-        None stands for an error that the call counts as an answer (`ApiCall.passes`). LmkbcError if calls failed for
-        good: at the end for one or two of them; at once if the API refuses us, or as many failed as are in flight,
-        which is when nothing answers.
+        An answer is None for an error code in `ApiCall.passes`. LmkbcError if calls failed for good. One or two
+        failures are reported at the end. If the API refuses requests, or as many calls failed as run at once, it stops
+        at once.
         """
         http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted())
         pace, failed = Pace(self._limits), list[str]()
@@ -124,7 +126,7 @@ class Client:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None
 
     def _checked(self, response: httpx2.Response) -> float | None:
-        """Return the seconds that a good reply asks us to wait; raise an error if its status is another."""
+        """Return the seconds to wait that a good reply names, or None. Raises an error for another status."""
         after = retry_after(response.headers.get("Retry-After"))
         if response.status_code == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
             raise CallError(f"HTTP {response.status_code}", wait=after)
@@ -133,7 +135,7 @@ class Client:
         return after
 
     def _refusal(self, error: Refusal, after: float | None) -> Exception:
-        """Return what becomes of an error that came as HTTP 200, as lag and overload do, which may pass."""
+        """Return the exception for an API error with HTTP 200: CallError if a retry may help, else LmkbcError."""
         if error.code == "maxlag":
             return CallError("the database lags", wait=MAXLAG if after is None else after)
         if error.code in PASSING or error.code.startswith("internal_api_error"):
@@ -142,12 +144,12 @@ class Client:
 
 
 def user_agent(contact: str | None) -> str:
-    """Return the User-Agent: the program, and who runs it, as Wikimedia's policy asks (meta: User-Agent policy)."""
+    """Return the User-Agent: the program and its operator, as Wikimedia's policy requires (meta: User-Agent policy)."""
     contact = " ".join((contact or os.environ.get(CONTACT, "")).split())
     if "@" not in contact and "://" not in contact:
         raise InputError(
-            f"Wikidata asks who is calling: set {CONTACT} to your name and an address or page, as in "
-            f"'Jane Doe, jane@example.org'"
+            f"Wikidata wants to know who asks: set {CONTACT} to your name and an e-mail address or page, as in "
+            f"'Jane Doe, jane@example.org', or link from a file with --search-table"
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")

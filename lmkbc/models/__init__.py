@@ -1,1 +1,1 @@
-"""Language models; no relation is known here."""
+"""Language models; this package knows no relations."""

@@ -1,8 +1,7 @@
-"""The store: every answer of a model, kept under a key of all that could change it, in a SQLite file or in PostgreSQL.
+"""The store: all answers of models, under keys of everything that determines them, in a SQLite file or in PostgreSQL.
 
-An answer is committed as soon as it is there, so a run that is killed at any point asks again only for what was in
-flight. What is stored is JSON; prompts, which many draws share, are stored once. A row that no longer holds what was
-put into it is as if it were not there.
+An answer is committed as soon as it arrives. A killed run therefore repeats only the calls in flight. Answers are JSON;
+a prompt that many draws share is stored once. A row whose checksum is wrong is treated as missing.
 """
 
 from __future__ import annotations
@@ -25,15 +24,18 @@ if TYPE_CHECKING:
 
 Shape = TypeVar("Shape")
 Usable = Callable[[Any], bool]
-"""Tell whether an answer counts as one."""
+"""Function that returns whether an answer is usable."""
 
 
 class Store:
-    """Answers by call. Failures are never kept, so that a failed call is made again.
+    """Answers by call. Failures are never stored, so a failed call is repeated.
 
-    place: where they lie. damaged: model (or table) -> rows that were found not to hold what was put into them. They
-    are dropped, so that they are asked for again. LmkbcError for what cannot be read or written, or is damaged beyond
-    single rows: a store that fails is never as if it were empty.
+    place: the file or database.
+    damaged: model (or table) -> number of rows with a wrong checksum; these are dropped, so that the calls are
+    repeated.
+
+    Raise LmkbcError if the store cannot be read or written, or if more than single rows are damaged. A store that fails
+    is never treated as empty.
     """
 
     def __init__(self, place: Place) -> None:
@@ -43,7 +45,7 @@ class Store:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks for a person: how many rows were damaged, of which models."""
+        """Return sentences for the user about damaged rows, by model."""
         if not self.damaged:
             return ()
         whose = ", ".join(f"{count} of {name!r}" for name, count in sorted(self.damaged.items()))
@@ -52,7 +54,10 @@ class Store:
         )
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """Return the stored answer, None if there is none. shape: its type; one of another type counts as damaged."""
+        """Return the stored answer; None if there is none.
+
+        shape: its type; an answer of another type counts as damaged.
+        """
         row = self._rows.get(self._rows.answers, call.key)
         if row is None:
             return None
@@ -60,16 +65,17 @@ class Store:
         if checksum == row_checksum(call.key.encode(), *fields).encode():
             try:
                 return msgspec.json.decode(fields[3], type=shape)
-            except msgspec.DecodeError:  # written by something else before rows had checksums
+            except msgspec.DecodeError:  # a row of another type, or from before checksums
                 pass
         self.damaged[call.model] += 1
         self.drop(call)
         return None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
-        """Commit answers (JSON values) in one transaction, durable when this returns: the first answer to a call stays.
+        """Commit answers (JSON values) in one transaction, and return the keys that already had an answer.
 
-        Returns the keys of calls that have another's answer, of a worker that was faster.
+        The transaction is durable when this returns. The first answer to a call stays; another worker may have been
+        faster.
         """
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         prompts: dict[str, str] = {}
@@ -93,11 +99,11 @@ class Store:
         return frozenset(there - broken)
 
     def drop(self, call: Call) -> None:
-        """Forget an answer, so that it is asked for again."""
+        """Delete an answer, so that the call is repeated."""
         self._rows.delete(self._rows.answers, call.key)
 
     def note(self, key: str) -> Any | None:
-        """Return what was noted under a key, None if nothing was."""
+        """Return the note under a key; None if there is none."""
         row = self._rows.get(self._rows.notes, key)
         if row is None:
             return None
@@ -108,7 +114,7 @@ class Store:
         return None
 
     def set_note(self, key: str, note: Any) -> None:
-        """Note a JSON value, such as the work that a server still does for us; None forgets it."""
+        """Store a JSON value under a key, such as the id of a job at a server; None deletes it."""
         text = canonical_json(note)
         if note is None:
             self._rows.delete(self._rows.notes, key)
@@ -116,14 +122,14 @@ class Store:
             self._rows.set_note(key, text, row_checksum(key.encode(), text.encode()))
 
     def stats(self) -> list[dict[str, Any]]:
-        """Return, per model: answers, distinct prompts, tokens that answers report, first and last date (UTC)."""
+        """Return, per model: answers, distinct prompts, tokens reported with answers, first and last date (UTC)."""
         self.heal()
         return self._rows.summary()
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
         """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared.
 
-        An answer whose prompt was damaged has null in its place.
+        If the prompt of an answer was damaged, its line has null for it.
         """
         self.heal()
         for key, call, prompt, answer, date in self._rows.lines(model and _column(model)):
@@ -132,23 +138,26 @@ class Store:
             yield msgspec.json.encode({"key": key, "date": date} | parts)
 
     def prune(self, *, model: str | None = None, before: str | None = None) -> int:
-        """Drop answers of a model, or given before a date (ISO, UTC), or both; all without either. Returns how many."""
+        """Drop answers of a model, or from before a date (ISO, UTC), or both, and return their number.
+
+        Without model and date, all answers are dropped.
+        """
         self.heal()
         return self._rows.prune(model and _column(model), before)
 
     def heal(self) -> None:
-        """Drop all damaged rows, and remember how many of which model there were."""
+        """Drop all damaged rows, and count them by model."""
         self.damaged.update(self._rows.heal())
 
     def close(self) -> None:
-        """Release the file, or the connection."""
+        """Close the file, or the connection."""
         self._rows.close()
 
 
 class FreshStore(Store):
-    """A store whose answers of before are asked for anew, and replaced one by one as new ones come.
+    """Store that ignores earlier answers and replaces them one by one.
 
-    renewed: the keys that were, by all that share the run.
+    renewed: keys with an answer from this run, shared by all steps of the run.
     """
 
     def __init__(self, place: Place, renewed: set[str]) -> None:
@@ -156,11 +165,11 @@ class FreshStore(Store):
         self._renewed = renewed
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """Return the answer of this run, None if there is none yet."""
+        """Return the answer from this run; None if there is none yet."""
         return super().get(call, shape) if call.key in self._renewed else None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
-        """Commit answers in place of those of before; as of `Store`."""
+        """Commit answers in place of earlier ones; otherwise as in `Store`."""
         given = list(answers)
         for call in {call.key: call for call, _ in given if call.key not in self._renewed}.values():
             self.drop(call)
@@ -175,11 +184,12 @@ def answered(
     shape: type[Shape] | Any = Any,
     usable: Usable | None = None,
 ) -> Iterator[tuple[int, Any]]:
-    """Look up calls, ask the rest, commit: yield (place, answer) for each call, the stored ones first.
+    """Look up calls, request missing answers, commit them, and yield (place, answer) per call, stored ones first.
 
     ask: receives the places of calls without a stored answer; yields batches, each a mapping of places to answers. Each
-    batch is committed in one transaction before its answers are yielded. None is a failure: passed on, never kept.
-    shape, usable: as of `look_up` and `commit`. store: None keeps nothing. For example::
+    batch is committed in one transaction before its answers are yielded. None is a failure: yielded, but not stored.
+    shape, usable: as in `look_up` and `commit`.
+    store: None to store nothing. For example::
 
         def ask(missing: list[int]) -> Iterator[dict[int, Reply | None]]:
             for start in range(0, len(missing), 512):
@@ -200,9 +210,10 @@ def answered(
 def look_up(
     store: Store | None, calls: Iterable[Call], shape: type[Shape] | Any = Any, usable: Usable | None = None
 ) -> list[Any]:
-    """Return the stored answer of each call; None where there is none.
+    """Return the stored answer of each call; None if there is none.
 
-    shape: the type of an answer. usable: a stored value that it refuses is dropped, so that it is asked for again.
+    shape: type of an answer. usable: a stored answer for which it returns False is dropped, so that the call is
+    repeated.
     """
     found: list[Any] = []
     for call in calls:
@@ -220,9 +231,9 @@ def commit(
     shape: type[Shape] | Any = Any,
     usable: Usable | None = None,
 ) -> list[Any]:
-    """Commit answers in one transaction, and return them, with another worker's in place of one that came later.
+    """Commit answers in one transaction, and return them; if another worker was faster, its answer is returned.
 
-    None and what `usable` refuses is returned but not kept. Answers are JSON values, structs or dataclasses.
+    None and unusable answers are returned but not stored. Answers are JSON values, structs or dataclasses.
     """
     if store is None:
         return [answer for _, answer in answers]
@@ -237,7 +248,7 @@ def commit(
 
 def _opened(place: Place) -> Rows:
     if isinstance(place, Path):
-        from lmkbc.models.store_file import FileRows  # which loads the database's library
+        from lmkbc.models.store_file import FileRows  # imported late: loads the database's library
 
         return FileRows(place)
     try:
@@ -248,5 +259,5 @@ def _opened(place: Place) -> Rows:
 
 
 def _column(text: str) -> str:
-    """Return a text as every database keeps it in a column of its own: PostgreSQL takes no U+0000 there."""
+    """Return a text without U+0000, which PostgreSQL does not accept in a column."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,4 +1,4 @@
-"""Types of every language model, for any back end: prompt, sampling, request, reply, and the protocol."""
+"""Types that all back ends of language models share: prompt, sampling, request, reply, and the protocol."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Prompt of a model. static: the part that queries with the same examples share. own: the part of the query.
+    """Prompt of a model.
 
-    Of a text, static and own are one message each, to be joined as they are.
+    static: the part that queries with the same examples share. own: the part of the query. In a text, each of them is
+    one message, and they are joined without a separator.
     """
 
     static: tuple[Message, ...]
@@ -36,13 +37,13 @@ class Prompt:
     form: Form = "chat"
 
     def followed(self, answer: str, turn: str) -> Prompt:
-        """Return the prompt with an answer and another turn of the user behind it."""
+        """Return the prompt with an answer and a further user turn."""
         before = (*self.static, *self.own) if self.form == "chat" else (Message(self.own[-1].role, self.text),)
         return Prompt((), (*before, Message("assistant", answer), Message("user", turn)))
 
     @property
     def text(self) -> str:
-        """The whole as text, for completion."""
+        """Return the whole prompt as text, for completion."""
         return ("\n\n" if self.form == "chat" else "").join(turn.content for turn in (*self.static, *self.own))
 
     def messages(self) -> list[dict[str, str]]:
@@ -67,15 +68,18 @@ OWN_FIELDS = {
     "temperature": "sampling.temperature",
     "top_p": "sampling.top_p",
 }
-"""Fields of a request that the engine sets itself, and the setting of a recipe that each follows from."""
+"""Field of a request that the engine sets -> the setting of a recipe that determines it."""
 
 
 LOCAL_EXTRAS = ("top_k", "repetition_penalty")
-"""Further fields of a request that a model of this machine knows too."""
+"""Further request fields that local models support too."""
 
 
 def check_extra(extra: Mapping[str, Any]) -> None:
-    """Refuse further fields of a request that are the engine's own, by ValueError. Some servers ignore the case."""
+    """Raise ValueError for extra request fields that the engine sets itself.
+
+    Case is ignored, as some servers ignore it.
+    """
     for name in extra:
         if (setting := OWN_FIELDS.get(name.casefold())) is not None:
             hint = f"say {setting} instead" if setting else "leave it out"
@@ -84,12 +88,15 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Settings of sampling. None leaves a parameter to the server.
+    """Settings of sampling; None leaves a parameter to the server.
 
-    first_temperature: of the first draw, where it is not that of the others: 0 draws it greedily. max_tokens: of one
-    answer. samples: answers per query. seed: of the first draw, the next ones count up; None draws unseeded. stop: None
-    for what ends an answer in the prompt's style. logprobs: ask for them, and score candidates by them. extra: further
-    fields of the request, as the server knows them.
+    first_temperature: temperature of the first draw, if it differs; 0 for greedy decoding.
+    max_tokens: per answer.
+    samples: answers per query.
+    seed: of the first draw; later draws count up; None for no seed.
+    stop: None for the stops of the prompt's style.
+    logprobs: whether to request log-probabilities and score candidates by them.
+    extra: further fields of the request, in the server's format.
     """
 
     temperature: float | None = None
@@ -103,22 +110,22 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}: give at least 1")
         check_extra(self.extra)
 
 
 WITHHELD = ("refusal", "content_filter")
-"""Finish reasons of a draw that the model or its provider withheld: neither an answer nor a lost call."""
+"""Finish reasons of a draw that the model or its provider withheld; it is neither an answer nor a failed call."""
 
 
 LOOP = "loop"
-"""Finish reason of a draw that was stopped since it only repeated itself."""
+"""Finish reason of a draw that was stopped because it repeated itself."""
 
 
 CUT_OFF = ("length", LOOP)
-"""Finish reasons of an incomplete draw: its complete parts count, its last words do not."""
+"""Finish reasons of an incomplete draw; its complete parts count, its last words do not."""
 
 
 FAILED = frozenset(
@@ -129,10 +136,12 @@ FAILED = frozenset(
 
 
 class Reply(msgspec.Struct, omit_defaults=True):
-    """Draw, as it is stored. finish: "stop", a member of CUT_OFF or WITHHELD, or the server's own word.
+    """Draw as it is stored.
 
-    The tokens are this draw's share of the request's. logprobs: (token, log-probability) of the answer, where offered.
-    first: the same of the tokens that could have come where its first word begins, where the request asked for them.
+    finish: "stop", a member of CUT_OFF or WITHHELD, or the server's word.
+    prompt_tokens, completion_tokens: this draw's share of the request.
+    logprobs: (token, log-probability) of the answer, if available.
+    first: the same for the alternatives at the answer's first word, if requested.
     """
 
     text: str
@@ -145,29 +154,31 @@ class Reply(msgspec.Struct, omit_defaults=True):
 
     @property
     def failed(self) -> bool:
-        """Return whether the server broke the draw off."""
+        """Return whether the server aborted the draw."""
         return self.finish.casefold() in FAILED
 
     @property
     def is_answer(self) -> bool:
-        """Return whether the draw is an answer or was withheld, not blank text, a tool call or only reasoning."""
+        """Return whether the draw is an answer or was withheld; not for blank text, a tool call or mere reasoning."""
         if self.failed:
             return False
         return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
 
 
 def answer_of(text: str) -> str | None:
-    """Return a completion without its reasoning; None if the reasoning has no end, "" if nothing visible follows."""
+    """Return a completion without its reasoning; None if the reasoning is incomplete, "" if nothing visible follows."""
     _, thought, rest = text.rpartition("</think>")
     return None if not thought and "<think>" in text else shown(rest if thought else text)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Some draws of a prompt. stops: what ends a text. lists: whether an answer ends where its brackets are closed.
+    """Some draws of a prompt.
 
-    schema: the shape of the JSON that is asked for, if any. shorter: yields prompts that say the same in ever fewer
-    tokens, for a prompt that is too long.
+    stops: texts that end an answer.
+    lists: whether an answer ends with its closing bracket.
+    schema: JSON schema to request, if any.
+    shorter: returns prompts with fewer and fewer tokens, for a prompt that is too long.
     """
 
     prompt: Prompt
@@ -181,7 +192,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The prompt that was answered at last, and the reply to each draw of a request; None for a draw that failed."""
+    """The prompt that was finally answered, and the reply to each draw; None for a failed draw."""
 
     prompt: Prompt
     replies: Sequence[Reply | None]
@@ -190,11 +201,11 @@ class Answered:
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 Talk = Generator[list[Request], list[Answered], Result]
-"""Coroutine: yields non-empty lists of requests, receives an answer to each, returns a result."""
+"""Generator function that yields non-empty lists of requests, receives their answers, and returns a result."""
 
 
 def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple[list[Request], Result | None]:
-    """Return the requests that a talk goes on with, and its result once it has none."""
+    """Return the next requests of a talk, and its result once there are no more requests."""
     try:
         return (next(talk) if answered is None else talk.send(answered)), None
     except StopIteration as end:
@@ -202,10 +213,10 @@ def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple
 
 
 class LanguageModel(Protocol):
-    """The one protocol for what answers text, whatever the back end. A failure is never an empty answer.
+    """The protocol of all back ends. A failure is never an empty answer.
 
-    name: what records call the model. place: where its answers are kept. Batches are answered in the order of their
-    prompts; plain strings are asked as one turn of the user, or as a text.
+    name: the model's name in records. place: where its answers are stored. Results are in the order of the prompts. A
+    plain string is sent as one user turn, or as a text.
     """
 
     name: str
@@ -213,46 +224,46 @@ class LanguageModel(Protocol):
 
     @property
     def lost(self) -> str:
-        """Why answers of the last conversation are missing; "" where nothing tells."""
+        """Return why answers of the last conversation are missing; "" if unknown."""
         ...
 
     def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
-        """Answer what talks ask until each has its result, which is yielded with its key, in any order."""
+        """Answer the requests of talks, and yield each talk's key and result, in any order."""
         ...
 
     def remarks(self) -> Iterator[str]:
-        """Yield what a person should know of the last conversation."""
+        """Yield sentences for the user about the last conversation."""
         ...
 
     def texts(
         self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0
     ) -> list[list[str]]:
-        """Return the draws of each prompt, each a line; blank or failed ones are left out.
+        """Return the draws of each prompt, each a line, without blank or failed ones.
 
-        seed: for back ends that draw by one.
+        seed: for back ends that support it.
         """
         ...
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> Sequence[str | None]:
-        """Return the greedy answer to each prompt, about a paragraph; None where none can be had.
+        """Return the greedy answer to each prompt, about a paragraph; None for a failed one.
 
-        stop: what ends a text that a model goes on with; "" for nothing.
+        stop: text that ends a completion; "" for none.
         """
         ...
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """Return, for each prompt, the log-probability of each word that may come next; -inf if unknown."""
+        """Return, for each prompt, the log-probability of each option as the next word; -inf if unknown."""
         ...
 
     def option_scores(
         self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
     ) -> Sequence[Sequence[float] | None]:
-        """Return the log-probability that each prompt is answered by each of its own options.
+        """Return the log-probability of each of its options as the answer to each prompt.
 
-        -inf for an option that there is no room for; None for a prompt whose call failed.
+        It is -inf for an option that exceeds the context. None stands for a prompt whose call failed.
         """
         ...
 
     def lengths(self, options: Sequence[str]) -> Sequence[int]:
-        """Return of how many tokens each option is that was scored."""
+        """Return the number of tokens of each scored option."""
         ...

@@ -11,17 +11,20 @@ from typing import Any
 from lmkbc.errors import InputError
 
 MAX_TOKENS, MAX_COST = "--max-tokens", "--max-cost"
-"""Options that limit what a run spends, as they are typed."""
+"""Options that limit a run's spending, as the user types them."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """Counts since a model was loaded. What came from the store is in them, as if it had been asked for.
+    """Counts since a model was loaded. Stored answers count as if they had been requested.
 
-    prompt_tokens: of each prompt once, however many draws or options follow it. completion_tokens: that were decoded,
-    end tokens included. calls: prompts that the model was given. from_store: answers that it did not give, since they
-    were stored. saved_by_prefixes: prompt tokens that were not read, since prompts before began with them.
-    saved_by_store: tokens of stored answers and their prompts. seconds: that the model worked.
+    prompt_tokens: each prompt counts once, for any number of draws or options.
+    completion_tokens: decoded tokens, end tokens included.
+    calls: prompts that the model read.
+    from_store: answers from the store.
+    saved_by_prefixes: prompt tokens that were not read again, since they are a shared prefix.
+    saved_by_store: tokens of stored answers and their prompts.
+    seconds: time in which the model worked.
     """
 
     prompt_tokens: int = 0
@@ -40,18 +43,21 @@ class Usage:
         self.saved_by_store += prompt_tokens + completion_tokens
 
     @contextmanager
-    def added(self, told: dict[str, Any]) -> Iterator[None]:
-        """Add what is counted in the meantime to the records of a step, even of one that fails."""
+    def added(self, records: dict[str, Any]) -> Iterator[None]:
+        """Add the counts of the enclosed code to a step's records, even if the step fails."""
         before = replace(self)
         try:
             yield
         finally:
             for name, value in asdict(self).items():
-                told[name] = round(told.get(name, 0) + value - getattr(before, name), 3)
+                records[name] = round(records.get(name, 0) + value - getattr(before, name), 3)
 
 
 def checked_prices(prices: Any, what: str) -> tuple[float, float]:
-    """Check prices of a million prompt and answer tokens. InputError, which begins with `what`, for anything else."""
+    """Return the checked prices of a million prompt and answer tokens.
+
+    what: start of the InputError for wrong prices.
+    """
     given = [price for price in prices if isinstance(price, int | float)] if isinstance(prices, list | tuple) else []
     if len(given) != 2 or len(prices) != 2 or not all(math.isfinite(price) and price >= 0 for price in given):
         raise InputError(f"{what}: give two numbers, finite and not negative, as in 2.50,10")
@@ -62,11 +68,14 @@ def checked_prices(prices: Any, what: str) -> tuple[float, float]:
 class Budget:
     """Limits of a run, and the amounts that a single client has spent. Answers from the store cost nothing.
 
-    max_cost: in the currency of the prices; max_tokens: prompt and answer tokens together. prices: of a million prompt
-    tokens and a million answer tokens. together: the budgets of all that ask in a run, this one included, for whose sum
-    the limits hold. What is in flight counts as its estimate times the most by which a report has exceeded an estimate
-    so far, and no more is in flight than `most_at_once`: the first report throttles the rest. reached: the option that
-    kept a request from being sent.
+    max_cost: in the currency of the prices.
+    max_tokens: prompt and answer tokens together.
+    prices: of a million prompt tokens and a million answer tokens.
+    together: budgets of all clients of the run, this one included; the limits hold for their sum.
+    reached: the option that prevented a request.
+
+    A request in flight counts as its estimate times the largest excess of a report over its estimate so far. No more
+    requests are in flight than `most_at_once`, so the first report controls the rest.
     """
 
     max_cost: float | None = None
@@ -78,13 +87,13 @@ class Budget:
     completion_tokens: int = 0
     reached: str = ""
     _open: tuple[int, int] = (0, 0)
-    """Estimated prompt and answer tokens of what is in flight."""
+    """Estimated prompt and answer tokens of the requests in flight."""
     _reports: int = 0
     _excess: tuple[float, float] = (1.0, 1.0)
-    """The most by which reported prompt and answer tokens have exceeded their estimates."""
+    """Largest ratios of reported to estimated prompt and answer tokens."""
 
     def __post_init__(self) -> None:
-        """Join the others, and refuse a cost that cannot be known."""
+        """Add the budget to the others. Raise InputError for a cost limit without prices."""
         self.together.append(self)
         if self.max_cost is not None and self.prices is None:
             raise InputError(
@@ -93,18 +102,18 @@ class Budget:
 
     @property
     def most_at_once(self) -> float:
-        """Return how many requests may be in flight: under a limit, as many as were reported, the first one alone."""
+        """Return the most requests in flight: with a limit, the number of reports so far, at least 1; else infinite."""
         is_limited = self.max_tokens is not None or self.max_cost is not None
         return max(self._reports, 1) if is_limited else math.inf
 
     @property
     def cost(self) -> float | None:
-        """Return what the run has cost so far, None if prices are not known."""
+        """Return the cost of the run so far; None if prices are unknown."""
         return self._price(self.prompt_tokens, self.completion_tokens) if self.prices else None
 
     @property
     def spent(self) -> dict[str, Any]:
-        """Return what the run has asked and spent so far, for its records."""
+        """Return the requests and the amounts spent so far, for the run's records."""
         return {
             "requests": self.requests,
             "spent_prompt_tokens": self.prompt_tokens,
@@ -113,25 +122,25 @@ class Budget:
         }
 
     def exhausted_by(self, prompt: int, completion: int) -> str | None:
-        """Return the limit that a request might overrun; reserve its tokens and return None if it fits."""
-        own = self._reckoned(prompt, completion)
+        """Return the limit that a request might exceed; if it fits, reserve its tokens and return None."""
+        estimated = self._reckoned(prompt, completion)
         if self.max_tokens is not None:
             tokens = sum(
                 budget.prompt_tokens + budget.completion_tokens + sum(budget._reserved) for budget in self.together
             )
-            if tokens + sum(own) > self.max_tokens:
+            if tokens + sum(estimated) > self.max_tokens:
                 self.reached = MAX_TOKENS
                 return f"{MAX_TOKENS} {self.max_tokens}"
         if self.max_cost is not None:
             spent = math.fsum((budget.cost or 0.0) + budget._price(*budget._reserved) for budget in self.together)
-            if spent + self._price(*own) > self.max_cost:
+            if spent + self._price(*estimated) > self.max_cost:
                 self.reached = MAX_COST
                 return f"{MAX_COST} {self.max_cost:g}"
         self._open = self._open[0] + prompt, self._open[1] + completion
         return None
 
     def settle(self, prompt: int, completion: int, used: tuple[int, int]) -> None:
-        """Replace a reservation by what was used, (0, 0) when the request failed."""
+        """Replace a reservation by the tokens used; (0, 0) for a failed request."""
         self._open = self._open[0] - prompt, self._open[1] - completion
         self._reports += any(used)
         self._excess = (
@@ -147,7 +156,7 @@ class Budget:
         return self._reckoned(*self._open)
 
     def _reckoned(self, prompt: int, completion: int) -> tuple[float, float]:
-        """Return estimates, corrected by what servers have reported so far."""
+        """Return estimates, corrected by the reports so far."""
         return prompt * self._excess[0], completion * self._excess[1]
 
     def _price(self, prompt: float, completion: float) -> float:

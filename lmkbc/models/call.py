@@ -1,4 +1,4 @@
-"""Draw from a model, and the key under which its answer is kept."""
+"""A draw from a model, and the key under which its answer is stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import msgspec
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """Draw from a model, with everything that changes its answer; so no timeouts, keys or concurrency.
+    """A draw from a model, with everything that determines its answer: no timeouts, keys or concurrency.
 
-    prompt: the messages or the text. sampling: JSON values. draw: tells draws of the same prompt and seed apart.
+    prompt: the messages or the text.
+    sampling: JSON values.
+    draw: distinguishes draws with the same prompt and seed.
     """
 
     model: str
@@ -29,7 +31,7 @@ class Call:
 
     @cached_property
     def key(self) -> str:
-        """Return the SHA-256 of the call's canonical JSON, in which 1 and 1.0 are the same."""
+        """Return the SHA-256 of the call's canonical JSON, in which 1 and 1.0 are equal."""
         return _digest(self.settings | {"sampling": _whole(self.sampling), "prompt": self.prompt_digest})
 
     @cached_property
@@ -39,7 +41,7 @@ class Call:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return all fields but the prompt."""
+        """Return all fields except the prompt."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
 
@@ -47,7 +49,7 @@ _SETTINGS = tuple(field.name for field in fields(Call) if field.name != "prompt"
 
 
 def canonical_json(value: Any) -> str:
-    """Return a value's JSON, the same text for equal values: names stand in order."""
+    """Return a value's JSON with sorted names, so that equal values give equal texts."""
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
@@ -56,7 +58,7 @@ def _digest(value: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """Return a JSON value in which whole floats are integers."""
+    """Return a JSON value with whole floats as integers."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Checks of a model directory before anything of it is loaded: how much it holds, and that its files are undamaged.
+"""Checks of a model directory before it is loaded: sizes within bounds, and undamaged files.
 
-A forged vocabulary would fill memory while it is read. A model whose weights lost a bit answers all the same, only
-otherwise; no file format that holds weights notices.
+A forged vocabulary would fill the memory. A model with a damaged bit in its weights still answers, but differently, and
+no file format for weights detects it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from lmkbc.files.packed import DOCUMENT, whole
 from lmkbc.models.files import READ
 
 WORDS = 300_000
-"""Words of a vocabulary at most; the largest families of models have 262,144."""
+"""Maximum number of words of a vocabulary; the largest model families have 262,144."""
 MERGES = 1_200_000
-"""Strings of a list of merges, of which each has one or two."""
+"""Maximum number of strings in a list of merges; a merge has one or two."""
 LARGER = {"tokenizer.json": 48 << 20, "model.safetensors.index.json": 24 << 20, "entities.json": 24 << 20}
-"""Bytes of files that may be larger than others."""
+"""File -> most bytes, for files that may be larger than others."""
 MARKS = {"vocab.txt": b"\n", "merges.txt": b"\n", "vocab.json": b'":'}
-"""Bytes that stand once for each word or merge of a file."""
+"""File -> bytes that occur once per word or merge."""
 WEIGHTS = ".safetensors"
 TRAINING = "training.json"
 """Record of a training; its field `outputs` lists the files with their SHA-256."""
@@ -38,7 +38,7 @@ class _Tokenizer(msgspec.Struct):
 
 
 def check_sizes(directory: Path) -> None:
-    """InputError where a model directory holds a device, or more beside its weights than any model needs."""
+    """Raise InputError if a model directory holds a device file, or files larger than any model needs."""
     if not directory.is_dir():
         return
     for path in sorted(path for path in directory.iterdir() if path.suffix in READ and not path.is_dir()):
@@ -56,7 +56,7 @@ def check_sizes(directory: Path) -> None:
 
 
 def check_damage(directory: Path) -> None:
-    """Raise InputError where a trained file is gone or another than was written; pass where there is no record."""
+    """Raise InputError if a trained file is missing or has changed. Pass if the training left no record."""
     path = directory / TRAINING
     if path.is_file() and (lost := next(damaged(directory, read_record(path).outputs), None)):
         raise InputError(
@@ -66,7 +66,7 @@ def check_damage(directory: Path) -> None:
 
 
 def _counts(path: Path) -> tuple[int, int]:
-    """Return the words and merges that a file lists; none for a damaged one, of which its reader tells."""
+    """Return the numbers of words and merges in a file; (0, 0) for a damaged one, which its reader reports."""
     if mark := MARKS.get(path.name):
         count = _content(path).count(mark)
         return (0, count) if path.name == "merges.txt" else (count, 0)

@@ -1,4 +1,4 @@
-"""A dry run: answers are looked up in the store, and what it lacks is counted in place of being asked."""
+"""Dry run: answers are looked up in the store, and missing ones are counted instead of requested."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from lmkbc.models.store_place import Place
 
 @dataclass(slots=True)
 class CallCounter:
-    """Counts of a dry run's calls, each call once. answer_tokens: the limit of an answer, or a guess without a limit.
+    """Counts of a dry run's calls, each call once.
 
-    estimated: requests whose tokens no tokenizer counted. stored: answers that the store has.
+    answer_tokens: limits of the answers, or guesses without a limit.
+    estimated: requests with estimated token counts.
+    stored: answers in the store.
     """
 
     requests: int = 0
@@ -28,7 +30,7 @@ class CallCounter:
     _keys: set[str] = field(default_factory=set, repr=False)
 
     def add(self, key: str, prompt: int, answer: int, *, requests: int = 1, estimated: bool = False) -> None:
-        """Count a call of so many tokens, unless it was counted before: by then it would be in the store."""
+        """Count a call, unless it was counted before: a real run would then have it in the store."""
         if key not in self._keys:
             self._keys.add(key)
             self.requests += requests
@@ -37,16 +39,16 @@ class CallCounter:
             self.estimated += requests * estimated
 
     def taken(self) -> CallCounter:
-        """Return the counts so far and begin new ones; calls that were counted are not counted again."""
+        """Return the counts and start new ones; counted calls are not counted again."""
         counts = CallCounter(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
         self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
         return counts
 
 
 class DryStore(Store):
-    """A store that keeps nothing and drops nothing. blank: there is no file, and none is made.
+    """Store that neither stores nor drops answers.
 
-    fresh: all is asked anew, so that nothing is looked up.
+    blank: whether there is no file; none is made. fresh: whether earlier answers are ignored.
     """
 
     def __init__(self, place: Place, counter: CallCounter, *, fresh: bool = False) -> None:
@@ -58,26 +60,26 @@ class DryStore(Store):
             super().__init__(place)
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
-        """Return the stored answer, None if there is none."""
+        """Return the stored answer; None if there is none."""
         answer = None if self.blank or self._fresh else super().get(call, shape)
         self.counter.stored += answer is not None
         return answer
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:  # noqa: ARG002 -- the store's signature
-        """Keep nothing."""
+        """Store nothing."""
         return frozenset()
 
     def drop(self, call: Call) -> None:
-        """Keep it as it is."""
+        """Drop nothing."""
 
     def note(self, key: str) -> Any | None:
-        """Return what was noted, None if nothing was."""
+        """Return the note; None if there is none."""
         return None if self.blank else super().note(key)
 
     def set_note(self, key: str, note: Any) -> None:
-        """Note nothing."""
+        """Store no note."""
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         if not self.blank:
             super().close()

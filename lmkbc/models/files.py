@@ -1,4 +1,4 @@
-"""Models that are named by a path: what files that travel call them, and what tells them from others of that name."""
+"""Models that are named by a path: names without the path for portable files, and identities by content."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 READ = (".json", ".safetensors", ".jinja", ".model", ".txt")
-"""Files of a directory that change what a model answers: weights, settings, vocabularies, templates."""
+"""Suffixes of files that influence a model's answers: weights, settings, vocabularies, templates."""
 
 BUNDLED = ("frames", "file")
-"""Settings of a recipe that hold a path or the name of a bundled file, behind which a part may follow."""
+"""Settings of a recipe that hold a path or the name of a bundled file, optionally with "#PART"."""
 
 SETTINGS = ("model", "path", "vectors", *BUNDLED)
 """Settings of a recipe that may hold a path."""
@@ -23,26 +23,26 @@ _WAY = re.compile(r"^[/~.]|^[A-Za-z]:|\\|\.(?:gguf|safetensors|jsonl|json|txt|gz
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name leads to a file or directory, here or on a server; a hub's "owner/name" does not."""
+    """Return whether a name is a path to a file or directory, here or on a server; a hub's "owner/name" is none."""
     return bool(_WAY.search(name)) or ("/" in name and os.path.exists(name))
 
 
 def model_name(name: str) -> str:
-    """Return a model's name without the way to it: no file that a run writes tells a user's directories."""
+    """Return a model's name without its path, so that a run's files do not show a user's directories."""
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if is_path(name) else name
 
 
 def same_model(wanted: str, served: str) -> bool:
-    """Return whether a served name is the asked one, a dated or revised form of it, or the same without its owner."""
+    """Return whether a served name is the wanted one, a dated or revised form of it, or the same without the owner."""
     wanted, served = wanted.casefold(), served.casefold()
     ours, theirs = (re.split(r"[/\\]", name)[-1] for name in (wanted, served))
     return not served or theirs in (ours, f"{ours}.gguf") or theirs.startswith((f"{ours}-20", f"{ours}@", f"{ours}:"))
 
 
 def model_identity(name: str) -> str:
-    """Return what tells a model from others of its name: the SHA-256 of its files, or of a path that is elsewhere.
+    """Return what distinguishes models of the same name: the SHA-256 of the files, or of a path that is not here.
 
-    "" for what is no path.
+    Return "" if the name is no path.
     """
     if not is_path(name):
         return ""
@@ -65,7 +65,7 @@ def portable(value: Any) -> Any:
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """Yield the files and directories of this machine that a recipe's tables name."""
+    """Yield the local files and directories that a recipe's tables name."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             place = inner.partition("#")[0] if key in BUNDLED and isinstance(inner, str) else inner

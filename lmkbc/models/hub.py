@@ -1,6 +1,6 @@
-"""The model hub: whether a model is to be fetched from it, told at once where that cannot be.
+"""The model hub: whether a model must be downloaded, with an immediate error if that is impossible.
 
-The hub's own library tries again and again, for each file of a model, and says so each time.
+The hub's library would retry for each file of a model, and warn each time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from lmkbc.errors import InputError
 from lmkbc.models.packaged import generative
 
 SOON = 3.0
-"""Seconds in which the hub answers anything at all, or is taken to be out of reach."""
+"""Seconds after which the hub counts as unreachable."""
 
 
 def local_only(name: str, *, revision: str | None = None, offline: bool = False) -> bool:
     """Return whether a model, by id or directory, is read from this machine alone.
 
-    InputError for an id that is not in the hub's cache here, where the hub is not to be asked or cannot be reached.
+    Raise InputError for an id outside the hub's cache if the hub must not be asked or cannot be reached.
     """
     if Path(name).is_dir():
         return True
@@ -39,20 +39,20 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
 
 
 def cached(name: str, revision: str | None = None, files: Sequence[str] = ("config.json",)) -> Path | None:
-    """Return the directory of the hub's cache on this machine that holds these files of a model; None for none."""
+    """Return the directory in the hub's cache that holds these files of a model; None if there is none."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
         found = [try_to_load_from_cache(name, file, revision=revision) for file in files]
-    except HFValidationError:  # no name that a hub would have
+    except HFValidationError:  # not a valid id of the hub
         return None
     return Path(str(found[0])).parent if all(isinstance(file, str) for file in found) else None
 
 
 @cache
 def reachable() -> bool:
-    """Return whether the hub answers, whatever it says. It is asked once."""
+    """Return whether the hub gives any answer. It is asked once per process."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:

@@ -1,4 +1,4 @@
-"""Kind of a model, masked or causal, from its configuration and before any weight is read."""
+"""Kind of a model, masked or causal, from its configuration, before weights are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["masked", "causal"]
 
 
 def model_kind(name: str, *, offline: bool = False) -> Kind:
-    """Return the kind of a model by id or directory. InputError for one that does neither, or that is not there."""
+    """Return the kind of a model by id or directory. Raise InputError if it is of neither kind, or does not exist."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
 
     source = located(name)

@@ -1,4 +1,4 @@
-"""Shared steps of loading a model with transformers: safe files only, an existing device, errors of a sentence."""
+"""Shared steps of loading a model with transformers: only safe files, an existing device, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lmkbc.models.directory import check_damage, check_sizes
 from lmkbc.models.files import is_path
 
 ADAPTER = "adapter_config.json"
-"""The file that says that a directory holds a LoRA adapter."""
+"""File that marks a directory as a LoRA adapter."""
 
 
 def check_files(name: str, *, weights: bool = True) -> None:
-    """Raise InputError for a path that leads to no model with safetensors: reading a pickle can run any code."""
+    """Raise InputError for a path without a model in safetensors, since unpickling can run any code."""
     directory = Path(name)
     if not directory.is_dir():
         if is_path(name):
@@ -38,7 +38,7 @@ def check_files(name: str, *, weights: bool = True) -> None:
 
 
 def device_of(device: str | None) -> torch.device:
-    """Return where weights go: a CUDA device where there is one, if none is named. InputError for one not here."""
+    """Return the device for weights: by default CUDA if available. Raise InputError for an unavailable device."""
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError:
@@ -50,11 +50,11 @@ def device_of(device: str | None) -> torch.device:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn errors about a missing or malformed model into one sentence, and keep the libraries silent."""
+    """Turn errors about a missing or malformed model into one sentence, and silence the libraries."""
     try:
         with quiet():
             yield
-    except Exception as error:  # an unusable name, or damaged files, which fail in any way
+    except Exception as error:  # an unusable name, or damaged files, which may raise any error
         if isinstance(error, InputError):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -66,7 +66,7 @@ def explained(name: str) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide the libraries' progress bars and reports on standard error; what matters is checked here."""
+    """Hide the libraries' progress bars and logs on standard error; relevant problems are checked here."""
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging
 

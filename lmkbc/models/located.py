@@ -9,13 +9,13 @@ from lmkbc.models.hub import cached
 from lmkbc.models.packaged import generative
 
 SETTINGS = ("config.json", "adapter_config.json")
-"""Files of settings; every directory of a model holds at least one of them."""
+"""Files of settings; every model directory holds at least one of them."""
 
 
 def gguf_file(name: str, revision: str | None = None) -> Path | None:
-    """Return the GGUF file that a name leads to: the one named, or a package's for a model that the hub's cache lacks.
+    """Return the GGUF file of a name: the named file, or a package's file for a model that is not in the hub's cache.
 
-    None for any other name. LmkbcError where the package's file is not the one known.
+    Return None for any other name. Raise LmkbcError if the package's file is not the known one.
     """
     path = Path(name)
     if path.is_dir():
@@ -27,9 +27,9 @@ def gguf_file(name: str, revision: str | None = None) -> Path | None:
 
 
 def located(name: str, revision: str | None = None) -> str:
-    """Return what transformers load the model by: a directory, which a GGUF file is unpacked to, or an id of the hub.
+    """Return the name by which transformers loads the model: a directory, or an id of the hub.
 
-    InputError for a GGUF file that cannot be read.
+    A GGUF file is converted to a directory. Raise InputError for a GGUF file that cannot be read.
     """
     if (path := gguf_file(name, revision)) is not None:
         from lmkbc.models.gguf.convert import unpacked
@@ -40,9 +40,9 @@ def located(name: str, revision: str | None = None) -> str:
 
 
 def is_local_name(name: str) -> bool:
-    """Return whether a name means a model of this machine, not of a server: a GGUF file, a directory, or a package's.
+    """Return whether a name means a local model, not a server's: a GGUF file, a directory, or a package's model.
 
-    A GGUF file that is not there, or a model whose package is not, counts too: no server is meant by such a name.
+    A missing GGUF file, or a model whose package is not installed, counts too, since no server uses such a name.
     """
     path = Path(name)
     if path.suffix.casefold() == ".gguf" or (is_path(name) and path.exists()):
@@ -51,7 +51,7 @@ def is_local_name(name: str) -> bool:
 
 
 def is_available(name: str) -> bool:
-    """Return whether a model can be loaded without any hub: a directory, a file, the hub's cache, or a package."""
+    """Return whether a model can be loaded without the hub: from a directory, a file, the hub's cache, or a package."""
     if Path(name).exists():
         return True
     known = generative(name)
@@ -59,6 +59,6 @@ def is_available(name: str) -> bool:
 
 
 def gguf_digest(name: str) -> str:
-    """Return the SHA-256 of the GGUF file that a name leads to; "" where it leads to none."""
+    """Return the SHA-256 of the GGUF file of a name; "" if it has none."""
     path = gguf_file(name)
     return "" if path is None else file_digest(str(path))

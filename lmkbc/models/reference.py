@@ -15,14 +15,15 @@ Quantise = Literal["none", "4bit"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReference:
-    """A reference to a language model, the same in every table of a recipe that asks one.
+    """A reference to a language model; all tables of a recipe that ask one share these settings.
 
-    component: "causal" prefers this machine, and fetches the model where it is not there; any other name asks a model
-    of this machine only where it is there already. backend: "server", "local" or "vllm" (this process, by vLLM) where
-    that is not left to what is named. base_url, key_env, any_model, limits, prices: of a server, see
-    `lmkbc.models.server`. key_env: the variable that holds the key for base_url, which is sent once the user has named
-    it for that host. dtype, device, trust_remote_code, quantise: of this machine, see
-    `lmkbc.models.local.checkpoint.load`.
+    component: "causal" prefers this machine, and downloads the model if needed; "chat" uses this machine only if the
+    model is already there.
+    backend: "server", "local" or "vllm" (vLLM in this process); "auto" decides by the other settings.
+    base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
+    key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
+    host.
+    dtype, device, trust_remote_code, quantise: of this machine, see `lmkbc.models.local.checkpoint.load`.
     """
 
     component: Literal["chat", "causal"] = "chat"
@@ -40,17 +41,17 @@ class ModelReference:
     quantise: Quantise = "none"
 
     def __post_init__(self) -> None:
-        """InputError for prices that nothing can be held against."""
+        """Raise InputError for wrong prices."""
         if self.prices is not None:
             checked_prices(self.prices, f"prices is {list(self.prices)}")
 
 
 OF_SERVERS = ("any_model", "key_env", "limits", "prices")
-"""Settings that a model of this machine has no use for."""
+"""Settings that a local model ignores."""
 
 
 def flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table whose model is a table of its own, `name` and all, with these settings beside its others."""
+    """Return a table with the settings of its table `model` merged into it; `model.name` becomes `model`."""
     model = table.get("model")
     if not isinstance(model, Mapping):
         return dict(table)

@@ -18,11 +18,11 @@ from lmkbc.files.database import row_checksum as checksum
 from lmkbc.models.store_rows import VERSION, Rows, Statement, row_checksum
 
 JSON = {"answers": ("call", "answer"), "notes": ("note",)}
-"""Table that version 1 has without checksums -> columns that must hold JSON for a row to get one."""
+"""Table without checksums in version 1 -> columns that must hold JSON before a row gets a checksum."""
 
 
 class FileRows(Rows):
-    """Rows in one file. InputError for a file that cannot be a store."""
+    """Rows in one file. Raise InputError for a file that cannot be a store."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(sqlite.dialect(paramstyle="named"), sqlite.insert)
@@ -33,17 +33,17 @@ class FileRows(Rows):
             raise InputError(f"{path} cannot serve as the store ({error}): name another with --store") from None
 
     def read(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows that a statement gives."""
+        """Return the rows that a statement selects."""
         with self._refusing("read", "name another with --store"):
             return self._db.execute(sql, values).fetchall()
 
     def write(self, statements: Sequence[Statement]) -> list[int]:
-        """Run statements in one transaction. Returns how many rows each changed."""
+        """Run statements in one transaction, and return the number of rows that each changed."""
         with self._refusing("written", "make room and run again to resume"), self._db:
             return [self._db.execute(sql, values).rowcount for sql, values in statements]
 
     def drop_unsound(self, table: Table) -> None:
-        """Write a table anew with its sound rows: its order cannot be trusted to find the others."""
+        """Rewrite a table with its sound rows. A damaged table's order cannot be trusted to find the other rows."""
         new = table.to_metadata(table.metadata, name="sound")
         table.metadata.remove(new)
         sound = select(table).where(self.sound[table])
@@ -58,17 +58,17 @@ class FileRows(Rows):
         )
 
     def prune(self, model: str | None, before: str | None) -> int:
-        """Drop answers, and give their room back."""
+        """Drop answers, and free their space."""
         count, _ = self.write(self.pruning(model, before))
         self.read("VACUUM", {})
         return count
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._db.close()
 
     def _upgrade(self, db: sqlite3.Connection) -> None:
-        """Make the tables, or give those of version 1 their checksums."""
+        """Create the tables, or add checksums to those of version 1."""
         for table in (self.prompts, self.answers, self.notes):
             db.execute(self.sql(CreateTable(table, if_not_exists=True))[0])
             if table.name in JSON and "checksum" not in columns(db, table.name):
@@ -78,7 +78,7 @@ class FileRows(Rows):
 
     @contextmanager
     def _refusing(self, done: str, advice: str) -> Iterator[None]:
-        """Raise LmkbcError for what SQLite says."""
+        """Raise LmkbcError for errors of SQLite."""
         try:
             yield
         except DATABASE_ERRORS as error:

@@ -17,15 +17,15 @@ _URL = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^\s:/?#@\[\]]+)(?P<password>:[^\s/?#@\[\]]*)?@)?"
     r"(?P<hosts>[^\s/?#@]*)(?P<name>/[^\s/?#@]*)?(?P<parameters>\?[^\s#@]*)?"
 )
-"""Pattern of a URL with a single reading: libpq accepts more, and may take a part of a password for a host."""
+"""Pattern of an unambiguous URL. libpq accepts others, and may read a part of a password as a host."""
 _SECRET = re.compile(r"[?&](?:password|sslpassword)=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A PostgreSQL database. Its text is fit for messages: it lacks the password and the parameters.
+    """A PostgreSQL database. Its text form is safe in messages: it lacks the password and the parameters.
 
-    InputError, which quotes nothing, for a URL that can be read in two ways.
+    Raise InputError, without a quotation, for an ambiguous URL.
     """
 
     url: str = field(repr=False)
@@ -44,7 +44,7 @@ class Database:
 
     @property
     def has_password(self) -> bool:
-        """Return whether the URL itself has a secret in it, so that it may go nowhere else."""
+        """Return whether the URL contains a secret, so that it must not be passed on."""
         return bool(self._parts["password"] or _SECRET.search(self.url))
 
     @property
@@ -57,7 +57,10 @@ Place: TypeAlias = Path | Database
 
 
 def place_of(text: str) -> Place:
-    """Read a place from --store or the environment: a file, or a database by its URL. InputError for another URL."""
+    """Return a place from --store or the environment: a file, or a database by its URL.
+
+    Raise InputError for another URL.
+    """
     scheme = _SCHEME.match(text)
     if scheme is None:
         return Path(text)
@@ -67,9 +70,9 @@ def place_of(text: str) -> Place:
 
 
 def default_place(given: Place | str | None = None, *, offline: bool = False) -> Place:
-    """Return the place given, else where answers are kept without --store: $LMKBC_STORE, or a file in the cache.
+    """Return the given place, else $LMKBC_STORE, else a file in the cache.
 
-    InputError for a database if no socket may be opened.
+    Raise InputError for a database if `offline` is set.
     """
     named = given or os.environ.get(VARIABLE) or cache_dir() / "store.sqlite"
     place = place_of(named) if isinstance(named, str) else named

@@ -1,7 +1,7 @@
 """The store's rows in PostgreSQL, for workers on many machines: the same rows and checksums as in a file.
 
-Every statement may run twice with the same end, so one that a lost connection, a restart of the server or a deadlock
-broke off is run again, on a new connection, for `WAIT` seconds. Tables lie where the search path of the user points.
+Every statement is idempotent. After a lost connection, a restart of the server or a deadlock it runs again on a new
+connection, for at most `WAIT` seconds. The tables are in the user's search path.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lmkbc.models.store_rows import VERSION, Rows, Statement
 Result = TypeVar("Result")
 
 START = 5.0
-"""Seconds that a run waits at its start for a server that is not there: it may be about to come back."""
+"""Seconds that a run waits at its start for a missing server, which may be restarting."""
 LOCK = 0x6C6D6B6263
-"""Held by who makes the tables, so that workers which start together make them once."""
+"""Advisory lock during the creation of tables, so that workers that start together create them once."""
 LONGEST = 300
-"""Characters of what the server says that a message quotes."""
+"""Maximum number of characters of a server's message in errors."""
 PATIENCE: Mapping[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
@@ -37,11 +37,11 @@ PATIENCE: Mapping[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""After how many seconds (the last: milliseconds) a host that says nothing is gone, unless the URL says it."""
+"""Timeouts in seconds (the last: milliseconds) for a silent host, unless the URL sets them."""
 
 
 class PostgresRows(Rows):
-    """Rows in a database. InputError for one that cannot be a store, LmkbcError for one that does not answer."""
+    """Rows in a database. Raise InputError if it cannot be a store, LmkbcError if it does not answer."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(make_url("postgresql+psycopg://").get_dialect()(), postgresql.insert, "lmkbc_")
@@ -52,19 +52,19 @@ class PostgresRows(Rows):
             self._prepare()
         except psycopg.Error as error:
             advice = "see that it runs and lets you in, or name another with --store"
-            raise LmkbcError(f"{database} cannot serve as the store ({self._said(error)}): {advice}") from None
+            raise LmkbcError(f"{database} cannot serve as the store ({self._message(error)}): {advice}") from None
 
     def __del__(self) -> None:
-        """Close the connection of a store that nobody uses any more."""
+        """Close the connection of a store that is no longer used."""
         if hasattr(self, "_db"):
             self._db.close()
 
     def read(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows that a statement gives."""
+        """Return the rows that a statement selects."""
         return self._done(lambda db: db.execute(sql.encode(), values).fetchall(), "read")
 
     def write(self, statements: Sequence[Statement]) -> list[int]:
-        """Run statements in one transaction, sent at once. Returns how many rows each changed."""
+        """Run statements in one transaction, sent at once, and return the number of rows that each changed."""
 
         def work(db: psycopg.Connection[Any]) -> list[int]:
             with db.pipeline(), db.transaction():
@@ -74,21 +74,24 @@ class PostgresRows(Rows):
         return self._done(work, "written")
 
     def drop_unsound(self, table: Table) -> None:
-        """Drop the rows of a table whose checksum is wrong."""
+        """Drop the rows of a table with a wrong checksum."""
         self.write([self.sql(delete(table).where(~self.sound[table]))])
 
     def prune(self, model: str | None, before: str | None) -> int:
-        """Drop answers, while no one writes, so that no prompt goes whose answer is about to come."""
+        """Drop answers while writers are locked out, so that no prompt is dropped before its answer arrives."""
         lock = f"LOCK TABLE {self.prompts.name}, {self.answers.name} IN SHARE ROW EXCLUSIVE MODE"
         _, count, _ = self.write([(lock, {}), *self.pruning(model, before)])
         return count
 
     def close(self) -> None:
-        """Release the connection."""
+        """Close the connection."""
         self._db.close()
 
     def _done(self, work: Callable[[psycopg.Connection[Any]], Result], done: str) -> Result:
-        """Return the result of some work, done again if that may help. done: what it is, for the error's sentence."""
+        """Return the result of a function on the connection, retried if that may help.
+
+        done: its description for errors.
+        """
 
         def attempt() -> Result:
             if self._db.closed:
@@ -99,10 +102,10 @@ class PostgresRows(Rows):
             return _patiently(WAIT)(attempt)
         except psycopg.Error as error:
             advice = "mend that and run again to resume" if done == "written" else "name another with --store"
-            raise LmkbcError(f"{self._database} cannot be {done} ({self._said(error)}): {advice}") from None
+            raise LmkbcError(f"{self._database} cannot be {done} ({self._message(error)}): {advice}") from None
 
     def _connected(self) -> psycopg.Connection[Any]:
-        """Open a connection whose commits are durable, whatever the server's default is."""
+        """Return a new connection with durable commits, whatever the server's default."""
         given = conninfo_to_dict(self._database.url)
         settings = {name: value for name, value in PATIENCE.items() if name not in given}
         settings |= {"application_name": given.get("application_name", "lmkbc"), "client_encoding": "UTF8"}
@@ -114,7 +117,10 @@ class PostgresRows(Rows):
         return db
 
     def _prepare(self) -> None:
-        """Make the tables where there are none. InputError for those of a newer version, and for other encodings."""
+        """Create the tables if there are none.
+
+        Raise InputError for a newer version's tables, and for other encodings.
+        """
         encoding = self._db.execute("SHOW server_encoding").fetchone()
         if encoding != ("UTF8",):
             raise InputError(f"{self._database} cannot serve as the store: its encoding is not UTF-8; make one that is")
@@ -132,7 +138,7 @@ class PostgresRows(Rows):
                 f"{self._database} was written by a newer lmkbc: update lmkbc, or name another with --store"
             )
 
-    def _said(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         """Return the message of the server or its driver, in one line, without secrets."""
         text = " ".join(str(error).split())
         for secret in self._secrets:
@@ -141,7 +147,7 @@ class PostgresRows(Rows):
 
 
 def _patiently(seconds: float) -> tenacity.Retrying:
-    """Return a policy that tries again, for so long, what may pass."""
+    """Return a policy that retries after transient errors, for `seconds` seconds."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_passing),
         stop=tenacity.stop_after_delay(seconds),
@@ -151,7 +157,7 @@ def _patiently(seconds: float) -> tenacity.Retrying:
 
 
 def _passing(error: BaseException) -> bool:
-    """Return whether the same may succeed on a new connection, or in another moment."""
+    """Return whether a retry may succeed, on a new connection or later."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     state = error.sqlstate
@@ -159,7 +165,7 @@ def _passing(error: BaseException) -> bool:
 
 
 def _secrets(database: Database) -> list[str]:
-    """Return the passwords that a message could have in it, the longest first."""
+    """Return the passwords that a message might contain, the longest first."""
     try:
         given = conninfo_to_dict(database.url)
     except psycopg.Error:

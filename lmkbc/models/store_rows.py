@@ -1,6 +1,6 @@
-"""The tables of the store, and the statements on them, in SQLAlchemy Core.
+"""Tables of the store, and the statements on them, in SQLAlchemy Core.
 
-Statements are compiled once for each dialect, and the driver runs them itself: a lookup takes 10 us, not 300.
+Statements are compiled once per dialect, and the driver runs them directly: a lookup takes 10 us instead of 300.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 VERSION = 2
-"""2 has a checksum of each row."""
+"""Version of the tables; version 2 has a checksum in each row."""
 PAGE = 1000
-"""Rows of an export that are read at a time: none of them holds a transaction open."""
+"""Rows of an export that are read at a time; no transaction stays open between them."""
 
 Statement = tuple[str, Mapping[str, Any]]
 """SQL of one dialect, and its parameters."""
 
 
 Row = Mapping[str, str]
-"""An answer as it lies in its table, by the names of its columns. prompt: the SHA-256 of one."""
+"""Row of an answer, by column name. Its column `prompt` holds the SHA-256 of the prompt."""
 
 COLUMNS = {
     "prompts": ("digest", "prompt"),
     "answers": ("key", "model", "call", "prompt", "answer", "date", "checksum"),
     "notes": ("key", "note", "checksum"),
 }
-"""Columns of each table: the key first, and last the checksum of the others."""
+"""Columns of each table; the first is the key, the last a checksum of the others."""
 
 
-class row_checksum(FunctionElement[str]):  # noqa: N801 -- named as SQL's functions are
+class row_checksum(FunctionElement[str]):  # noqa: N801 -- named like SQL functions
     """The checksum of columns, as `files.database.row_checksum` computes it."""
 
     inherit_cache = True
 
 
 class tokens(FunctionElement[int]):  # noqa: N801
-    """The sum of the token counts that answers report under a name."""
+    """The sum of the token counts in answers under a name."""
 
     inherit_cache = True
 
@@ -69,9 +69,9 @@ def _sqlite_tokens(element: tokens, compiler: SQLCompiler, **how: Any) -> str:
 
 @compiles(tokens, "postgresql")
 def _postgresql_tokens(element: tokens, compiler: SQLCompiler, **how: Any) -> str:
-    """Count by a pattern: the server's JSON functions refuse the escape of U+0000, which a model may write.
+    """Return SQL that sums token counts by a pattern, since the server's JSON functions refuse U+0000 in answers.
 
-    In a text of the model the quotation mark behind the name is escaped, so that only names match.
+    In a model's text the quotation mark after the name is escaped, so only the field's name matches.
     """
     answer, name = element.clauses
     found = f"""substring({compiler.process(answer, **how)} from '"{name.value}":([0-9]{{1,15}})')"""
@@ -104,10 +104,10 @@ def _tables(prefix: str) -> tuple[Table, Table, Table]:
 
 
 class Rows(ABC):
-    """The rows of answers, prompts and notes; a back end knows how to run statements, not what rows mean.
+    """Rows of answers, prompts and notes. A back end only runs statements.
 
-    What was written is durable when a method returns. LmkbcError if the back end fails, never an absent row.
-    insert: the dialect's own, which has ON CONFLICT.
+    Written rows are durable when a method returns. Raise LmkbcError if the back end fails; a failure is never treated
+    as a missing row. insert: the dialect's function, which supports ON CONFLICT.
     """
 
     def __init__(self, dialect: Dialect, insert: Callable[[Table], Any], prefix: str = "") -> None:
@@ -118,7 +118,7 @@ class Rows(ABC):
         self.sound = {self.prompts: self.prompts.c.digest.is_not_distinct_from(row_checksum(self.prompts.c.prompt))} | {
             table: table.c.checksum.is_not_distinct_from(row_checksum(*list(table.c)[:-1])) for table in keyed
         }
-        """Table -> whether a row is what was written."""
+        """Table -> condition that a row is undamaged."""
         self._get = {table: self.sql(select(*list(table.c)[1:]).where(table.c.key == key))[0] for table in keyed}
         self._delete = {table: self.sql(delete(table).where(table.c.key == key))[0] for table in keyed}
         self._replace_note = self.sql(noted.on_conflict_do_update(index_elements=["key"], set_=changed))[0]
@@ -132,28 +132,28 @@ class Rows(ABC):
 
     @abstractmethod
     def read(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows that a statement gives."""
+        """Return the rows that a statement selects."""
 
     @abstractmethod
     def write(self, statements: Sequence[Statement]) -> list[int]:
-        """Run statements in one transaction. Returns how many rows each changed."""
+        """Run statements in one transaction, and return the number of rows that each changed."""
 
     @abstractmethod
     def drop_unsound(self, table: Table) -> None:
-        """Drop the rows of a table whose checksum is wrong."""
+        """Drop the rows of a table with a wrong checksum."""
 
     @abstractmethod
     def prune(self, model: str | None, before: str | None) -> int:
-        """Drop answers of a model, or from before a date, and the prompts that no answer has. Returns how many."""
+        """Drop answers of a model, or from before a date, with prompts left unused; return the number of answers."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release the file, or the connection."""
+        """Close the file, or the connection."""
 
     def insert(self, prompts: Mapping[str, str], rows: Sequence[Row]) -> set[str]:
-        """Commit prompts, by checksum, and rows of distinct keys, in this order, so that writers seldom deadlock.
+        """Commit prompts, by checksum, and rows of distinct keys, and return the keys that already had a row.
 
-        A row of a known key stays as it was. Returns those keys; others may have committed them while this was waiting.
+        Existing rows do not change; others may have committed them meanwhile. The fixed order makes deadlocks rare.
         """
         texts: list[Statement] = [
             (self._put_prompt, {"digest": digest, "prompt": prompt}) for digest, prompt in sorted(prompts.items())
@@ -162,7 +162,7 @@ class Rows(ABC):
         return {row["key"] for row, count in zip(rows, counts[len(texts) :], strict=True) if not count}
 
     def get(self, table: Table, key: str) -> tuple[bytes, ...] | None:
-        """Return the fields of an answer or a note behind its key, None for no row; b"" for a field that is no text."""
+        """Return the fields of an answer or a note after its key; None for no row, b"" for a field that is no text."""
         rows = self.read(self._get[table], {"key": key})
         return tuple(field if isinstance(field, bytes) else _bytes(field) for field in rows[0]) if rows else None
 
@@ -175,7 +175,7 @@ class Rows(ABC):
         self.write([(self._replace_note, {"key": key, "note": note, "checksum": checksum})])
 
     def heal(self) -> Counter[str]:
-        """Drop the rows whose checksum is wrong. Returns how many, by model, or by table if its rows have none."""
+        """Drop the rows with a wrong checksum, and return their number by model, or by table for other tables."""
         damaged: Counter[str] = Counter()
         for table, sound in self.sound.items():
             owner = table.c.model if table is self.answers else literal(table.name.removeprefix(self._prefix))
@@ -200,7 +200,7 @@ class Rows(ABC):
         return [dict(zip(columns, map(_readable, row), strict=True)) for row in found]
 
     def lines(self, model: str | None) -> Iterator[list[str | None]]:
-        """Yield key, call, prompt, answer and date of each row in the order of keys; None for a prompt that is lost."""
+        """Yield key, call, prompt, answer and date of each row, in the order of keys; None for a lost prompt."""
         rows, last = self.answers.c, ""
         chosen = select(rows.key, rows.call, self.prompts.c.prompt, rows.answer, rows.date).select_from(
             self.answers.outerjoin(self.prompts, self.prompts.c.digest == rows.prompt)
@@ -213,7 +213,7 @@ class Rows(ABC):
             last = text(page[-1][0])
 
     def pruning(self, model: str | None, before: str | None) -> tuple[Statement, Statement]:
-        """Return the statements that drop answers, and the prompts that no answer has."""
+        """Return the statements that drop answers, and prompts without an answer."""
         rows = self.answers.c
         wanted = [rows.model == model] if model is not None else []
         wanted += [rows.date < before] if before is not None else []
@@ -222,12 +222,12 @@ class Rows(ABC):
 
 
 def text(field: str | bytes) -> str:
-    """Return a field as text, whichever way the driver reads it."""
+    """Return a field as text, whether the driver returns text or bytes."""
     return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 
 def _readable(value: Any) -> Any:
-    """Return a value of a summary: text, or a whole number; 0 for a sum beyond all numbers."""
+    """Return a value of a summary as text or a whole number; 0 for a sum that is not finite."""
     if isinstance(value, str | bytes):
         return text(value)
     return int(value) if math.isfinite(value) else 0

@@ -1,1 +1,1 @@
-"""Probing benchmarks, and what is recall and what is learned."""
+"""Probing benchmarks, and controls that separate recall from learning."""

@@ -1,4 +1,4 @@
-"""The language model that answers a probe: one text per prompt, each kept in the store as soon as it is there."""
+"""Answers of a language model to a probe: one text per prompt. Each is stored as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmkbc.probe.benchmark import Means
 
 
 def opened(model: str, means: Means) -> LanguageModel:
-    """Open a causal model of this machine, or a server's where its URL is given."""
+    """Open a local causal model, or a server's model if its URL is given."""
     reference = ModelReference(model=model, backend="server" if means.servers.get("base_url") else "local")
     return open_model(reference, means, Notes())
 
@@ -21,9 +21,10 @@ def opened(model: str, means: Means) -> LanguageModel:
 def texts(
     model: LanguageModel, prompts: Sequence[Prompt], sampling: Sampling, means: Means, what: str = "queries"
 ) -> list[str]:
-    """Return the answer to each prompt; "" where it counts as wrong, of which the notes say how many and why.
+    """Return the answer to each prompt; "" for one that counts as wrong. Notes give the number of these, and why.
 
-    LmkbcError where answers of a server are missing: they are failures, no wrong answers. what: what progress counts.
+    LmkbcError if answers of a server are missing, since these are failures and not wrong answers. what: unit of the
+    progress.
     """
 
     def asked(prompt: Prompt) -> Talk[Reply | None]:

@@ -1,6 +1,6 @@
-"""Protocol of benchmarks of a model's knowledge. A benchmark is a dataclass of its options, and shows its tables.
+"""Protocol of benchmarks of a model's knowledge. A benchmark is a dataclass with its options.
 
-A field with a description is an option of the command; `run` does the rest, from Python too.
+A field with a description is an option of the command. `run` does the work, also when called from Python.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ TableNames = Annotated[str | None, Meta(description="Print only these tables, co
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table to show. name: as `--table` gives it. title: what it shows, and which table of the paper it repeats.
+    """A table to show. name: its name for `--table`.
 
-    picture: draws the figure that the paper has of it.
+    title: its contents, and the table of the paper that it reproduces.
+
+    picture: function that draws the paper's figure of it.
     """
 
     heads: Sequence[str]
@@ -38,7 +40,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Results of a benchmark: for machines, as tables, and as sentences below these."""
+    """Results of a benchmark: values for JSON, tables, and sentences below them."""
 
     values: Any
     sheets: Sequence[Sheet] = ()
@@ -47,7 +49,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Means(ModelRun):
-    """Means of a benchmark's run: servers of models, a function for notes, and a progress bar."""
+    """What a benchmark's run needs: servers of models, a function for notes, and a progress bar."""
 
     note: Callable[[str], object] = str
     progress: Callable[[], AbstractContextManager[Report]] = lambda: nullcontext(silent)
@@ -57,7 +59,7 @@ class Benchmark(Protocol):
     """A benchmark with its options."""
 
     def run(self, means: Means) -> Findings:
-        """Ask a model, or score answers. InputError for options that make no sense."""
+        """Ask a model, or score answers. InputError for wrong options."""
 
 
 def percent(*shares: float | None) -> list[float | None]:
@@ -66,9 +68,9 @@ def percent(*shares: float | None) -> list[float | None]:
 
 
 def wanted_tables(given: str | None, known: Collection[str], default: Collection[str]) -> list[str]:
-    """Return the names of the tables to make, in the order of `known`. given: the option `--table` as typed.
+    """Return the names of the tables to make, in the order of `known`. given: value of the option `--table`.
 
-    InputError for a name that is not known; call it before a model is opened.
+    InputError for an unknown name. Call it before a model is opened.
     """
     names = listed(given)
     for name in names or ():

@@ -1,7 +1,7 @@
-"""Recall or learned: a system's score beside what the train split alone reaches on the same queries.
+"""Recall or learning: a system's score beside the scores of controls that use only the train split.
 
-After the easy/hard split of Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021: a control learns from
-train and knows nothing of the world, so what it answers shows no knowledge of a model.
+After the easy/hard split of Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021. A control learns from the
+train split alone. So a query that it answers is no evidence of a model's knowledge.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lmkbc.tune.tune import tune
 from lmkbc.types import Example, Prediction
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
-"""Systems that ask no language model: most frequent objects, words of the subject's name, and both with similarity."""
+"""Systems without a language model: most frequent objects, words of the subject's name, and both with similarity."""
 RANDOM = "random"
-"""The system's own recipe, its local models with random weights."""
+"""The system's own recipe, with random weights in its local models."""
 
 Made = Mapping[str, Sequence[Prediction]]
 """Predictions of each control."""
@@ -34,7 +34,7 @@ Made = Mapping[str, Sequence[Prediction]]
 class ControlRow:
     """Scores on a relation or on all: official F1 of the system and of each control, and the system's on hard queries.
 
-    controls: None for random weights where the system reads no local model. hard_f1: None where no query is hard.
+    controls: None for random weights if the system has no local model. hard_f1: None if no query is hard.
     """
 
     queries: int
@@ -46,7 +46,10 @@ class ControlRow:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The table of one system: overall as the edition averages, and by relation. failed: queries without an answer."""
+    """Results of one system: averaged as the edition does, and by relation.
+
+    failed: number of queries without an answer.
+    """
 
     system: str
     overall: ControlRow
@@ -56,7 +59,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Selection of every system: tuned per relation and scored out of fold, or by its recipe's own rule."""
+    """Selection for every system: tuned per relation and scored out of fold, or by its recipe's own rule."""
 
     tuned: bool = True
     trials: int = TRIALS
@@ -76,9 +79,9 @@ def controls(
 ) -> Controls:
     """Run a system and the controls on a labelled split.
 
-    A query is hard when no control answers it, that is, none reaches F1 = 1 on it. A system is no control of itself:
-    where it is one of them, the others alone say what is hard. Failed queries count as wrong.
-    known: what `learned` made of the same examples in the same way. random: ask the system's random-model control too.
+    A query is hard if no control answers it with F1 = 1. If the system is itself one of the controls, only the others
+    define what is hard. Failed queries count as wrong. known: result of `learned` for the same examples and selection.
+    random: whether to run the system with random weights too.
     """
     others = dict(learned(run, examples, how, report=report) if known is None else known)
     itself = [name for name in others if read_recipe(run.workspace, name) == recipe]  # a recipe may only share its name
@@ -98,7 +101,7 @@ def learned(
     names: Sequence[str] = CONTROLS,
     report: Report = silent,
 ) -> dict[str, list[Prediction]]:
-    """Return the predictions of the controls that ask no language model. They are the same for every system."""
+    """Return the predictions of the controls without a language model. They are the same for every system."""
     plain = replace(run, files=(), model=None)
     return {name: _predictions(plain, read_recipe(run.workspace, name), examples, how, report) for name in names}
 
@@ -130,7 +133,7 @@ def compare(
     others: Made,
     absent: Sequence[str] = (),
 ) -> Controls:
-    """Return the table of predictions for the same queries. absent: controls to name even where they were not made."""
+    """Return the scores of predictions for the same queries. absent: controls to list even if they were not run."""
     edition = run.edition
     gold: dict[Pair, Any] = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
 

@@ -1,4 +1,4 @@
-"""Bootstrap interval of a score: 95 %, over more queries of the same kind."""
+"""Bootstrap interval (95 %) of a score, over more queries of the same kind."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LEVEL = 0.95
 
 
 def half_width(strata: Sequence[Sequence[tuple[float, float]]], statistic: Callable[[Floats], Floats]) -> float | None:
-    """Half the interval's width. None where a stratum has one row alone, which cannot tell how much rows differ.
+    """Return half the width of the interval; None if a stratum has only one row, which gives no variance.
 
-    strata: rows of two values, drawn anew within each stratum. statistic: from the strata's mean rows,
-    (resamples, strata, 2), to the scores, (resamples,). One row fewer than a stratum has is drawn of it, since small
-    strata would else look too sure (McCarthy and Snowden 1985).
+    strata: rows of two values, resampled within each stratum. statistic: function from the strata's mean rows,
+    (resamples, strata, 2), to the scores, (resamples,). From a stratum of n rows, n - 1 are drawn. Otherwise the
+    variance of small strata would be too low (McCarthy and Snowden 1985).
     """
     if not strata or min(map(len, strata)) < 2:
         return None

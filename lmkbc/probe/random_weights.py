@@ -1,7 +1,7 @@
-"""The random-model control: a recipe whose local models have the same shape and weights drawn anew.
+"""The random-model control: a recipe whose local models have random weights in the same architecture.
 
-After Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021, section 4: what such a model answers comes from
-the recipe and from tuning, never from what a model read.
+After Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021, section 4. The answers of such a model come from
+the recipe and from tuning, never from pretraining.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 
 LOCAL = ("causal", "entity-masked", "masked")
-"""Components that read a model's weights on this machine."""
+"""Components that load a model's weights on this machine."""
 
 
 @contextmanager
 def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
-    """Yield the recipe on random weights, and the run to open it in; None where no step reads a local model.
+    """Yield the recipe with random weights, and the run to open it in; None if no step has a local model.
 
-    The models lie in a temporary directory until the block ends. Sources of one model share one such copy.
+    The models are in a temporary directory until the block ends. Sources with the same model share one copy.
     """
     with tempfile.TemporaryDirectory() as folder:
         copies = _RandomCopies(run, Path(folder), seed)
@@ -42,7 +42,7 @@ class _RandomCopies:
         self.made: dict[tuple[str, str, str], str] = {}
 
     def of(self, spec: GeneratorSpec) -> GeneratorSpec:
-        """Return a generator's table with other local models, those of its signals included."""
+        """Return a generator's table with other local models, also in its signals."""
         if isinstance(spec, Embedded):
             signals = tuple(self._redrawn(source) for table in spec.features for source in sources_of(table))
             states = spec.hidden_states and self._redrawn(spec.hidden_states, "causal")
@@ -52,7 +52,7 @@ class _RandomCopies:
         return replace(spec, **changed)
 
     def _redrawn(self, table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
-        """Return a table with another model, if it names a model. component: its reader, if the table names none."""
+        """Return a table with another model, if it names a model. component: the generator, if the table names none."""
         component = component or table["component"]
         name = self._run.model or table.get("model")
         if not name or not ("model" in table or component in LOCAL):
@@ -68,7 +68,7 @@ class _RandomCopies:
 
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
-    """Save a model of the same shape, with its tokenizer and what lies beside it: objects, soft prompts."""
+    """Save a model of the same architecture, with its tokenizer, objects and soft prompts."""
     from lmkbc.models.loading import quiet
     from lmkbc.models.masked import entities, soft_prompts
     from lmkbc.train.controls import randomised
@@ -93,6 +93,6 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
     if (prompts := Path(name) / soft_prompts.FILE).is_file():
         (out / soft_prompts.FILE).write_bytes(prompts.read_bytes())
     if (Path(name) / entities.FILE).is_file():
-        known = replace(entities.Entities.read(Path(name)), folds={})  # random weights have seen no subject
+        known = replace(entities.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
         (out / entities.FILE).write_bytes(known.to_json())
     return out

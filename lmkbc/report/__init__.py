@@ -1,1 +1,1 @@
-"""A run as a page: what a browser shows of a run, from one file that needs no network."""
+"""A run as a page: one file that a browser shows without a network."""

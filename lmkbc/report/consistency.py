@@ -1,4 +1,4 @@
-"""Contradictions of a knowledge base: facts that cannot all be right, or that do not agree with each other."""
+"""Contradictions in a knowledge base: facts that cannot all be right, or that do not agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = 5
 
 
 class ExampleName(NamedTuple):
-    """A name in an example. key: of its entity, "" for a literal."""
+    """A name in an example. key: key of its entity, "" for a literal."""
 
     key: str
     text: str
@@ -23,7 +23,7 @@ class ExampleName(NamedTuple):
 
 @dataclass(slots=True)
 class Finding:
-    """Cases of a kind, how many were checked, and examples. of: a relation, "" for all."""
+    """Cases of one kind, the number of checks, and examples. of: a relation, "" for all."""
 
     kind: str
     of: str = ""
@@ -32,14 +32,14 @@ class Finding:
     examples: list[Sequence[ExampleName]] = field(default_factory=list)
 
     def add(self, cases: int, checked: int, examples: Iterable[Sequence[ExampleName]]) -> None:
-        """Add what was found in some of the entities."""
+        """Add the cases among some of the entities."""
         self.cases += cases
         self.checked += checked
         self.examples = [*self.examples, *examples][:EXAMPLES]
 
 
 class Consistency:
-    """Checks of all facts, some entities at a time. names: of the relations, in the order of their numbers."""
+    """Checks of all facts, some entities at a time. names: names of the relations, in the order of their numbers."""
 
     def __init__(self, names: Sequence[str], known: Mapping[str, Relation]) -> None:
         own = {at: known[name] for at, name in enumerate(names) if name in known}
@@ -50,11 +50,11 @@ class Consistency:
 
     @property
     def findings(self) -> list[Finding]:
-        """Return what was found."""
+        """Return the findings of all kinds."""
         return [*self._one_way.values(), *self._several.values(), self._entities, self._names]
 
     def add(self, rows: pl.DataFrame, names: pl.DataFrame) -> None:
-        """Check some entities: all rows and names that these have."""
+        """Check some entities. rows, names: all rows and names of these entities."""
         self._check_objects(rows)
         self._check_sides(rows)
         linked = names.filter(pl.col("key").str.starts_with("Q")).unique(["key", "fold"], maintain_order=True)
@@ -64,7 +64,7 @@ class Consistency:
         self._names.add(len(several), len(each), examples)
 
     def _check_objects(self, rows: pl.DataFrame) -> None:
-        """Find subjects with several objects, where a subject has one."""
+        """Find subjects with several objects, for relations with at most one object per subject."""
         out = rows.filter((pl.col("kind") == OUT) & pl.col("relation").is_in([*self._several]))
         found = out.group_by("relation", "key", maintain_order=True).agg(
             shortened("name").first(), pl.col("other").fill_null(""), shortened("text"), same=_same().n_unique() == 1
@@ -79,7 +79,7 @@ class Consistency:
             finding.add(len(wrong), len(own), examples)
 
     def _check_sides(self, rows: pl.DataFrame) -> None:
-        """Find facts that their objects were asked for from the other side, and do not have."""
+        """Find facts that are missing on the object's side, although the inverse relation was asked there."""
         named = rows.filter((pl.col("kind") == IN) & pl.col("relation").is_in([*self._back]))
         back = pl.col("relation").replace_strict(self._back, return_dtype=pl.UInt16, default=None)
         named = named.filter(pl.col("key") != pl.col("other")).with_columns(back=back)
@@ -94,7 +94,7 @@ class Consistency:
             finding.add(len(own), len(both.filter(pl.col("relation") == at)), examples)
 
     def check_names(self, names: pl.DataFrame) -> None:
-        """Find names of several entities. names: of all entities."""
+        """Find names that several entities share. names: names of all entities."""
         own = names.unique(["fold", "key"], maintain_order=True)
         shared = own.filter(pl.col("fold").is_duplicated()).sort(
             "fold", "facts", "key", descending=[False, True, False]
@@ -109,5 +109,5 @@ class Consistency:
 
 
 def _same() -> pl.Expr:
-    """Return what tells objects apart: the entity, else the text."""
+    """Return what distinguishes objects: the entity, else the text."""
     return pl.coalesce("other", "text")

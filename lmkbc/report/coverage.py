@@ -1,4 +1,4 @@
-"""Coverage of a knowledge base: which queries have facts, which have nothing, which have no answer; and how sure."""
+"""Coverage of a knowledge base: queries with facts, with nothing and without an answer; and confidence of facts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ BINS = 20
 
 @dataclass(slots=True)
 class Coverage:
-    """What became of the queries of a relation, and how sure its facts are.
+    """Results of a relation's queries, and confidence of its facts.
 
-    subjects: the noun of what it is asked of, "" where no module tells. size: facts of its sample. answered: queries
-    with facts; reasons: why others have none, by kind. confidence: the sum of all; bins: facts by confidence, from 0
-    to 1.
+    subjects: noun for its subjects, "" without a module. size: number of facts in its sample. answered: queries with
+    facts. reasons: reasons of the other queries, by kind. confidence: sum over all facts. bins: number of facts by
+    confidence, from 0 to 1.
     """
 
     name: str
@@ -40,21 +40,21 @@ class Coverage:
 
     @property
     def nothing(self) -> Counter[str]:
-        """Return the queries that were answered with nothing, by reason."""
+        """Return the number of queries with an empty answer, by reason."""
         return self.reasons[NOTHING]
 
     @property
     def missing(self) -> int:
-        """Return how many queries have no answer."""
+        """Return the number of queries without an answer."""
         return self.reasons[MISSING].total()
 
     @property
     def asked(self) -> int:
-        """Return how many queries there are."""
+        """Return the number of queries."""
         return self.answered + self.nothing.total() + self.missing
 
     def add(self, facts: pl.DataFrame, rows: pl.DataFrame) -> None:
-        """Count some facts, of subjects that come in no other part. rows: the same facts, by entity."""
+        """Count some facts. Their subjects must be in no other part. rows: the same facts, by entity."""
         self.facts += len(facts)
         self.linked += facts["object_id"].count()
         self.calibrated += int(facts["calibrated"].sum())
@@ -68,20 +68,20 @@ class Coverage:
 
     @property
     def sample(self) -> list[dict[str, Any]]:
-        """Return facts that were drawn at random, the same ones each time."""
+        """Return facts drawn at random, with a fixed seed."""
         short = [shortened(column) for column in ("name", "text", "source")]
         return [row for drawn in self._drawn for row in drawn.with_columns(short).to_dicts()]
 
 
 class ClassCoverage:
-    """What became of the subjects of each class. classes: of each relation, by its number."""
+    """Results of the subjects of each class. classes: class of each relation's subjects, by the relation's number."""
 
     def __init__(self, classes: Sequence[str]) -> None:
         self._classes = dict(enumerate(classes))
         self._counts: dict[str, Counter[int]] = {}
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Count the subjects among some entities, each by the best that became of its queries."""
+        """Count the subjects among some entities, each by the best result of its queries."""
         names = pl.col("relation").replace_strict(self._classes, return_dtype=pl.String)
         asked = rows.filter(pl.col("kind") != IN).select("key", "kind", name=names)
         best = asked.group_by("name", "key").agg(pl.col("kind").min())  # facts, then nothing, then missing
@@ -89,7 +89,7 @@ class ClassCoverage:
             self._counts.setdefault(name, Counter())[kind] += count
 
     def table(self) -> list[dict[str, Any]]:
-        """Return the counts by class, the class of most subjects first; "" for relations without a module."""
+        """Return the counts by class, the largest class first; "" for relations without a module."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1].total(), item[0]))
         return [
             {"name": name, "asked": own.total(), "answered": own[OUT], "nothing": own[NOTHING], "missing": own[MISSING]}

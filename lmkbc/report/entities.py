@@ -1,7 +1,7 @@
-"""The entities of a knowledge base in pieces, of which a page loads what it shows: facts by entity, names by alphabet.
+"""The entities of a knowledge base in pieces that a page loads on demand: facts by entity, names in order.
 
-A page that is opened from disk may load scripts alone. So each piece is a script of one call, whose text is JSON,
-gzipped, in base64. An entity's piece follows from the CRC-32 of its key: its QID, else ":" and its folded name.
+A page opened from disk may load scripts only. So each piece is a script with one call. Its argument is gzipped JSON in
+base64. The CRC-32 of an entity's key gives its piece. The key is its QID, else ":" and its folded name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 from lmkbc.names import Memo, folded_key
 
 OUT, IN, NOTHING, MISSING = range(4)
-"""Kinds of rows: a fact of the entity, a fact that names it, a query with nothing, a query without an answer."""
+"""Kinds of rows: fact about the entity, fact with it as object, query with nothing, query without an answer."""
 ROWS: dict[str, Any] = {
     "key": pl.String,
     "name": pl.String,
@@ -31,7 +31,7 @@ ROWS: dict[str, Any] = {
     "confidence": pl.Float64,
     "source": pl.String,
 }
-"""Columns of rows by entity. other: key of the other entity, null for a literal; text: its name, or a reason."""
+"""Columns of rows by entity. other: key of the other entity, null for a literal. text: its name, or a reason."""
 NAMES: dict[str, Any] = {
     "key": pl.String,
     "name": pl.String,
@@ -39,17 +39,17 @@ NAMES: dict[str, Any] = {
     "asked": pl.Boolean,
     "facts": pl.Int64,
 }
-"""Columns of names. facts: of the entity."""
+"""Columns of names. facts: number of the entity's facts."""
 LONGEST = 200
 """Characters of a name that are shown."""
 GROUP = 1 << 17
-"""Rows that are held or sorted at once, about."""
+"""Approximate number of rows in memory or sorted at once."""
 PIECE, PAGE = 4096, 4096
-"""Rows of a piece, about, and names of one."""
+"""Approximate number of rows in a piece of facts, and number of names in a piece of names."""
 MOST_NAMES = 20
-"""Names of an entity that are listed."""
+"""Most names of an entity that are listed."""
 START = 40
-"""Characters that tell where a piece of names begins."""
+"""Characters that identify the beginning of a piece of names."""
 _folded = Memo(lambda name: folded_key(name) or name, 1 << 16)
 
 
@@ -65,7 +65,7 @@ def _key(folded: str) -> str:
 
 
 def shortened(column: str) -> pl.Expr:
-    """Return a column of texts within `LONGEST`, and what was left out said at their ends."""
+    """Return a column of texts cut to `LONGEST` characters. A mark at the end states the full length."""
     text = pl.col(column)
     size = text.str.len_chars()
     short = pl.format("{} … [cut: {} characters in all]", text.str.slice(0, LONGEST), size)
@@ -73,7 +73,7 @@ def shortened(column: str) -> pl.Expr:
 
 
 class RowGroups:
-    """Rows by entity, on the disk. expected: about how many come, which divides them into groups of `GROUP`."""
+    """Rows by entity, on disk. expected: approximate number of rows, which sets the number of groups."""
 
     def __init__(self, folder: Path, expected: int) -> None:
         self._folder, self._groups = folder, max(1, expected // GROUP)
@@ -97,13 +97,13 @@ class RowGroups:
 
     @property
     def pieces(self) -> int:
-        """Return into how many pieces the rows are divided."""
+        """Return the number of pieces for the rows."""
         return self._groups * max(1, round(self._count / self._groups / PIECE))
 
     def sorted(self) -> Iterator[tuple[Sequence[int], pl.DataFrame]]:
-        """Yield the rows, a group at a time, by piece, key and kind, the surest first; before them its pieces.
+        """Yield (piece numbers, rows) per group. Rows are sorted by piece, key and kind, the most confident first.
 
-        No more can be added.
+        No rows can be added afterwards.
         """
         self._write()
         order = ("piece", "key", "kind", "relation", "confidence", "text", "other", "name", "source")
@@ -124,8 +124,8 @@ def _read(path: Path) -> pl.DataFrame:
 def named(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the names of some entities, the best of each first, with the columns of `NAMES`.
 
-    The best is the name under which the entity was asked, else the one that most facts have. facts: of the entity, by
-    all of its names.
+    The best name is the one in the entity's own queries, else the one in most facts. facts: number of the entity's
+    facts under all its names.
     """
     asked, fact = pl.col("kind") != IN, pl.col("kind") <= IN
     each = rows.group_by("key", "name").agg(asked=asked.any(), facts=fact.sum().cast(pl.Int64))
@@ -136,7 +136,7 @@ def named(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def pieces(numbers: Iterable[int], rows: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Yield the pieces of sorted rows, by name, those without a row too. names: by `named`."""
+    """Yield (name, content) of the pieces for sorted rows, empty pieces included. names: result of `named`."""
     short = rows.with_columns(shortened("text"), shortened("source"))
     lists = names.with_columns(shortened("name")).group_by("key").agg(names=pl.col("name").head(MOST_NAMES))
     listed = rows.group_by("piece", "key", maintain_order=True).len().join(lists, on="key", maintain_order="left")
@@ -152,7 +152,7 @@ def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:
 
 
 def _rows(part: pl.DataFrame) -> dict[str, Any]:
-    """Return the rows of a piece by column; confidences in thousandths, sources by their place in a list."""
+    """Return the rows of a piece by column. Confidences are in thousandths, sources are indexes into a list."""
     sources = part["source"].unique(maintain_order=True)
     places = {source: at for at, source in enumerate(sources)}
     thousandths = (part["confidence"] * 1000).round().cast(pl.Int64).to_list()
@@ -166,14 +166,14 @@ def _rows(part: pl.DataFrame) -> dict[str, Any]:
 
 
 def in_order(names: pl.DataFrame) -> pl.DataFrame:
-    """Return names, each by its beginning and by its last word, in the order in which they are searched."""
+    """Return names in search order. Each occurs as it is, and, if it has several words, with its last word first."""
     turned = names.with_columns(pl.col("fold").str.replace(r"^(.*) (\S+)$", "$2 $1"))
     both = pl.concat([names, turned.filter(pl.col("fold").str.contains(" ", literal=True))])
     return both.sort("fold", "facts", "name", "key", descending=[False, True, False, False])
 
 
 def name_pieces(names: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Yield the pieces of ordered names, by name; piece 0 holds those of the entities with most facts."""
+    """Yield (name, content) of the pieces of ordered names. Piece 0 holds names of the entities with most facts."""
     best = names.top_k(2 * PAGE, by=["facts", "name", "key"]).unique(["name", "key"], maintain_order=True)
     best = best.sort("facts", "name", "key", descending=[True, False, False])
     for number, part in enumerate((best.head(PAGE), *names.iter_slices(PAGE))):
@@ -181,11 +181,11 @@ def name_pieces(names: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
 
 
 def starts(names: pl.DataFrame) -> Sequence[str]:
-    """Return how each piece of ordered names but piece 0 begins."""
+    """Return the beginning of each piece of ordered names, without piece 0."""
     return [fold[:START] for fold in names["fold"].gather_every(PAGE)]
 
 
 def _script(name: str, content: Any) -> tuple[str, bytes]:
-    """Return the file of a piece. Base64 has no sign that could end the text, or the script."""
+    """Return name and content of a piece's file. Base64 contains no character that could end the script."""
     written = base64.b64encode(gzip.compress(msgspec.json.encode(content), 6, mtime=0)).decode()
     return f"{name}.js", f'piece("{name}","{written}");\n'.encode()

@@ -1,4 +1,4 @@
-"""Figures of a report: scores beside floors, precision against recall, sizes, scores of candidates."""
+"""Figures of a report: scores beside baselines, precision against recall, sizes, scores of candidates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BLUE, ORANGE, GREEN = "#010207", "#010208", "#010209"
 _VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page", BLUE: "blue", ORANGE: "orange", GREEN: "green"}
 LIGHT = {"ink": "#1b1f24", "muted": "#575f6a", "grid": "#dfe3e8", "page": "#ffffff"}
 LIGHT |= {"blue": "#0b62b5", "orange": "#b0480a", "green": "#1a6e3a"}
-"""Colours of a figure outside a page, by variable: those of the page's light style."""
+"""Colours of a figure outside a page, by variable: the colours of the page's light style."""
 _COLOUR = re.compile("|".join(_VARIABLES))
 _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _STYLE: dict[Any, Any] = {
@@ -63,7 +63,7 @@ UNDRAWN = "Figures are left out, since matplotlib is not installed: install lmkb
 
 
 def drawable() -> bool:
-    """Return whether the library that draws is installed; the log has it where not."""
+    """Return whether matplotlib is installed; log a message if not."""
     there = find_spec("matplotlib") is not None
     if not there:
         logger.info(UNDRAWN)
@@ -72,7 +72,7 @@ def drawable() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure of a page. svg: its markup. alt: what it shows, for who does not see it."""
+    """A figure of a page. svg: its markup. caption: its caption, also part of its text alternative."""
 
     title: str
     svg: str
@@ -80,13 +80,13 @@ class Plot:
 
 
 def standalone(plot: Plot) -> bytes:
-    """Return a figure as a file of its own: SVG in the colours of the light style."""
+    """Return a figure as an SVG file in the colours of the light style."""
     svg = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], plot.svg)
     return svg.encode()
 
 
 class Canvas:
-    """A figure that is being drawn; `plot` is what the page shows once it is closed."""
+    """A figure during drawing. `plot` is the result once it is closed."""
 
     def __init__(self, figure: Figure, axes: Axes) -> None:
         self.figure, self.axes = figure, axes
@@ -95,7 +95,7 @@ class Canvas:
 
 @contextmanager
 def canvas(name: str, title: str, caption: str, height: float = 3.3, width: float = 5.0) -> Iterator[Canvas]:
-    """Open a figure to draw on. name: a word of its own on the page. Inches, at 96 pixels as browsers have them."""
+    """Open a figure to draw on. name: unique word on the page. height, width: in inches of 96 pixels."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -109,7 +109,7 @@ def canvas(name: str, title: str, caption: str, height: float = 3.3, width: floa
 
 
 def _inline(svg: str, name: str, alt: str) -> str:
-    """Return the markup alone, with names that no other figure of the page has, and colours by the page's variables."""
+    """Return the SVG element with ids that are unique on the page, and with the page's colour variables."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = _COLOUR.sub(lambda found: f"var(--{_VARIABLES[found[0]]})", svg)
@@ -120,11 +120,11 @@ def _inline(svg: str, name: str, alt: str) -> str:
 Floats = NDArray[np.float64]
 BINS = 10
 LARGEST = 30
-"""Sizes of lists from this on are one."""
+"""Sizes of lists from here on are counted together."""
 
 
 def scores(relations: Mapping[str, Summary], floors: Mapping[str, Mapping[str, float]]) -> Plot:
-    """F1 of each relation, and what its floors reach."""
+    """Draw the F1 of each relation, and that of its baselines."""
     names = list(relations)
     places = np.arange(len(names))[::-1]
     marks = (("D", ORANGE), ("o", PAGE))
@@ -142,7 +142,7 @@ def scores(relations: Mapping[str, Summary], floors: Mapping[str, Mapping[str, f
 
 
 def precision_recall(relations: Mapping[str, Summary]) -> Plot:
-    """Precision of each relation against its recall, with lines of equal F1."""
+    """Draw the precision of each relation against its recall, with lines of equal F1."""
     caption = "Numbers are those of the table's relations; dotted lines have equal F1."
     with canvas("pr", "Precision against recall", caption, 4.2) as drawn:
         axes = drawn.axes
@@ -158,7 +158,7 @@ def precision_recall(relations: Mapping[str, Summary]) -> Plot:
 
 
 def sizes(rows: Sequence[Row]) -> Plot:
-    """Return how many objects were kept against how many there are."""
+    """Draw the number of kept objects against the number of gold objects."""
     caption = (
         f"Areas show how many queries; the line is as many kept as there are. {LARGEST} stands for all from there on."
     )
@@ -176,7 +176,7 @@ def sizes(rows: Sequence[Row]) -> Plot:
 
 
 class ScoredCandidate(NamedTuple):
-    """A candidate that has a score."""
+    """A candidate with a score."""
 
     relation: str
     score: float
@@ -196,7 +196,7 @@ def candidates(rows: Sequence[Row]) -> list[ScoredCandidate]:
 
 
 def distributions(pool: Sequence[ScoredCandidate]) -> Plot:
-    """Scores of right and of wrong candidates, all relations together."""
+    """Draw the scores of right and of wrong candidates over all relations."""
     caption = "All candidates of all queries; the vertical axis is logarithmic, since most candidates are wrong."
     edges = np.linspace(0, 1, 26).tolist()
     with canvas("spread", "Scores of right and wrong candidates", caption) as drawn:
@@ -207,13 +207,13 @@ def distributions(pool: Sequence[ScoredCandidate]) -> Plot:
             )
         drawn.axes.set(yscale="log", ylim=(0.7, None), xlim=(0, 1), xlabel="score", ylabel="candidates")
         drawn.axes.yaxis.set_major_formatter("{x:,.0f}")
-        drawn.axes.yaxis.set_minor_formatter("")  # whose labels would be formulas, in signs
+        drawn.axes.yaxis.set_minor_formatter("")  # its labels would be formulas
         drawn.figure.legend(loc="outside lower center", ncols=2)
     return drawn.plot
 
 
 def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
-    """Per relation, where the scores of right and wrong candidates lie, and the least that was kept."""
+    """Draw the range of scores of right and wrong candidates per relation, and the least score that was kept."""
     caption = (
         "Lines reach from the 10th to the 90th percentile, dots are medians. The bar marks the rule's cut as it came "
         "out: the least score that was kept."
@@ -242,7 +242,7 @@ def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
 
 
 def reliability(pool: Sequence[ScoredCandidate]) -> tuple[Plot, float]:
-    """Return how often candidates of a score are right, and the expected calibration error of the scores."""
+    """Draw the share of right candidates by score. Return the figure and the expected calibration error."""
     given = np.array([one.score for one in pool], dtype=float)
     right = np.array([one.right for one in pool], dtype=float)
     bins = np.minimum((given * BINS).astype(int), BINS - 1)
@@ -261,7 +261,7 @@ def reliability(pool: Sequence[ScoredCandidate]) -> tuple[Plot, float]:
 
 
 def forest(comparison: Comparison, name: str) -> Plot:
-    """Return the difference of each relation with its interval."""
+    """Draw the difference of each relation with its interval."""
     parts = {**comparison.relations, "average": comparison.overall}
     places = np.arange(len(parts))[::-1]
     caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: noise."

@@ -1,7 +1,6 @@
-"""A knowledge base as a folder of static files: what it holds, how sure it is, and every entity with its facts.
+"""A knowledge base as a folder of static files: contents, confidence, and every entity with its facts.
 
-The base is read part by part, and rows by entity lie on the disk until they are written: of the whole, memory holds
-the names alone.
+The base is read part by part. Rows by entity stay on disk until they are written, so only names are in memory.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from lmkbc.report.page import as_toml, render
 FOLDER, INDEX, RECORD = "report", "index.html", "report.json"
 KIND = atomic.Kind("a knowledge base's report", RECORD, form=re.compile(r"index\.html|(?:facts|names)/[0-9]{1,9}\.js"))
 SAMPLE, FEWEST = 60, 3
-"""Facts of the sample, about, and of each relation at least."""
+"""Approximate number of facts in the sample, and least number per relation."""
 HUBS, MODELS = 12, 3
-"""Entities with most facts, and models, that are listed."""
+"""Numbers of entities (those with most facts) and of models that are listed."""
 
 
 def write(source: Knowledge, known: Mapping[str, Relation], out: Path, report: Report = silent) -> int:
-    """Write the files to a directory, and return how many bytes they have.
+    """Write the files to a directory, and return their total size in bytes.
 
-    known: relations by name, which tell what a base does not. InputError for a base that is damaged, or for a directory
-    that holds what is not of such a report.
+    known: relations by name, for their nouns and constraints. InputError for a damaged base, or for a directory with
+    other files than such a report's.
     """
     with atomic.filling(out, KIND) as stage:
         folder = _Folder(stage)
@@ -52,7 +51,7 @@ def write(source: Knowledge, known: Mapping[str, Relation], out: Path, report: R
 
 
 class _Folder:
-    """The files of a report that is written. They are not flushed one by one: a lost report is written again."""
+    """The files of a report. They are not flushed one by one, since a lost report can be written again."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._outputs, self.size = path, dict[str, str](), 0
@@ -65,13 +64,13 @@ class _Folder:
         self.size += len(content)
 
     def finish(self, run: str) -> None:
-        """Write the record, which lists all others."""
+        """Write the record, which lists all other files."""
         record = {"run": run, "outputs": dict(sorted(self._outputs.items())), "versions": atomic.versions("lmkbc")}
         self.add(RECORD, (json.dumps(record, indent=2) + "\n").encode())
 
 
 class _Contents:
-    """What a report tells of a base. rows: where facts are kept, by entity."""
+    """Contents of a report about a base. rows: facts by entity, on disk."""
 
     def __init__(self, source: Knowledge, known: Mapping[str, Relation], rows: RowGroups) -> None:
         self._source, self._known, self._rows = source, known, rows
@@ -84,7 +83,7 @@ class _Contents:
         self._names = list[pl.DataFrame]()
 
     def read(self, report: Report) -> None:
-        """Read the whole base, and keep its rows."""
+        """Read the whole base, and store its rows."""
         done = 0
         for frame, rows in self._read():
             report("read (rows)", done, self._source.rows)
@@ -108,7 +107,7 @@ class _Contents:
                 yield answers, _answers(answers, self._numbers, kind)
 
     def write(self, folder: _Folder, report: Report) -> None:
-        """Write everything but the record."""
+        """Write all files except the record."""
         for numbers, rows in self._rows.sorted():
             report("write (files)", numbers[0], self._rows.pieces)
             found = entities.named(rows)
@@ -151,7 +150,7 @@ class _Contents:
         )
 
     def _about(self) -> dict[str, str]:
-        """Return what made the base."""
+        """Return the settings and models of the base."""
         inputs, chosen = self._source.inputs, self._source.inputs.get("selection")
         models = sum((one.models for one in self._coverage), Counter[str]())
         more = f" and {len(models) - MODELS} more" if len(models) > MODELS else ""
@@ -170,7 +169,7 @@ class _Contents:
         return {name: str(value) for name, value in fields.items() if value}
 
     def _described(self) -> list[list[str | None]]:
-        """Return for the page's script what it tells of each relation: name, property, unit, classes of both sides."""
+        """Return each relation's data for the page's script: name, property, unit, nouns of subject and object."""
         made = []
         for name, about in self._source.relations.items():
             own = self._known.get(name)
@@ -179,7 +178,7 @@ class _Contents:
         return made
 
     def _levels(self) -> list[Counter[str]]:
-        """Return what was asked and found on each level of a base that was grown; nothing of any other."""
+        """Return counts for each level of a base that was grown; [] for other bases."""
         made = dict[int, Counter[str]]()
         for shard in self._source.shards:
             for what in ("facts", "linked", "nothing", "failed"):
@@ -204,7 +203,7 @@ def _facts(facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
 
 
 def _mentions(rows: pl.DataFrame, names: pl.Series) -> pl.DataFrame:
-    """Return facts as rows of their objects, where these are entities."""
+    """Return facts as rows of their objects, if these are entities."""
     turned = rows.with_columns(kind=pl.lit(IN, pl.UInt8), key="other", name=names, other="key", text="name")
     return turned.filter(pl.col("key").is_not_null())
 

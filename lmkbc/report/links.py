@@ -1,7 +1,7 @@
-"""Why a candidate has its link: its name is linked once more, by the run's own table and from what is at hand.
+"""Explanation of links: a candidate's name is linked again, with the run's settings and local sources.
 
-A run keeps names and ids, not what its linker saw. Nothing is asked for this: no socket is opened, and where a language
-model chose among hits, the id that the run has tells which.
+A run stores names and ids, but not the hits of its linker. No model is asked, and no socket is opened. If a language
+model chose among hits, the id in the run shows its choice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lmkbc.workspace import Workspace
 log = logging.getLogger(__name__)
 
 MOST_OTHERS = 5
-"""Entities beside the one chosen that are shown of a name."""
+"""Most other entities of a name that are shown."""
 SOURCES = {
     "given": "the name is an id",
     "relation": "train, as an object of the relation",
@@ -44,7 +44,7 @@ SOURCES = {
     "search": "the search",
     "re-search": "the search for {!r}",
 }
-"""Words for a link's evidence; {!r} is the text that was searched for."""
+"""Words for a link's evidence; {!r} is the searched text."""
 
 
 class Entity(NamedTuple):
@@ -55,7 +55,7 @@ class Entity(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Evidence of a name's link, or of its lack. others: other ids on offer, each with its weight, best first."""
+    """Explanation of a name's link, or of its absence. others: other offered ids with their weight, best first."""
 
     how: str
     others: tuple[tuple[str, str], ...] = ()
@@ -63,7 +63,7 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Sources to retrace links from, beside train. cached: whether stored answers of Wikidata count."""
+    """Sources for the explanation of links, besides train. cached: whether to use stored answers of Wikidata."""
 
     index: Path | None = None
     search_table: Path | None = None
@@ -71,7 +71,7 @@ class Evidence:
 
     @classmethod
     def of(cls, index: Path | None, search_table: Path | None, *, offline: bool = False) -> Evidence:
-        """Return what a run with these options links from."""
+        """Return the sources of a run with these options."""
         return cls(index, search_table, search_table is None and (offline or bool(os.environ.get(CONTACT))))
 
 
@@ -79,7 +79,7 @@ TRAIN_ALONE = Evidence()
 
 
 class Tracer:
-    """Retraces the links that a recipe's link table made."""
+    """Explains the links that a recipe's link table made."""
 
     def __init__(self, space: Workspace, edition: Edition, linking: Linking, evidence: Evidence) -> None:
         if not space.has_data(edition):
@@ -92,14 +92,14 @@ class Tracer:
         self._known: dict[str, Entity] = {}
 
     def traces(self, queries: Iterable[tuple[Query, Sequence[tuple[str, str | None]]]]) -> Iterator[list[Trace | None]]:
-        """Yield, for each query, the traces of its candidates, given by name and id; None for a literal."""
+        """Yield for each query the traces of its candidates, given by name and id; None for a literal."""
         given = list(queries)
         bare = (CandidateSet(query, tuple(Candidate(name) for name, _ in pairs)) for query, pairs in given)
         for (_, pairs), (_, links) in zip(given, self._linker.links(bare), strict=True):
             yield [self._trace(one, link) for (_, one), link in zip(pairs, links, strict=True)]
 
     def about(self, ids: Iterable[str]) -> dict[str, Entity]:
-        """Return what is known of ids: by what was on offer, then by the index and the search."""
+        """Return label and description of ids, from the offered hits, then from the index and the search."""
         known = {one: self._known[one] for one in ids if one in self._known}
         for source in (self._index, self._search):
             bare = [one for one in ids if as_qid(one) == one and not known.get(one, Entity()).description]
@@ -116,16 +116,16 @@ class Tracer:
 
 
 def linking_of(run: SavedRun) -> Linking:
-    """Return the link table of a run's manifest. Warn of a table that this version cannot read, and use the default."""
+    """Return the link table of a run's manifest. If this version cannot read it, warn and return the default."""
     try:
         return checked(Linking, run.table("recipe").get("link", {}), "link")
     except InputError as error:
-        log.warning("%s: %s; its links are retraced as where a recipe says nothing of them", run.path, error)
+        log.warning("%s: %s; its links are explained with the default settings", run.path, error)
         return Linking()
 
 
 def trace(given: str | None, link: Link) -> Trace | None:
-    """Return how a name got its id in a run, or none. link: that of the name alone. None for a literal."""
+    """Return how a name got its id in a run, or why it has none. link: link by the name alone. None for a literal."""
     if link.evidence in ("literal", "nothing"):
         return None
     if link.id is None and given == link.searched:  # submitted as it is (`unlinked = "name"`)
@@ -148,6 +148,6 @@ def trace(given: str | None, link: Link) -> Trace | None:
 
 
 def _weight(hit: Hit, link: Link) -> str:
-    """Return how well known a hit is, in words; "" where that is not known."""
+    """Return how frequent or well known a hit is, in words; "" if unknown."""
     unit = "train row" if link.strategy == BY_ROWS else "sitelink"
     return f"{hit.popularity:,} {unit}{'s' * (hit.popularity > 1)}" if hit.popularity else ""

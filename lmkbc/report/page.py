@@ -1,4 +1,4 @@
-"""Pages from templates: everything escaped, one file, no script but the one whose hash the page names."""
+"""Pages from templates: all values are escaped, each page is one file, and its only script has its hash in the page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -26,7 +27,7 @@ SCRIPTS = {
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page. What is put in is escaped; figures alone are markup of our own."""
+    """Return a page. All values are escaped, except figures, whose markup is our own."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -38,6 +39,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     environment.filters["figure"] = _figure
+    environment.filters["breakable"] = _breakable
     environment.globals["undrawn"] = UNDRAWN
     own = SCRIPTS.get(template)
     script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
@@ -49,13 +51,20 @@ def render(template: str, **values: Any) -> str:
 def _figure(plot: Plot) -> Any:
     from markupsafe import Markup
 
-    return Markup(plot.svg)  # noqa: S704 -- matplotlib's markup, in which it has escaped all text
+    return Markup(plot.svg)  # noqa: S704 -- matplotlib has escaped all text in its markup
+
+
+def _breakable(name: str) -> Any:
+    """Return a name as markup that a narrow column may break before the words in it, as in PersonHasSpouse."""
+    from markupsafe import Markup, escape
+
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[a-z])(?=[A-Z])", name))
 
 
 def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
-    """Return the rows for the page's script: JSON, gzipped, in base64, in which no text can end the script's element.
+    """Return the rows for the page's script: gzipped JSON in base64, so that no text can end the script element.
 
-    entities: what is known of the ids in them; None where objects have no ids.
+    entities: label and description of ids; None if objects have no ids.
     """
     relations, known = list(dict.fromkeys(row.pair[1] for row in rows)), entities or {}
     traces = dict.fromkeys(one.trace for row in rows for one in (*row.kept, *row.dropped) if one.trace)
@@ -95,7 +104,7 @@ def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
 
 
 def _objects(objects: Iterable[Shown], places: Mapping[Trace, int]) -> list[list[Any]]:
-    """places: of each trace in the list of all."""
+    """Return objects as lists. places: trace -> its index in the list of traces."""
     return [
         [
             one.text,
@@ -112,7 +121,7 @@ def _objects(objects: Iterable[Shown], places: Mapping[Trace, int]) -> list[list
 
 
 def as_toml(table: Mapping[str, Any]) -> str:
-    """Return a table as TOML, less what that has no word for."""
+    """Return a table as TOML, without nulls."""
     return tomli_w.dumps(_without_nulls(table))
 
 

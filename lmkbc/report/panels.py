@@ -1,4 +1,4 @@
-"""Small multiples: per relation, precision against recall as the cut moves, and how often a score is right."""
+"""Small multiples per relation: precision against recall over score cuts, and reliability of scores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEWEST = 20
-"""Scored candidates of a relation that has a panel, at least."""
+"""Fewest scored candidates of a relation with a panel."""
 MOST_PANELS = 24
 COLUMNS = 3
 CUTS = 16
-"""Cuts of a curve, at most."""
+"""Most cuts of a curve."""
 BINS = 5
 Z = 1.959964
-"""Quantile of the normal law for 95 % intervals."""
+"""Quantile of the normal distribution for 95 % intervals."""
 
 
 def wilson(hits: Floats, of: Floats) -> tuple[Floats, Floats]:
-    """Return the 95 % intervals of shares (Wilson 1927). hits, of: counts, (n,), of at least 1."""
+    """Return the 95 % intervals of shares (Wilson 1927). hits, of: counts, (n,); `of` is at least 1."""
     share, weight = hits / of, Z**2 / of
     middle = (share + weight / 2) / (1 + weight)
     half = Z * np.sqrt(share * (1 - share) / of + weight / (4 * of)) / (1 + weight)
@@ -34,7 +34,7 @@ def wilson(hits: Floats, of: Floats) -> tuple[Floats, Floats]:
 
 
 def shown(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> dict[str, Sequence[ScoredCandidate]]:
-    """Return the candidates of each relation that has a panel, in the order of the relations."""
+    """Return the candidates of each relation with a panel, in the order of the relations."""
     own = grouped((one.relation, one) for one in pool)
     enough = [name for name in relations if len(own.get(name, ())) >= FEWEST]
     most = set(sorted(enough, key=lambda name: -len(own[name]))[:MOST_PANELS])
@@ -42,7 +42,7 @@ def shown(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> dict[str
 
 
 def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, int]) -> Plot:
-    """Precision against recall of each relation. gold: how many objects each has."""
+    """Draw precision against recall of each relation. gold: number of gold objects per relation."""
 
     def draw(axes: Axes, name: str, own: Sequence[ScoredCandidate]) -> None:
         right, taken = cuts(own)
@@ -59,7 +59,7 @@ def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, i
 
 
 def reliabilities(panels: Mapping[str, Sequence[ScoredCandidate]]) -> Plot:
-    """Return how often candidates of a score are right, per relation."""
+    """Draw the share of right candidates by score, per relation."""
 
     def draw(axes: Axes, _: str, own: Sequence[ScoredCandidate]) -> None:
         mean, right, count = binned(own)
@@ -74,9 +74,9 @@ def reliabilities(panels: Mapping[str, Sequence[ScoredCandidate]]) -> Plot:
 
 
 def cuts(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats]:
-    """Return right candidates and all, (n,), of those with at least each score, highest first, at most `CUTS` scores.
+    """Return the numbers of right and of all candidates above each cut, (n,), highest cut first; at most `CUTS` cuts.
 
-    Candidates of one score are taken together, so that their order does not matter.
+    Candidates with equal scores are taken together, so their order does not matter.
     """
     ranked = sorted(own, key=lambda one: -one.score)
     right = np.cumsum([one.right for one in ranked], dtype=float)
@@ -88,7 +88,7 @@ def cuts(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats]:
 
 
 def binned(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats, Floats]:
-    """Return mean score, right candidates and all of them, of each bin that is not empty."""
+    """Return mean score, number of right candidates, and number of candidates of each non-empty bin."""
     given = np.array([one.score for one in own], dtype=float)
     right = np.array([one.right for one in own], dtype=float)
     bins = np.minimum((given * BINS).astype(int), BINS - 1)
@@ -109,7 +109,7 @@ def _panels(
     panels: Mapping[str, Sequence[ScoredCandidate]],
     draw: Callable[[Axes, str, Sequence[ScoredCandidate]], None],
 ) -> Plot:
-    """Return a figure of a panel per relation, with axes from 0 to 1."""
+    """Draw a figure with one panel per relation. Axes go from 0 to 1."""
     lines = math.ceil(len(panels) / COLUMNS)
     with canvas(name, title, caption, 0.4 + 1.5 * lines) as drawn:
         drawn.axes.remove()

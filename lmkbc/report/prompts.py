@@ -1,4 +1,4 @@
-"""Prompts of a run, one per relation, as recorded or as its recipe words them; tokens of recorded answers."""
+"""Prompts of a run, one per relation, from recorded files or from its recipe; tokens of recorded answers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lmkbc.types import Query
 log = logging.getLogger(__name__)
 
 MOST_PROMPTS = 4
-"""Prompts of different models that are shown of a relation."""
+"""Most prompts per relation, each of another model."""
 CONVERSES = GENERATORS["chat"]
-"""The generator whose prompts are composed here: others take no words, or load much."""
+"""The generator whose prompts are composed here. Other generators have no prompts, or load large models."""
 
 
 class ShownPrompt(NamedTuple):
-    """A prompt. of: its model or generator, and where the words are from."""
+    """A prompt. of: its model or generator, and the origin of its text."""
 
     of: str
     subject: str
@@ -39,7 +39,7 @@ class ShownPrompt(NamedTuple):
 
 
 class RecordedTokens(NamedTuple):
-    """Tokens of recorded answers. rows: how many rows tell of theirs. whole: how many rows there are."""
+    """Tokens of recorded answers. rows: number of rows with token counts. whole: number of all rows."""
 
     read: int
     written: int
@@ -52,7 +52,7 @@ class RecordedTokens(NamedTuple):
 
 
 class RecordedPrompts(NamedTuple):
-    """Prompts and tokens that recorded files hold. prompts: by relation. tokens: None where no row tells."""
+    """Prompts and tokens in recorded files. prompts: prompts by relation. tokens: None if no row has token counts."""
 
     models: tuple[str, ...]
     prompts: Mapping[str, Sequence[ShownPrompt]]
@@ -60,7 +60,7 @@ class RecordedPrompts(NamedTuple):
 
 
 class _Usage(msgspec.Struct):
-    """Tokens of a row, by the names that servers give them; output_tokens are told per draw, too."""
+    """Tokens of a row, under the names that servers use. output_tokens may be a list with one number per draw."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -74,7 +74,7 @@ class _Usage(msgspec.Struct):
 
 
 class _AskedRow(msgspec.Struct):
-    """Fields of a recorded row about the question."""
+    """Fields of a recorded row about its prompt."""
 
     SubjectEntity: str
     Relation: str
@@ -84,7 +84,7 @@ class _AskedRow(msgspec.Struct):
 
 
 def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts:
-    """Return what recorded files tell of the questions about some queries."""
+    """Return the prompts and tokens for some queries in recorded files."""
     models: dict[str, None] = {}
     prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
     read = written = known = whole = 0
@@ -107,7 +107,7 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
 
 
 def _usage(given: Any) -> _Usage | None:
-    """Return a row's usage; None for one that tells no tokens in a form that is known."""
+    """Return a row's usage; None if it has no token counts in a known form."""
     if not isinstance(given, Mapping):
         return None
     try:
@@ -119,9 +119,9 @@ def _usage(given: Any) -> _Usage | None:
 
 
 def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
-    """Return by relation how the recipe of a run words its first question; nothing of a recipe that words none.
+    """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
 
-    Nothing is asked. Warn of a recipe that this version cannot read, and return nothing.
+    No model is asked. If this version cannot read the recipe, warn and return {}.
     """
     first: dict[str, Query] = {}
     for query in queries:
@@ -141,7 +141,7 @@ def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Seq
 
 
 def _tables(generate: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables of generators that hold a conversation, those that others read features from among them."""
+    """Yield the tables of conversational generators, also those that give features to other generators."""
     for table in generate if isinstance(generate, list) else ():
         if not isinstance(table, Mapping):
             continue
@@ -169,6 +169,6 @@ def _worded(
 
 
 def _text(prompt: Prompt) -> str:
-    """Return a prompt as it is read: turns of a chat under their roles, any other as one text."""
+    """Return a prompt as text. Turns of a chat stand below their roles."""
     turns = prompt.messages()
     return turns[0]["content"] if len(turns) == 1 else "\n\n".join(f"[{x['role']}]\n{x['content']}" for x in turns)

@@ -1,6 +1,6 @@
-"""Every row of a run as a page shows it: gold, kept, dropped, with scores, sources, links, replies, and what is wrong.
+"""Every row of a run for a page: gold, kept and dropped objects with scores, sources and links; replies and errors.
 
-What models wrote is cut to bounds, with a mark that says so, and stays text.
+Texts of models are cut to bounds, with a mark, and are never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_REPLIES = 20
 
 
 class Error(StrEnum):
-    """A kind of error of a row; it may have several."""
+    """A kind of error. A row may have several."""
 
     MISSED = "missed: never proposed"
     DROPPED = "missed: proposed, not kept"
@@ -47,9 +47,10 @@ class Error(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An object that was kept or dropped. score: None where not known.
+    """An object that was kept or dropped. score: None if unknown.
 
-    trace: how it came to its link, or to none. due: the missed gold id that its name may mean, where its own is wrong.
+    trace: explanation of its link, or of its absence. due: for a wrong object, the missed gold id that its name may
+    mean.
     """
 
     text: str
@@ -64,7 +65,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a query. gold: each object's names, its id (or ""), and whether a kept object finds it."""
+    """Row of a query. gold: each object's names, its id (or ""), and whether a kept object matches it."""
 
     pair: Pair
     subject_id: str
@@ -80,7 +81,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuery:
-    """Records of a query in a run's directory and in files of replies."""
+    """Data about a query in a run's directory and in files of replies."""
 
     candidates: tuple[CandidateRow, ...] = ()
     nothing: float | None = None
@@ -91,12 +92,12 @@ class RecordedQuery:
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text within a bound, and what was left out said at its end."""
+    """Return a text cut to `most` characters. A mark at the end states the full length."""
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
 
 
 def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, RecordedQuery]:
-    """Return by query the candidates of a run's directory, its models' replies, and those of completions files."""
+    """Return by query the candidates and replies of a run's directory, and the replies of completions files."""
     made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
     own_files = (run.path / name for name in (submission.CANDIDATES, submission.MISSING, submission.REPLIES))
     candidates, missing, asked = ([path] if path.is_file() else [] for path in own_files)
@@ -127,14 +128,14 @@ def _candidates(row: RecordedRow) -> dict[str, Any]:
 
 def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
     for number, text in enumerate(row.completions or ()):
-        said = "[the call failed]" if text is None else cut(text, LONGEST_REPLY)
-        yield cut(f"{row.called or 'model'} #{number}", LONGEST_TEXT), said
+        shown = "[the call failed]" if text is None else cut(text, LONGEST_REPLY)
+        yield cut(f"{row.called or 'model'} #{number}", LONGEST_TEXT), shown
 
 
 def traced(
     tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, RecordedQuery], report: Report = silent
 ) -> dict[Pair, RecordedQuery]:
-    """Return what is recorded of each query, with how its candidates came to their links."""
+    """Return the recorded data of each query, with explanations of its candidates' links."""
     queries = {(one.query.subject, one.query.relation): one.query for one in examples}
     given = [
         (queries[pair], [(candidate.object, candidate.id) for candidate in note.candidates])
@@ -151,7 +152,7 @@ def traced(
 
 
 def mentioned(rows: Iterable[Row]) -> set[str]:
-    """Return all ids that rows speak of."""
+    """Return all ids in rows."""
     objects = [one for row in rows for one in (*row.kept, *row.dropped)]
     others = (other for trace in {one.trace for one in objects if one.trace} for other, _ in trace.others)
     gold = (identifier for row in rows for _, identifier, _ in row.gold)
@@ -166,7 +167,7 @@ def rows_of(
     notes: Mapping[Pair, RecordedQuery],
     report: Report = silent,
 ) -> list[Row]:
-    """Return the rows of all scored queries, by relation and subject. report: called for each."""
+    """Return the rows of all scored queries, by relation and subject. report: callback for progress in queries."""
     by_pair = {(example.query.subject, example.query.relation): example for example in examples}
     ready = RecordedQuery()
     made: list[Row] = []
@@ -246,7 +247,7 @@ def _errors(
     dropped: Sequence[Shown],
     note: RecordedQuery,
 ) -> tuple[Error, ...]:
-    """Return what went wrong with a row, each kind once."""
+    """Return the kinds of errors of a row, each once."""
     missed = [name for name, _, found in gold if not found]
     proposed = sum(one.right for one in dropped)
     wrong = not all(one.right for one in kept)

@@ -1,4 +1,4 @@
-"""A run as a page: its scores beside what needs no model and what others published, its figures, and every row."""
+"""A run as a page: its scores beside baselines and published results, its figures, and every row."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lmkbc.types import Query
 from lmkbc.workspace import Workspace
 
 FLOOR = "prior"
-"""The recipe of what train alone says."""
+"""Recipe of the baseline that uses only the train split."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
     """Input of a report.
 
-    replies: completions files whose raw texts are shown. split: as people name it. subset: of it, what is shown.
-    evidence: what links are retraced from.
+    split: name of the split as the user gave it. replies: completions files whose raw texts are shown. subset: part of
+    the split to show. evidence: sources that explain links.
     """
 
     run: SavedRun
@@ -52,7 +52,7 @@ class ReportInput:
 
 
 def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
-    """Return the page. InputError where predictions and gold do not fit. report: called for the steps."""
+    """Return the page. InputError if predictions and gold do not fit. report: callback for progress."""
     edition, run = source.edition, source.run
     answers = run.answers(edition)
     asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
@@ -68,11 +68,11 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
     queries = [example.query for example in examples]
     floors = _floors(space, edition, gold, queries, report)
     timing = RunTiming.read(run.path / submission.TIMING)
-    told = asked_in(source.replies, gold)
+    recorded_prompts = asked_in(source.replies, gold)
     return render(
         "report.html",
         title=f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
-        about=_about(run, edition, source, timing, told),
+        about=_about(run, edition, source, timing, recorded_prompts),
         table=table,
         floors=floors,
         below=_below(table, floors),
@@ -88,14 +88,14 @@ def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
         counts=_counts(run),
         recipe=_recipe(run),
         tuned=_tuned(run),
-        prompts=_prompts(space, source, told, queries),
+        prompts=_prompts(space, source, recorded_prompts, queries),
         data=packed(rows, tracer.about(mentioned(rows)) if tracer else None),
         count=len(rows),
     )
 
 
 def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
-    """Put the page of a run into its directory; the recorded replies that the run read are shown in it."""
+    """Write the page of a run into its directory, with the recorded replies that the run read."""
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
     source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
@@ -103,21 +103,21 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
 
 
 def _asked(run: SavedRun, answered: bool) -> bool:
-    """Return whether a gold query counts: of a run of a subset of the split, only those it answered."""
+    """Return whether a gold query counts. If the run answered a subset of the split, only answered queries count."""
     return answered or not run.is_subset
 
 
 def _about(
-    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, told: RecordedPrompts
+    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_prompts: RecordedPrompts
 ) -> dict[str, str]:
     answered = run.manifest.get("models")
     models = [str(model) for model in answered] if isinstance(answered, list) else []
-    models = models or [name for name in (run.text("model"),) if name] or list(told.models)
+    models = models or [name for name in (run.text("model"),) if name] or list(recorded_prompts.models)
     seen, cost = run.in_sample, timing.total("cost")
     fields = {
         "system": run.text("system") or run.name,
         "models" if len(models) > 1 else "model": ", ".join(models),
-        "tokens": f"{timing.tokens:,}" if timing.tokens else told.tokens,
+        "tokens": f"{timing.tokens:,}" if timing.tokens else recorded_prompts.tokens,
         "cost": None if cost is None else f"{cost:.4f}",
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": run.table("selection").get("how"),
@@ -128,20 +128,20 @@ def _about(
 
 
 def _prompts(
-    space: Workspace, source: ReportInput, told: RecordedPrompts, queries: Sequence[Query]
+    space: Workspace, source: ReportInput, recorded_prompts: RecordedPrompts, queries: Sequence[Query]
 ) -> dict[str, Sequence[ShownPrompt]]:
-    """Return a prompt per relation: as recorded, else as the run's recipe words it, where train is here."""
+    """Return a prompt per relation: the recorded one, else the recipe's, if the train split is here."""
     own: dict[str, Sequence[ShownPrompt]] = {}
     if space.has_data(source.edition):
         own = worded(source.run, Run(workspace=space, edition=source.edition, offline=True), queries)
     relations = dict.fromkeys(query.relation for query in queries)
-    return {name: found for name in relations if (found := told.prompts.get(name) or own.get(name))}
+    return {name: found for name in relations if (found := recorded_prompts.prompts.get(name) or own.get(name))}
 
 
 def _floors(
     space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query], report: Report
 ) -> dict[str, Table]:
-    """Return what the class prior and a file of empty answers score; the prior where train is here."""
+    """Return the scores of the class prior (if the train split is here), and of a file of empty answers."""
     made = {}
     if space.has_data(edition):
         recipe = read_recipe(space, FLOOR)
@@ -154,7 +154,7 @@ def _floors(
 
 
 def _below(table: Table, floors: Mapping[str, Table]) -> dict[str, str]:
-    """Return which floors a relation is below, in words, by relation, and under "" for the average."""
+    """Return relation -> the baselines above its F1, in words; "" is the key of the average."""
     made = {}
     for name, own in {**table.relations, "": table.overall}.items():
         higher = [
@@ -167,7 +167,7 @@ def _below(table: Table, floors: Mapping[str, Table]) -> dict[str, str]:
 
 
 def _published(edition: Edition, split: str) -> list[Published]:
-    """Return the leaderboard by today's scorer, those of the same split first, each best first."""
+    """Return published results by today's scorer: those of the same split first, each group best first."""
     here = edition.leaderboard(split)
     others = [result for result in edition.published if not result.profile and result not in here]
     return here + sorted(others, key=lambda result: (result.split, -result.f1))
@@ -176,8 +176,8 @@ def _published(edition: Edition, split: str) -> list[Published]:
 def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
     pool = figures.candidates(rows)
-    several = len(table.relations) > 1  # of one, a dot or a bar says no more than the table
-    scored = len({one.score for one in pool}) > 1  # of one score, no figure says anything
+    several = len(table.relations) > 1  # for one relation, a figure shows no more than the table
+    scored = len({one.score for one in pool}) > 1  # if all scores are equal, a figure shows nothing
     own = panels.shown(pool, list(table.relations))
     gold = {name: sum(row.score.gold for row in rows if row.pair[1] == name) for name in own}
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
@@ -197,7 +197,7 @@ def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], repor
 
 
 def _confusion(rows: Sequence[Row]) -> list[list[int]]:
-    """Return counts of queries: empty gold, then other gold (rows); empty answer, then other answers (columns)."""
+    """Return counts of queries. Rows: gold is empty, gold has objects. Columns: answer is empty, answer has objects."""
     counts = [[0, 0], [0, 0]]
     for row in rows:
         counts[bool(row.score.gold)][bool(row.score.predicted)] += 1
@@ -205,7 +205,7 @@ def _confusion(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
-    """Return what a run took, by step: seconds, tokens, calls, cost."""
+    """Return what a run used, by step: seconds, tokens, calls, cost."""
     lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
     for step, values in timing.usage.items():
         lines += [(step, str(name), _number(value)) for name, value in values.items()]
@@ -213,7 +213,7 @@ def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
 
 
 def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
-    """Return what became of queries, draws and objects, by kind."""
+    """Return the numbers of queries, draws and objects, by kind."""
     lines = []
     for name, value in run.table("counts").items():
         parts = value.items() if isinstance(value, dict) else [("", value)]
@@ -226,12 +226,12 @@ def _number(value: Any) -> str:
 
 
 def _tuned(run: SavedRun) -> str:
-    """Return by which thresholds the objects were selected; "" where the recipe's own rule did."""
+    """Return the thresholds that selected the objects, in words; "" if the recipe's own rule did."""
     chosen = run.table("selection")
     return str(chosen.get("how")) if "data_sha256" in chosen else ""
 
 
 def _recipe(run: SavedRun) -> str:
-    """Return the recipe as TOML, as far as the manifest tells it, less a rule that thresholds replaced."""
+    """Return the manifest's recipe as TOML, without a rule that thresholds replaced."""
     tables = run.table("recipe")
     return as_toml({step: table for step, table in tables.items() if step != "select" or not _tuned(run)})

@@ -1,1 +1,1 @@
-"""A run: what its steps share, its subset of a split, its directory, and reading it again."""
+"""A run: the data and models that its steps share, its subset of a split, its directory, and reading it again."""

@@ -1,4 +1,4 @@
-"""A run: what the user gave, and what its steps share: data, loaded models, budgets, and notes beside the results."""
+"""A run: the user's options, and what its steps share: data, loaded models, budgets and notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Loaded = TypeVar("Loaded")
 
 
 class RecordedFile(NamedTuple):
-    """Recorded answers for one generator. models: whose rows of the file count; None for all."""
+    """Recorded answers for one generator. models: models whose rows are used; None for all."""
 
     path: Path
     models: frozenset[str] | None = None
@@ -32,41 +32,41 @@ class RecordedFile(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRun:
-    """State shared by all steps that ask language models: options of the command line, and models opened so far."""
+    """State shared by all steps that ask language models: options of the user, and opened models."""
 
     model: str | None = None
     backend: Backend | None = None
     offline: bool = False
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
-    """Budgets of all clients of servers: the limits hold for their sum."""
+    """Budgets of all clients of servers. A limit holds for their sum."""
     models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Loaded models, so that a second step with the same one does not load it again."""
+    """Loaded models, so that a second step with the same model does not load it again."""
     computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
-    """Model -> in what it computes on this machine: device, type, instructions, threads."""
+    """Model -> how it computes on this machine: device, type, instructions, threads."""
 
     listings: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
-    """Server -> the models that it says it serves, once it was asked."""
+    """Server -> the models that it lists, after the first request."""
 
     renewed: set[str] = field(default_factory=set, repr=False, compare=False)
-    """Keys of answers that were asked for anew."""
+    """Keys of answers that were requested again."""
 
     dry: CallCounter | None = None
-    """Counts what would be asked, where nothing is."""
+    """In a dry run: counter of the requests that would be sent."""
 
     def __post_init__(self) -> None:
-        """InputError for options of servers that make no sense."""
+        """Check the options of servers. InputError for wrong ones."""
         check_servers(self.servers)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
-        """Return the model of a key, loaded when it is first asked for."""
+        """Return the model of a key. It is loaded on first use."""
         if key not in self.models:
             self.models[key] = load()
         model: Loaded = self.models[key]
         return model
 
     def store(self) -> Store:
-        """Return where models' answers are kept: as the command line says, else by default."""
+        """Return the store of models' answers: the user's, else the default one."""
         place = default_place(self.servers.get("store"), offline=self.offline and self.dry is None)
         if self.dry is not None:
             return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
@@ -75,9 +75,9 @@ class ModelRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(ModelRun):
-    """Context of a run's steps: the edition, its data, and the options of the command line.
+    """Context of a run's steps: the edition, its data, and the user's options.
 
-    answers: what stands for the model that a step would ask, of the files that were given; None where it is asked.
+    answers: recorded files that replace the model of a generator; None if the model is asked.
     """
 
     workspace: Workspace
@@ -88,14 +88,14 @@ class Run(ModelRun):
     index: Path | None = None
     cache: Path | None = None
     spellings: Mapping[str, str] | None = None
-    """Spelling -> name, where a recipe has its own in place of the relations'."""
+    """Spelling -> canonical name, if a recipe replaces those of the relations."""
 
     report: Report = field(default=silent, repr=False, compare=False)
-    """Told by generators that work long before their first answer."""
+    """Callback for progress, called by generators with a long preparation."""
 
     @cached_property
     def relations(self) -> dict[str, Relation]:
-        """Return the edition's relations, by the names it gives them."""
+        """Return the edition's relations, by their names in the edition."""
         relations = {name: self.workspace.relation(name) for name in self.edition.relations}
         if self.spellings is None:
             return relations

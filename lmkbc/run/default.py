@@ -1,4 +1,4 @@
-"""The default: which recipe is run where none is named."""
+"""The default recipe."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.workspace import Workspace
 
 DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
-"""The recipe that is run where none is named, and the one in its place where its model is lacking."""
+"""The default recipe, and its replacement if its model is missing."""
 
 
 def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, str]:
-    """Return the recipe, and what a person should know of the choice; model: what is named in place of the default's.
+    """Return the default recipe, and a remark for the user, "" for none.
 
-    A model that is not on this machine is not fetched for this.
+    model: the user's model, None for the recipe's.
+
+    A model that is not on this machine is not downloaded.
     """
     recipe = read_recipe(space, DEFAULT)
     if model:

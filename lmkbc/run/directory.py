@@ -1,7 +1,7 @@
-"""The directory of a run: its name, and which files it may replace.
+"""The directory of a run: its name, and the rules for replacing earlier files.
 
 A run is finished, or lacks answers. It asks all queries of a split, or a subset of them. A run of a subset does not
-replace a run of all queries. A run that lacks answers does not replace a finished run, but goes beside it.
+replace a run of all queries. A run that lacks answers does not replace a finished run, but is written beside it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({s
 
 
 def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:
-    """Return the default directory of a run. A run of a subset of the queries has a name of its own."""
+    """Return the default directory of a run. A run of a subset has a name of its own."""
     return RUNS / f"{edition}-{split}-{system}{subset.suffix if subset else ''}"
 
 
 def timings(edition: str, system: str, own: Path) -> list[Path]:
-    """Return the timing files of earlier runs of a system: first that of the run which is to be replaced."""
+    """Return the timing files of earlier runs of a system. The first is that of the run to be replaced."""
     others = sorted(RUNS.glob(f"{edition}-*-{system}*"))
     return [directory / submission.TIMING for directory in (own, *others)]
 
 
 def check(directory: Path, subset: Subset | None = None) -> None:
-    """InputError where a run must not be written, before anything is generated."""
+    """Raise InputError if a run must not be written to a directory. Call it before anything is generated."""
     check_replaceable(directory, RUN)
     there = _manifest(directory)
     if subset is not None and there is not None and there.get("limit") is None and not there.get("relations"):
@@ -46,7 +46,10 @@ def check(directory: Path, subset: Subset | None = None) -> None:
 
 
 def write(directory: Path, files: Mapping[str, Content]) -> Path:
-    """Write a run, and tell where: one that lacks answers stays beside a finished one. LmkbcError without a place."""
+    """Write a run, and return its directory. LmkbcError if it would have to replace a finished run.
+
+    A run that lacks answers is written beside a finished one.
+    """
     if submission.PREDICTIONS in files:
         write_directory(directory, files, RUN)
         return directory
@@ -62,9 +65,9 @@ def write(directory: Path, files: Mapping[str, Content]) -> Path:
 
 
 def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcError:
-    """Return the error of a run that lacks answers, with how to go on.
+    """Return the error for a run that lacks answers, with advice.
 
-    failures: how many there are, and the first, as a sentence begins.
+    failures: number of failed queries and the first one, as the beginning of a sentence.
     """
     kept = (
         f", and {directory / submission.CANDIDATES} keeps what the others gave"
@@ -79,7 +82,7 @@ def unfinished(failures: str, directory: Path, files: Collection[str]) -> LmkbcE
 
 
 def _manifest(directory: Path) -> Mapping[str, Any] | None:
-    """Return what a run's manifest says; None where there is none of ours."""
+    """Return a run's manifest; None if the directory holds no run."""
     if RUN.own(directory) is None:
         return None
     return submission.read_manifest(directory / submission.MANIFEST)

@@ -1,4 +1,4 @@
-"""An estimate of a run: what it would ask of language models, and what that would take. Nothing is asked or written."""
+"""Estimate of a run: its requests to language models, their cost and duration. Nothing is asked or written."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from lmkbc.types import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorEstimate:
-    """The estimate of one generator. cost: of its tokens at most, None without prices.
+    """The estimate of one generator. cost: upper bound from its tokens, None without prices.
 
-    asked: None where it asks no language model in words. further: whether more is asked on its answers, such as the
-    next step of a chain or whether a fact holds, which cannot be known before they are there.
+    asked: counts of requests; None if it sends no text to a language model. further: whether more requests depend on
+    its answers, such as the next step of a chain, or verification. These are not counted.
     """
 
     name: str
@@ -43,7 +43,7 @@ class GeneratorEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The estimate of a run. seconds: at the rate of an earlier run, `timed`; None where none asked anything."""
+    """The estimate of a run. seconds: by the rate of an earlier run, `timed`; None if no earlier run has a rate."""
 
     queries: int
     generators: tuple[GeneratorEstimate, ...]
@@ -56,28 +56,28 @@ class Estimate:
 
     @property
     def cost(self) -> float | None:
-        """Return the sum of what is priced; None where nothing is."""
+        """Return the sum of known costs; None if no cost is known."""
         costs = [one.cost for one in self.generators if one.cost is not None]
         return math.fsum(costs) if costs else None
 
 
 class _NoNotes(Notes):
-    """Notes that keep nothing, since nothing is asked."""
+    """Notes that store nothing, for a dry run."""
 
     def remark(self, sentence: str) -> None:
-        """Keep nothing."""
+        """Ignore a remark."""
 
     def replied(self, query: Query, replies: Replies) -> None:
-        """Keep nothing, however many queries there are."""
+        """Ignore replies."""
 
 
 def estimate(
     run: Run, recipe: Recipe, queries: Iterable[Query], timings: Iterable[Path] = (), report: Report = silent
 ) -> Estimate:
-    """Compose what a run would ask about queries, look it up in the store, and count what is lacking.
+    """Compose the requests of a run, look them up in the store, and count those that are missing.
 
-    timings: `timing.json` of earlier runs of the system; the first that asked anything gives the rate. InputError for
-    what a run would lack too.
+    timings: `timing.json` files of earlier runs of the system. The first one with requests gives the rate. InputError
+    for input that the run would also refuse.
     """
     default_place(run.servers.get("store"), offline=run.offline)
     counter, whole = CallCounter(), tuple(dict.fromkeys(queries))
@@ -108,7 +108,7 @@ def _ask(question: GeneratorQuestions, queries: Sequence[Query], report: Report)
 
 
 def follows(table: object) -> bool:
-    """Return whether a generator asks more on its answers: steps, another turn, a repair, recalled context, checks."""
+    """Return whether requests depend on answers: steps, another turn, a repair, recalled context, verification."""
     if not isinstance(table, LanguageModelSpec):
         return False
     again = any(style.steps or style.follow_up or style.repair for style in table.styles)
@@ -116,7 +116,7 @@ def follows(table: object) -> bool:
 
 
 def _cost(run: Run, table: object, counts: CallCounter) -> float | None:
-    """Return what the tokens cost, answers at their longest; None for a model of this machine, and without prices."""
+    """Return the cost of the tokens, with answers of full length; None for a local model, and without prices."""
     own = table.prices if isinstance(table, ModelReference) else None
     prices = run.servers.get("prices") or own
     if prices is None or not counts.estimated:
@@ -125,19 +125,19 @@ def _cost(run: Run, table: object, counts: CallCounter) -> float | None:
 
 
 class _Timing(msgspec.Struct):
-    """The fields of the `timing.json` of an earlier run, or of a build, which lists each of its levels."""
+    """Fields of an earlier run's `timing.json`. That of a build lists usage per level."""
 
     seconds: float = 0.0
     usage: dict[str, dict[str, Any]] | list[dict[str, dict[str, Any]]] = {}
 
 
 def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | None]:
-    """Return the seconds of so many requests, and the file of the rate; a run from the store alone gives no rate."""
+    """Return the seconds for a number of requests, and the file with the rate. A run without requests gives no rate."""
     for path in timings:
         try:
             timing = msgspec.json.decode(whole(path, DOCUMENT), type=_Timing)
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue  # no run of ours, or one of before there were timings
+            continue  # not a run, or one from before timings existed
         levels = timing.usage if isinstance(timing.usage, list) else [timing.usage]
         counts = [used.get("calls") or used.get("requests") or 0 for level in levels for used in level.values()]
         asked = sum(count for count in counts if isinstance(count, int | float))

@@ -1,4 +1,4 @@
-"""Files of a run's directory, written while its queries are answered, and their manifest."""
+"""Files of a run's directory, written while queries are answered, and their manifest."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
 
 
 class RunFiles:
-    """The files of a run directory, which grow block by block, and are gone once it is closed.
+    """The files of a run directory. They grow block by block, and are deleted when this object is closed.
 
-    Where queries failed, there is the list of what is missing. Those that a model answered, though not so that it can
-    be read, have no row among the predictions, and there is no zip. Where queries were not answered at all, or none can
-    be read, there are no predictions, but the candidates of the others. as_empty: failed queries are empty answers.
+    If queries failed, there is a list of them. Queries whose answers could not be parsed have no row among the
+    predictions, and there is no zip. If queries got no answer at all, or no answer could be parsed, there are only
+    candidates and no predictions. as_empty: whether failed queries count as empty answers.
     """
 
     def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
@@ -52,7 +52,7 @@ class RunFiles:
         self.tally = RunCounts(edition, as_empty=as_empty)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
-        """Take in a block, and what is selected of it."""
+        """Add a block, and its selected predictions."""
         self.tally.add(block.sets, predictions)
         answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
         written = {
@@ -78,7 +78,7 @@ class RunFiles:
         subset: Subset | None = None,
         models: Sequence[str] = (),
     ) -> dict[str, Content]:
-        """Return the files; no zip of a run that asked a subset of the split alone. models: whose answers they are."""
+        """Return the files, without a zip if the run asked a subset of the split. models: models that gave answers."""
         files: dict[str, Content] = {name: buffer for name, buffer in self._buffers.items() if buffer.pieces}
         predictions = self._buffers[submission.PREDICTIONS]
         files.pop(submission.PREDICTIONS, None)
@@ -108,15 +108,15 @@ class RunFiles:
         return files
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close and delete the files."""
         self._open.close()
 
 
 class RunCounts:
-    """Counts of a run. first_failed: the first query that has no answer.
+    """Counts of a run. first_failed: the first query without an answer.
 
-    withheld: empty answers that do not say that there is no object. unreadable: the failed queries, where all of them
-    were answered, though not so that it can be read, and they are not to count as empty.
+    withheld: number of empty answers that do not mean "no object". unreadable: failed queries, if all of them got an
+    answer that could not be parsed, and they do not count as empty.
     """
 
     def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
@@ -128,7 +128,7 @@ class RunCounts:
         self._draws: Counter[str] = Counter()
 
     def add(self, sets: Sequence[CandidateSet], predictions: Sequence[Prediction]) -> None:
-        """Count some queries' candidates, and what is selected of them."""
+        """Count some queries' candidates and predictions."""
         for candidates, prediction in zip(sets, predictions, strict=True):
             size = len(submission.answers(self._edition, prediction))
             self.queries += 1
@@ -148,7 +148,7 @@ class RunCounts:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether there is a run to write: nothing is left to ask again, and some of it can be read."""
+        """Return whether the run can be written: no query needs another request, and some answers could be parsed."""
         return self._as_empty or not self.failed or (not self._lacking and self.failed < self.queries)
 
     @property
@@ -158,7 +158,7 @@ class RunCounts:
 
     @property
     def failures(self) -> str:
-        """Return how many queries failed, and the first of them, as a sentence begins."""
+        """Return the number of failed queries and the first one, as the beginning of a sentence."""
         first = self.first_failed or Query("", "")
         return (
             f"{self.failed} of {counted(self.queries, 'query')} failed, first ({first.subject!r}, {first.relation!r})"
@@ -166,15 +166,15 @@ class RunCounts:
 
     @property
     def rules(self) -> dict[str, int]:
-        """Rule -> objects that it dropped."""
+        """Return rule -> number of objects that it dropped."""
         return dict(sorted(self._rules.items()))
 
     @property
     def counts(self) -> dict[str, Any]:
         """Return the counts by name.
 
-        dropped: empty answers whose models named objects of which none could be kept; dropped_objects: rule -> objects.
-        draws: what became of them -> how many.
+        dropped: number of empty answers whose named objects were all dropped. dropped_objects: rule -> number of
+        objects. draws: state of a draw -> number.
         """
         names = ["queries", "objects", "failed", "empty", "dropped", *(["withheld"] if self.withheld else [])]
         return {name: getattr(self, name) for name in names} | {
@@ -184,14 +184,14 @@ class RunCounts:
 
 
 def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """Yield the models of this machine that a run asked, and other files that its recipe names, with their SHA-256."""
+    """Yield name and SHA-256 of local models, and of other files that the recipe names."""
     asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
     for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
         yield model_name(path), file_digest(path)
 
 
 def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
-    """Yield what a run read, by file name, with its SHA-256: never a path of this machine."""
+    """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
     space, edition = run.workspace, run.edition
     for name in dict.fromkeys(("train", split)):
         yield f"{edition.folder}/{name}", sha256(jsonl.read_bytes(space.split_path(edition, name)))

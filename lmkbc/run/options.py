@@ -1,7 +1,7 @@
-"""Options of a run, each declared once: the command line, Python's functions and the run itself take them from here.
+"""Options of a run, each declared once, for the command line, the Python functions and the run itself.
 
-A field is an option. Its `Meta` has its help and its bounds; `extra` has what only a command line needs: flags that are
-not made from the name, and settings of typer.
+A field is an option. Its `Meta` has its help text and its bounds. `Meta.extra` has what only the command line needs:
+special flags, and settings of typer.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lmkbc.workspace import Workspace
 
 
 def _editions() -> list[str]:
-    """Return what a shell offers after --edition."""
+    """Return the completions of --edition in a shell."""
     return list(Workspace().editions)
 
 
 def _systems() -> list[str]:
-    """Return what a shell offers after --system."""
+    """Return the completions of --system in a shell."""
     return Workspace().system_names()
 
 
@@ -51,7 +51,9 @@ class Servers(TypedDict, total=False):
         bool, Meta(description="Use the model that the server serves, and record answers under its name.")
     ]
     fresh: Annotated[bool, Meta(description="Ask again for answers that are kept already, and replace them.")]
-    concurrency: Annotated[int | None, Meta(ge=1, description="Most requests at the same time.")]
+    concurrency: Annotated[
+        int | None, Meta(ge=1, description="Most requests at the same time. Default: the recipe's, else 8.")
+    ]
     max_cost: Annotated[
         float | None, Meta(ge=0, description="Stop before the run costs more than X USD; needs --prices.")
     ]
@@ -76,7 +78,7 @@ class Servers(TypedDict, total=False):
 
 
 class Inputs(TypedDict, total=False):
-    """Options of what a run reads, and of what answers."""
+    """Options for the input of a run, and for its models."""
 
     edition: Annotated[
         str | None,
@@ -106,7 +108,7 @@ class Inputs(TypedDict, total=False):
     files: Annotated[
         Sequence[Path | str] | None,
         Meta(
-            description="Recorded answers (completions or candidates, JSONL or .gz). Repeatable.",
+            description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
             extra={"flags": ("--from",), "metavar": "FILE"},
         ),
     ]
@@ -120,7 +122,10 @@ class Inputs(TypedDict, total=False):
     offline: Annotated[bool, Meta(description="Open no network connection.")]
     search_table: Annotated[
         Path | str | None,
-        Meta(description="Recorded entity searches: a JSON object from text to QID or ''.", extra={"metavar": "FILE"}),
+        Meta(
+            description="Recorded searches of Wikidata: a JSON object from text to QID, '' for no hit.",
+            extra={"metavar": "FILE"},
+        ),
     ]
     index: Annotated[
         Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})
@@ -137,13 +142,13 @@ class RunOptions(Inputs, Servers, total=False):
 
 @cache
 def described(options: type) -> dict[str, tuple[Any, Meta]]:
-    """Return the options of a TypedDict: name -> its type, and its help and bounds."""
+    """Return the options of a TypedDict: name -> (type, help and bounds)."""
     hints = get_type_hints(options, include_extras=True)
     return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
 
 
 def check_servers(given: Servers) -> None:
-    """Raise InputError for a number out of its option's bounds, for prices that are none, and for a wrong store."""
+    """Raise InputError for a number out of bounds, invalid prices, and an invalid store."""
     for name, (_, about) in described(Servers).items():
         value: Any = given.get(name)
         if about.ge is not None and value is not None and not about.ge <= value < math.inf:

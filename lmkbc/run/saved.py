@@ -1,4 +1,4 @@
-"""A saved run, read again: its directory, its zip, or a predictions file alone; and the gold beside it."""
+"""Reader of a saved run: a directory, a zip, or a predictions file; and the reader of gold."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from lmkbc.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class InSample:
-    """Mark of a run whose rules were tuned on the same split, so that its scores look better than they are.
+    """Mark of a run whose rules were tuned on the same split, so that its scores are too high.
 
-    f1: F1 out of fold of the whole split, None where it is not known of such a run. relations: likewise by relation.
+    f1: F1 out of fold on the whole split, None if unknown. relations: the same by relation.
     """
 
     f1: float | None = None
     relations: Mapping[str, float] = field(default_factory=dict)
 
     def remark(self, *, whole: bool = True) -> str:
-        """Return what to say beside every score of the run. whole: whether all of the split is scored."""
+        """Return the remark for every score of the run. whole: whether the whole split is scored."""
         known = "is not known" if self.f1 is None else f"{self.f1:.3f}{'' if whole else ' on the whole split'}"
         return f"the rules saw this split; F1 out of fold {known}"
 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A saved run: the place of its predictions, and its manifest, if it has one."""
+    """A saved run: the path of its predictions, and its manifest, if it has one."""
 
     path: Path
     predictions: Path
@@ -46,7 +46,7 @@ class SavedRun:
 
     @classmethod
     def at(cls, path: Path) -> SavedRun:
-        """Return the run at a path. InputError where it has no predictions."""
+        """Return the run at a path. InputError if it has no predictions."""
         if not path.is_dir():
             return cls(path, path, _beside(path))
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
@@ -61,17 +61,17 @@ class SavedRun:
 
     @property
     def name(self) -> str:
-        """Return its directory's or file's name."""
+        """Return the name of the directory or file."""
         return self.path.resolve().name
 
     @property
     def is_subset(self) -> bool:
-        """Return whether it asked a subset of its split alone."""
+        """Return whether the run asked only a subset of its split."""
         return not self.manifest.keys().isdisjoint(("limit", "relations"))
 
     @property
     def in_sample(self) -> InSample | None:
-        """Return what is known of a run whose rules were tuned on its own split; None of any other run."""
+        """Return the mark of a run whose rules were tuned on its own split; None for other runs."""
         chosen, inputs = self.table("selection"), self.table("inputs")
         if "data_sha256" not in chosen:
             return None
@@ -86,26 +86,26 @@ class SavedRun:
         return InSample(f1, {name: value for name, value in known if isinstance(value, float)})
 
     def text(self, field_name: str) -> str | None:
-        """Return a text field of its manifest."""
+        """Return a text field of the manifest; None if there is none."""
         value = self.manifest.get(field_name)
         return value if isinstance(value, str) else None
 
     def table(self, field_name: str) -> Mapping[str, Any]:
-        """Return a table of its manifest, an empty one where there is none."""
+        """Return a table of the manifest; empty if there is none."""
         value = self.manifest.get(field_name)
         return value if isinstance(value, dict) else {}
 
     def predicted(self, edition: Edition) -> Mapping[Pair, Any]:
-        """Return its predictions by query. InputError where two rows answer one query with different objects."""
+        """Return the predictions by query. InputError if two rows answer one query with different objects."""
         return read_column(self.predictions, edition.column, agree=True).values
 
     def answers(self, edition: Edition) -> Mapping[Pair, Any]:
-        """Return its predictions by query, as they are scored: a query without a readable answer is wrong."""
+        """Return the predictions by query for scoring. A query without a readable answer counts as wrong."""
         return {pair: list(WRONG) for pair in self.unreadable} | dict(self.predicted(edition))
 
     @cached_property
     def unreadable(self) -> frozenset[Pair]:
-        """Queries that were answered, though not so that it can be read: they have no row, and count as wrong."""
+        """Return the queries whose answers could not be parsed. They have no row, and count as wrong."""
         listed = self.predictions.with_name(submission.MISSING)
         if submission.MISSING not in self.table("outputs") or not listed.is_file():
             return frozenset()
@@ -121,7 +121,7 @@ class MissingRow(msgspec.Struct):
 
 
 def _beside(path: Path) -> dict[str, Any]:
-    """Return what the manifest beside a run's own file says; nothing beside any other file, or one that was changed."""
+    """Return the manifest beside a run's own file; {} for any other file, or one that was changed."""
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
@@ -132,7 +132,7 @@ def _beside(path: Path) -> dict[str, Any]:
 
 
 def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition | None:
-    """Return the edition named, else the one of all manifests, if any. InputError where they name two."""
+    """Return the named edition, else the one in the manifests; None if there is none. InputError for two editions."""
     named_by = {run.text("edition"): run for run in runs if run.text("edition")}
     for name, run in named_by.items():
         if name != (named or next(iter(named_by))):
@@ -143,7 +143,7 @@ def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) ->
 
 
 def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
-    """Return the gold column by query. InputError where a row has none."""
+    """Return the gold column by query. InputError if a row has no list of objects."""
     gold = read_column(path, edition.column)
     bad = next((pair for pair, value in gold.values.items() if not isinstance(value, list)), None)
     if bad:

@@ -1,7 +1,7 @@
-"""Submissions: predictions to checked JSONL, a zip, the candidates behind them, and a manifest.
+"""Submissions: checked JSONL, its zip, the candidates, and the manifest.
 
-Same inputs give the same bytes: no clock, no host, fixed zip and gzip headers. How long a run took and what
-it cost (a resumed run costs less) stand in `timing.json`, which is not part of that promise.
+The same inputs give the same bytes: no clock, no host name, fixed headers of zip and gzip. Duration and cost of a run
+stand in `timing.json`, for which this does not hold, since a resumed run costs less.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REPORT = "report.html"
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return a run's manifest. InputError for anything else."""
+    """Return a run's manifest. InputError for any other file."""
     try:
         return msgspec.json.decode(read_bytes(path, packed.DOCUMENT), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -50,7 +50,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
-    """Return the strings to submit for one query: stripped, none empty, each once under the edition's normal form."""
+    """Return the strings to submit for one query: stripped, not empty, each once under the edition's normal form."""
     kept: dict[str, str] = {}
     for value in map(str.strip, values):
         if key := edition.metric.scorer.key(value):
@@ -59,12 +59,12 @@ def distinct(edition: Edition, values: Iterable[str]) -> list[str]:
 
 
 def answers(edition: Edition, prediction: Prediction) -> list[str]:
-    """Return what a prediction submits, in the edition's own terms: QIDs and literals, or names."""
+    """Return the objects that a prediction submits, in the edition's form: QIDs and literals, or names."""
     return distinct(edition, (edition.value(candidate) for candidate in prediction.objects))
 
 
 def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
-    """Return what models named for a query and nobody can submit, each once: dropped on the way, or without a link."""
+    """Return named objects that cannot be submitted, each once: dropped by a rule, or without a link."""
     unlinked = [Dropped(candidate.text, "link") for candidate in candidates.candidates if not edition.value(candidate)]
     if not unlinked and not candidates.dropped:
         return []
@@ -72,7 +72,7 @@ def losses(edition: Edition, candidates: CandidateSet) -> list[Dropped]:
 
 
 def prediction_lines(edition: Edition, predictions: Iterable[Prediction]) -> bytes:
-    """Return the predictions file, one row per query, in the order given."""
+    """Return the bytes of the predictions file, one row per query, in the given order."""
     return json_lines(
         _row(prediction.query) | {edition.column: answers(edition, prediction)} for prediction in predictions
     )
@@ -86,7 +86,7 @@ def _row(query: Query) -> dict[str, Any]:
 
 
 def json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    """JSONL bytes, keys in the order given, other scripts unescaped."""
+    """Return JSONL bytes, with keys in the given order, and without escapes for other scripts."""
     return "".join(_JSON.encode(row) + "\n" for row in rows).encode("utf-8", "backslashreplace")
 
 
@@ -94,9 +94,9 @@ _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def candidate_rows(sets: Iterable[CandidateSet]) -> bytes:
-    """Return the scored candidates of some queries, readable by `--from`; none of a failed query, which stays failed.
+    """Return the rows of scored candidates, readable by `--from`. A failed query gets no row, so it stays failed.
 
-    A run writes millions of candidates, so their JSON is put together here, and not by way of dictionaries.
+    A run writes millions of candidates, so the JSON is formatted here, without dictionaries.
     """
     rows = []
     for item in (candidates for candidates in sets if not candidates.failed):
@@ -108,12 +108,15 @@ def candidate_rows(sets: Iterable[CandidateSet]) -> bytes:
 
 
 def candidate_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """`candidate_rows`, gzipped: the file of a run."""
+    """Return `candidate_rows` with gzip: the bytes of a run's file."""
     return gzip.compress(candidate_rows(sets), mtime=0)
 
 
 def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
-    """Return the queries without an answer, with the states of their draws; each may be given `completions`."""
+    """Return rows of the queries without an answer, with the states of their draws.
+
+    `completions` may be added to each.
+    """
     return json_lines(
         _row(item.query) | {"reason": ", ".join(dict.fromkeys(item.draws)) or "not asked"}
         for item in sets
@@ -122,12 +125,12 @@ def missing_lines(sets: Iterable[CandidateSet]) -> bytes:
 
 
 def reply_rows(replies: Mapping[Query, Iterable[Replies]]) -> bytes:
-    """Return what models wrote about some queries, as completions."""
+    """Return the texts that models wrote about some queries, as rows of completions."""
     return json_lines(_row(query) | _replied(one) for query, own in replies.items() for one in own)
 
 
 def _replied(own: Replies) -> dict[str, Any]:
-    """Return the fields of a row of completions; those that say nothing are left out."""
+    """Return the fields of a row of completions. Empty fields are left out."""
     draws = [reply for part in own.parts for reply in part]
     row: dict[str, Any] = {"model": own.model or own.source, "completions": [reply and reply.text for reply in draws]}
     ends = [reply.finish if reply else "" for reply in draws]
@@ -144,12 +147,12 @@ def _replied(own: Replies) -> dict[str, Any]:
 
 
 def withheld_lines(predictions: Iterable[Prediction]) -> bytes:
-    """Return the queries whose empty answer does not say that there is no object, and why it is empty."""
+    """Return rows of the queries whose empty answer does not mean "no object", with the reason."""
     return json_lines(_row(made.query) | {"reason": made.withheld} for made in predictions if made.withheld)
 
 
 def _proposals(candidates: CandidateSet) -> Iterator[str]:
-    """Yield the candidates, the proposal to answer nothing where its score puts it, and last NIL probabilities."""
+    """Yield the candidates as JSON, with "no object" at its rank by score, and NIL probabilities last."""
     proposals: list[Candidate | Nil] = [*candidates.candidates]
     for nil in candidates.nothing:
         rank = -nil.score, -len(nil.sources)
@@ -172,12 +175,12 @@ def _proposals(candidates: CandidateSet) -> Iterator[str]:
 
 @lru_cache(1 << 14)
 def _sources(sources: tuple[Source, ...]) -> str:
-    """Return sources as JSON names them: a run has few, and names them over and over."""
+    """Return the JSON of sources. The results are cached, since a run repeats a few sources many times."""
     return encode_basestring("; ".join(sorted(map(str, sources))))
 
 
 def archive(predictions: Content) -> bytes:
-    """Return the zip that CodaLab and Codabench take: `predictions.jsonl` at its root, nothing else."""
+    """Return the zip that CodaLab and Codabench accept: only `predictions.jsonl`, at its root."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
         entry = zipfile.ZipInfo(PREDICTIONS, date_time=(1980, 1, 1, 0, 0, 0))
@@ -197,9 +200,10 @@ def check(
     *,
     unlinked: bool = False,
 ) -> None:
-    """Re-open a submission as its receiver does: every query once, in order, distinct stripped strings only.
+    """Check a zip as its receiver does: every query once, in order, with distinct stripped strings.
 
-    In an edition of QIDs each string is one, or a literal where the relation has such; unless unlinked names may stand.
+    In an edition with QIDs, each string is a QID, or a literal if the relation has literals. unlinked: whether names
+    without a QID are allowed.
     """
     with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
         if opened.namelist() != [PREDICTIONS]:
@@ -226,10 +230,10 @@ def check(
 def package(
     path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
 ) -> tuple[bytes, int]:
-    """Return a checked zip from any predictions file, re-ordered to the queries; and how many rows it had for no query.
+    """Return a checked zip from any predictions file in the order of queries, and the number of rows without a query.
 
-    InputError for what no receiver could score: a query that is missing, or answered twice with different objects; a
-    value that is no string, or a name where the edition asks for QIDs.
+    InputError for a query that is missing or has two different answers. InputError also for a value that is not a
+    string, or a name where the edition requires QIDs.
     """
     read = read_column(path, edition.column, agree=True)
     answers = read.values

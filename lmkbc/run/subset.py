@@ -1,4 +1,4 @@
-"""A subset of a split: the queries of some relations, and of these at most a number."""
+"""A subset of a split: the queries of some relations, at most a given number."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The queries of a split that count. relations: as the edition spells them; empty: all. limit: None: all."""
+    """A subset of a split's queries.
+
+    relations: by the edition's names; empty for all. limit: number of queries, from the first; None for all.
+    """
 
     relations: frozenset[str] = frozenset()
     limit: int | None = None
 
     @classmethod
     def of(cls, space: Workspace, edition: Edition, relations: Sequence[str] | str | None, limit: int | None) -> Subset:
-        """Make a subset of relations, by any of their names, and a limit. InputError for one that is not asked."""
+        """Return the subset of relations (by any of their names) and a limit.
+
+        InputError for a relation not in the edition.
+        """
         if limit is not None and limit < 1:
             raise OptionError("limit", f"is {limit}: give at least one query")
         chosen = {}
@@ -38,21 +44,21 @@ class Subset:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all queries count."""
+        """Return whether the subset is the whole split."""
         return not self.relations and self.limit is None
 
     @property
     def suffix(self) -> str:
-        """Return the end of the directory's name of a run of the subset, as in `-hasArea-first10`."""
+        """Return the end of the directory name for a run of the subset, as in `-hasArea-first10`."""
         named = "".join(f"-{name}" for name in sorted(self.relations))
         return named + ("" if self.limit is None else f"-first{self.limit}")
 
     def holds(self, relation: str) -> bool:
-        """Return whether a relation's queries count."""
+        """Return whether a relation's queries are in the subset."""
         return not self.relations or relation in self.relations
 
     def rows(self, rows: Iterable[Row], relation: Callable[[Row], str]) -> Iterator[Row]:
-        """Yield the rows of a split that count, in order."""
+        """Yield the rows of the subset, in order."""
         return islice((row for row in rows if self.holds(relation(row))), self.limit)
 
 
@@ -60,7 +66,7 @@ WHOLE = Subset()
 
 
 def names_of(given: Sequence[str] | str | None) -> Sequence[str]:
-    """Return one name, several, or none, as a sequence."""
+    """Return one name, several, or none as a sequence."""
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 

@@ -1,1 +1,1 @@
-"""Matching of answers with gold, and the averages that editions print."""
+"""Matching of answers with gold, and the averages of the official tables."""

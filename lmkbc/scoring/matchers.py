@@ -1,7 +1,7 @@
-"""The scorers: how an edition compares the answers of one query with the gold, and when two answers are the same.
+"""Scorers: an edition's comparison of the answers of a query with the gold, and its test of equal answers.
 
-Four scorers cover the five editions. All are exact re-statements of the organisers' published procedures, oddities
-included, because published numbers depend on them. Normal forms are memoised.
+Four scorers cover the five editions. All reproduce the organisers' published procedures exactly, oddities included,
+because published numbers depend on them. Normal forms are memoised.
 """
 
 from __future__ import annotations
@@ -15,31 +15,34 @@ from lmkbc.names import Memo, folded_key, plain_key
 from lmkbc.scoring.matching import most_pairs
 
 Counts = tuple[int, int, int]
-"""Counts of a query: hits, predicted objects, gold objects. Every edition's P, R and F1 follow from these three."""
+"""Counts of a query: hits, predicted objects, gold objects. P, R and F1 of all editions follow from them."""
 
 
 class Scorer(Protocol):
     """Comparison of a query's answers with the gold, by the rules of an edition."""
 
     def key(self, text: str) -> str:
-        """Return the form under which two answers are the same answer."""
+        """Return the normal form by which answers are compared with each other."""
         ...
 
     def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
-        """Return the indices of the gold objects that an answer finds."""
+        """Return the indices of the gold objects that an answer matches."""
         ...
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers, given what each of them finds."""
+        """Return the number of hits of distinct answers.
+
+        matches: indices of the gold objects that each answer matches.
+        """
         ...
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Count hits, predictions and gold of one row's raw column values."""
+        """Return the counts of one row's raw column values."""
         ...
 
 
 _EMPTY = "."
-"""The key of what is empty before it is normalised; no normal form holds punctuation."""
+"""Key of values that are empty before normalisation; it differs from all normal forms, which hold no punctuation."""
 
 
 _NOTHING = frozenset({_EMPTY, "", "none", "null"})
@@ -47,7 +50,7 @@ _NOTHING = frozenset({_EMPTY, "", "none", "null"})
 
 @lru_cache(maxsize=1 << 16)
 def number(text: Any) -> float | None:
-    """Return the scorers' reading of a number (thousands commas allowed), None where it is none."""
+    """Return the number in a text, as the scorers read it (commas between thousands allowed); None if it is none."""
     try:
         return float(text.replace(",", "").strip())
     except (ValueError, AttributeError):
@@ -55,7 +58,10 @@ def number(text: Any) -> float | None:
 
 
 def _near(tolerance: float, value: float | None, gold: float | None) -> bool:
-    """Return whether a number lies within a share of the gold; its sign counts, as in the official scripts."""
+    """Return whether a number is within a relative tolerance of the gold.
+
+    A negative gold matches as in the official scripts, which divide by the gold with its sign.
+    """
     return value is not None and gold is not None and gold != 0 and abs(value - gold) / gold <= tolerance
 
 
@@ -70,11 +76,11 @@ _FOLDED = Memo(folded_key)
 
 @dataclass(frozen=True, slots=True)
 class AliasScorer:
-    """2022: a gold object is found when any of its aliases is predicted, so one string may find several.
+    """Scorer of 2022: a gold object is found if any of its aliases is predicted, so one string may find several.
 
-    Both sides are normalised with `plain_key`; predictions form a set. No prediction has precision 1; a lone "",
-    "none" or "null" counts as no prediction; an empty gold has recall 1 and precision 1 only for no prediction.
-    What is empty before it is normalised ("" or JSON's null) is another answer than what is empty after ("...").
+    Both sides are normalised with `plain_key`; predictions form a set. Without predictions, precision is 1. A single
+    "", "none" or "null" counts as no prediction. An empty gold has recall 1, and precision 1 only without predictions.
+    A value that is empty before normalisation ("" or JSON's null) differs from one that is empty after it ("...").
     """
 
     def key(self, text: str) -> str:
@@ -82,19 +88,19 @@ class AliasScorer:
         return _PLAIN[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Return the indices of the gold objects that an answer finds."""
+        """Return the indices of the gold objects that an answer matches."""
         key = _PLAIN[value]
         return tuple(i for i, names in enumerate(gold) if key in map(_PLAIN.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
+        """Return the number of gold objects found."""
         return len({index for indices in matches for index in indices})
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row: predicted is a list of strings, gold a list of alias lists."""
+        """Return the counts of one row. predicted: list of strings. gold: list of alias lists."""
         try:
             keys = set(map(_CLEANED.__getitem__, predicted))
-        except TypeError:  # something that is no string and cannot be remembered: nothing but an empty one has a key
+        except TypeError:  # an unhashable value; only an empty one has a key
             keys = {_CLEANED[value or ""] for value in predicted}
         hits = sum(not keys.isdisjoint(map(_CLEANED.__getitem__, names)) for names in gold)
         return hits, 0 if len(keys) <= 1 and keys <= _NOTHING else len(keys), len(gold)
@@ -102,30 +108,32 @@ class AliasScorer:
 
 @dataclass(frozen=True, slots=True)
 class IdScorer:
-    """2023 and 2024: exact QIDs or literals. 2023 counts repeated predictions, so recall can pass 1 there.
+    """Scorer of 2023 and 2024: exact QIDs or literals. In 2023 repeated predictions count, so recall can exceed 1.
 
-    distinct: compare sets (2024) instead of the lists as written (2023). An empty list has precision 1. A gold of
-    [""] is 2023's "no object": recall 1 whatever is predicted, and a predicted "" counts as a correct answer.
-    none_is_object: that "" is an object like any other, which nothing but "" finds (2023, before it was mended).
+    distinct: whether to compare sets (2024); else the lists as written (2023).
+    none_is_object: whether "" is an ordinary object that only "" matches (the 2023 script before its correction).
+
+    An empty list has precision 1. In 2023 a gold of [""] means "no object". Recall is then 1 for any prediction, and a
+    predicted "" is correct.
     """
 
     distinct: bool
     none_is_object: bool = False
 
     def key(self, text: str) -> str:
-        """Return an id is its own normal form."""
+        """Return the id itself."""
         return text
 
     def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Return the indices of the gold objects that an answer finds."""
+        """Return the indices of the gold objects that an answer matches."""
         return tuple(i for i, other in enumerate(gold) if other == value)[:1]
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
+        """Return the number of answers with a match."""
         return sum(1 for indices in matches if indices)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row of two lists of ids; in 2023 a value that is no list scores 0, as it does officially."""
+        """Return the counts of one row of two lists of ids. In 2023 a value that is no list scores 0, as officially."""
         if self.distinct:
             predicted, gold = set(predicted), set(gold)
             return len(predicted & gold), len(predicted), len(gold)
@@ -138,9 +146,9 @@ class IdScorer:
 
 @dataclass(frozen=True, slots=True)
 class ValueScorer:
-    """2025: exact strings after stripping; numbers within a tolerance of any gold number.
+    """Scorer of 2025: exact strings after stripping; numbers within a tolerance of any gold number.
 
-    Every prediction that finds something is a hit, so several numbers near one gold number push recall past 1.
+    Every prediction with a match is a hit, so several numbers near one gold number make recall exceed 1.
     """
 
     numeric: frozenset[str]
@@ -151,17 +159,17 @@ class ValueScorer:
         return text.strip()
 
     def matches(self, value: str, gold: Sequence[str], relation: str) -> tuple[int, ...]:
-        """Return the indices of the gold objects that an answer finds."""
+        """Return the indices of the gold objects that an answer matches."""
         if relation not in self.numeric:
             return tuple(i for i, other in enumerate(gold) if other == value.strip())[:1]
         return tuple(i for i, other in enumerate(gold) if _near(self.tolerance, number(value), number(other)))[:1]
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers."""
+        """Return the number of answers with a match."""
         return sum(1 for indices in matches if indices)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row of two lists of strings, each read as a set."""
+        """Return the counts of one row of two lists of strings, each read as a set."""
         predicted, gold = set(predicted), set(gold)
         if relation in self.numeric:
             numbers = [number(other) for other in gold]
@@ -173,10 +181,10 @@ class ValueScorer:
 
 @dataclass(frozen=True, slots=True)
 class MatchingScorer:
-    """2026: alias lists, each prediction matched to at most one gold object (maximum bipartite matching).
+    """Scorer of 2026: alias lists, and each prediction matches at most one gold object (maximum bipartite matching).
 
-    Predictions are distinct under `folded_key`; a nested list stands for its first element; numbers are compared
-    with the first alias within a tolerance, each gold number found once.
+    Predictions are distinct under `folded_key`. A nested list stands for its first element. Numbers are compared with
+    the first alias within a tolerance, and each gold number is found once.
     """
 
     numeric: frozenset[str]
@@ -187,7 +195,7 @@ class MatchingScorer:
         return _FOLDED[text]
 
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
-        """Return the indices of the gold objects that an answer could find."""
+        """Return the indices of the gold objects that an answer could match."""
         if relation in self.numeric:
             given = number(value)
             return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
@@ -195,11 +203,11 @@ class MatchingScorer:
         return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Hits of a set of distinct answers: the size of a maximum matching."""
+        """Return the size of a maximum matching."""
         return most_pairs(matches)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
-        """Score one row: predicted is a list of strings (or lists), gold a list of alias lists (or strings)."""
+        """Return the counts of one row. predicted: list of strings or lists. gold: list of alias lists or strings."""
         if gold and isinstance(gold[0], str):
             gold = [[name] for name in gold]
         if relation in self.numeric:
@@ -230,7 +238,7 @@ class MatchingScorer:
 
 
 def _distinct_texts(predicted: Iterable[Any]) -> dict[str, str]:
-    """Return normal form -> first text, of a list whose entries may be nested once; other values are dropped."""
+    """Return normal form -> first text, for a list whose entries may be nested once; other values are dropped."""
     texts: dict[str, str] = {}
     for value in predicted:
         text = value[0] if isinstance(value, list) and value else value

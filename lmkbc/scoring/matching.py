@@ -1,11 +1,11 @@
-"""Maximum bipartite matching: how many answers find a gold object of their own, in whatever order they come."""
+"""Maximum bipartite matching: the most pairs of an answer and a gold object, independent of their order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 Matches = Sequence[Sequence[int]]
-"""For each answer, the gold objects that it finds, each once: the search needs that."""
+"""For each answer, the gold objects that it matches, without repetition."""
 
 
 def most_pairs(matches: Matches) -> int:
@@ -15,7 +15,7 @@ def most_pairs(matches: Matches) -> int:
     for found in finding:
         taken |= {next((index for index in found if index not in taken), found[0])}
     within = {index for found in finding for index in found}
-    if len(taken) == min(len(finding), len(within)):  # as nearly always: more there cannot be
+    if len(taken) == min(len(finding), len(within)):  # the upper bound, nearly always reached
         return len(taken)
     return len(_matched(sorted(finding, key=len)))
 
@@ -28,7 +28,7 @@ def _matched(matches: Matches) -> dict[int, int]:
     while grows:
         queue = [answer for answer in range(len(matches)) if answer not in mate]
         root, parent, grown = {answer: answer for answer in queue}, dict[int, int](), set[int]()
-        for answer in queue:  # which grows, breadth first
+        for answer in queue:  # breadth first; the queue grows in the loop
             for gold in matches[answer] if root[answer] not in grown else ():
                 if gold in parent:
                     continue
@@ -44,7 +44,7 @@ def _matched(matches: Matches) -> dict[int, int]:
 
 
 def _augment(gold: int | None, parent: Mapping[int, int], owner: dict[int, int], mate: dict[int, int]) -> None:
-    """Give a free gold object to the answer that reached it, the one that this answer leaves to its own, and so on."""
+    """Follow an augmenting path back from a free gold object, and reassign the gold objects along it."""
     while gold is not None:
         answer = owner[gold] = parent[gold]
         mate[answer], gold = gold, mate.get(answer)

@@ -1,7 +1,7 @@
 """Paired tests of two systems: a bootstrap interval, an exact sign-flip test, Holm's correction.
 
-All take one number per subject: what it adds to the difference of two scores. A subject's rows go together, since
-what a model knows of a subject it knows in every relation.
+All take one number per subject: its contribution to the difference of two scores. The rows of a subject stay together,
+since what a model knows about a subject affects all relations.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ Ints = NDArray[np.int64]
 RESAMPLES = 10_000
 LEVEL = 0.95
 CELLS = 1 << 18
-"""Cells of the lattice on which the distribution of flipped sums is computed."""
+"""Cells of the lattice on which the distribution of sign-flipped sums is computed."""
 _REACH = 9.0
-"""Standard deviations beyond which a sum of flipped signs lies with less than 1e-17 (Hoeffding 1963)."""
+"""Standard deviations that a sum of flipped signs exceeds with probability below 1e-17 (Hoeffding 1963)."""
 _VANISHED = 1e-18
 _BLOCK = 256
 
 
 def interval(difference: float, deviations: Floats) -> tuple[float, float]:
-    """Return the bootstrap's interval of a difference of means, at `LEVEL`.
+    """Return the bootstrap interval of a difference of means, at `LEVEL`.
 
-    deviations: per subject, what one more draw of it would add. Each subject is drawn Poisson(1) times (Chamandy et al.
-    2012), so that subjects of several relations stay whole while every relation keeps its weight.
+    deviations: per subject, the change if it is drawn once more. Each subject is drawn Poisson(1) times (Chamandy et
+    al. 2012). Subjects of several relations thus stay whole, and every relation keeps its weight.
     """
     values, counts = np.unique(np.round(deviations, 12), return_counts=True)
     draw = np.random.default_rng(0)
@@ -41,11 +41,12 @@ def interval(difference: float, deviations: Floats) -> tuple[float, float]:
 
 
 def sign_flip(contributions: Floats) -> float:
-    """Return the two-sided p-value of a sum, were the sign of each subject's contribution a coin's (Fisher 1935).
+    """Return the two-sided p-value of a sum when the sign of each subject's contribution is random (Fisher 1935).
 
-    All 2^n flips count, none is drawn: their sums' distribution is the product of cosines, brought back from the
-    frequencies on a lattice (Pagano and Tritchler 1983). Sums that rounding to it may have taken below the observed
-    one, some 1e-4 standard deviations, count as reaching it: the p-value may be too large by that, never too small.
+    All 2^n flips are counted, without sampling. The distribution of their sums is a product of cosines, transformed
+    back from the frequencies on a lattice (Pagano and Tritchler 1983). Rounding to the lattice may move a sum by some
+    1e-4 standard deviations. Sums that close below the observed one count as reaching it. The p-value may thus be
+    slightly too large, but never too small.
     """
     sizes = np.abs(contributions)
     scale = math.sqrt(float(sizes @ sizes))
@@ -66,7 +67,7 @@ def sign_flip(contributions: Floats) -> float:
 
 
 def _spectrum(units: Ints, counts: Ints) -> Floats:
-    """Return the product of cosines at all frequencies of the lattice; vanished ones are dropped early."""
+    """Return the product of cosines at all frequencies of the lattice; values near 0 are dropped early."""
     cosines = np.cos(2 * np.pi * np.arange(CELLS) / CELLS)
     frequencies = np.arange(CELLS // 2 + 1)
     product = np.ones(len(frequencies))
@@ -81,7 +82,7 @@ def _spectrum(units: Ints, counts: Ints) -> Floats:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values corrected for how many there are (Holm 1979), in the order given."""
+    """Return p-values after Holm's correction (Holm 1979), in the given order."""
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     corrected = [0.0] * len(p_values)
     least = 0.0

@@ -1,4 +1,4 @@
-"""The official scores: precision, recall and F1 per row, per relation and overall, as the editions print them."""
+"""Official scores: precision, recall and F1 per row, per relation and overall, as the editions print them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 from lmkbc.scoring.matchers import Counts, Scorer
 
 WRONG = ("(no readable answer)",)
-"""Answer of a failed query: nothing matches it, so that it is wrong even where gold is empty."""
+"""Answer of a failed query. It matches nothing, so it is wrong even if gold is empty."""
 
 Pair = tuple[str, str]
-"""(subject, relation): what every official scorer indexes rows by."""
+"""(subject, relation): the key of a row in all official scorers."""
 
 
 class RowScore(NamedTuple):
@@ -31,9 +31,11 @@ class RowScore(NamedTuple):
 
 
 def row_score(hits: int, predicted: int, gold: int, vacuous: float = 1.0) -> RowScore:
-    """Score one query. Nothing predicted has precision 1, nothing to find has recall 1; precision is capped at 1.
+    """Return the scores of one query.
 
-    vacuous: what they are instead where the other side has something; no F1 depends on it.
+    Precision is 1 without predictions, recall is 1 without gold; precision is at most 1.
+
+    vacuous: value in place of these ones if only one side is empty; F1 does not depend on it.
     """
     p = min(hits / predicted, 1.0) if predicted else vacuous if gold else 1.0
     r = hits / gold if gold else vacuous if predicted else 1.0
@@ -41,13 +43,13 @@ def row_score(hits: int, predicted: int, gold: int, vacuous: float = 1.0) -> Row
 
 
 def f1(hits: int, predicted: int, gold: int) -> float:
-    """F1 of one query."""
+    """Return the F1 of one query."""
     return row_score(hits, predicted, gold).f1
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of the official tables for a relation, or over all of them."""
+    """Figures of the official tables for one relation, or overall."""
 
     p: float
     r: float
@@ -62,7 +64,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An official result: the overall summary, one per relation (by name), and the rows where asked for."""
+    """Official result: the overall summary, a summary per relation (by name), and the rows if requested."""
 
     overall: Summary
     relations: dict[str, Summary]
@@ -71,11 +73,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """An edition's scorer, what it averages over, and what it does with a query that the file lacks.
+    """An edition's scorer, its average, and its treatment of missing queries.
 
-    average: "relation" (mean of relation means) or "row". missing: "empty" (an empty answer) or "refuse" (the
-    official script stops). detailed: whether the official table has micro averages and prediction counts.
-    vacuous: the precision of no answer where there is one, and the recall of an answer where there is none.
+    average: "relation" (mean of relation means) or "row".
+    missing: "empty" (an empty answer) or "refuse" (the official script stops).
+    detailed: whether the official table has micro averages and prediction counts.
+    vacuous: precision if only the prediction is empty, and recall if only the gold is empty.
     """
 
     scorer: Scorer
@@ -85,7 +88,7 @@ class Metric:
     vacuous: float = 1.0
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
-        """Score all gold pairs. KeyError names a pair that is missing where the edition refuses that."""
+        """Score all gold pairs. Raise KeyError with a missing pair if the edition refuses missing queries."""
         if self.missing == "refuse" and not predicted.keys() >= gold.keys():
             raise KeyError(next(pair for pair in gold if pair not in predicted))
         tally = Tally(self, rows)
@@ -96,12 +99,11 @@ class Metric:
 
 
 class Tally:
-    """Rows as they are scored: how often each outcome occurs, and where the rows are wanted later, each of them too.
+    """Counts of row outcomes while rows are scored, and the rows themselves if wanted.
 
-    A row's precision, recall and F1 follow from three small numbers, of which few combinations occur: so a million
-    rows take no more memory than a hundred, and no array library has to be loaded, but for the rare rows whose matching
-    needs a search. Rows that are wanted share the few scores. place: where the row stands in the gold file; rows may
-    come in any order.
+    Precision, recall and F1 follow from three small numbers, and few combinations of them occur. A million rows
+    therefore take no more memory than a hundred. Array libraries are loaded only for the rare rows whose matching needs
+    a search.
     """
 
     def __init__(self, metric: Metric, rows: bool = False) -> None:
@@ -111,9 +113,12 @@ class Tally:
         self._rows: defaultdict[str, list[tuple[str, int, Counts]]] | None = defaultdict(list) if rows else None
 
     def add(self, place: int, subject: str, relation: str, predicted: Any, gold: Any) -> None:
-        """Score one row of raw column values. Raises what the scorer does of a value that it cannot read."""
+        """Score one row of raw column values. Exceptions of the scorer for unreadable values are passed on.
+
+        place: position of the row in the gold file; rows may come in any order.
+        """
         outcome = self._score(predicted, gold, relation)
-        outcome = self._known.setdefault(outcome, outcome)  # one tuple for all rows of this outcome
+        outcome = self._known.setdefault(outcome, outcome)  # rows of equal outcome share one tuple
         self._outcomes[relation][outcome] += 1
         if self._rows is not None:
             self._rows[relation].append((subject, place, outcome))
@@ -129,7 +134,9 @@ class Tally:
         if self._rows is None:
             return Table(overall, relations)
         score = cache(partial(row_score, vacuous=vacuous))
-        rows = [((subject, name), score(*own)) for name in relations for subject, _, own in sorted(self._rows[name])]
+        rows = [
+            ((subject, name), score(*counts)) for name in relations for subject, _, counts in sorted(self._rows[name])
+        ]
         return Table(overall, relations, rows)
 
 

@@ -1,1 +1,1 @@
-"""OtherSources to one scored list, and rules that decide what of it is kept."""
+"""Pooling of all sources into one scored list, and the rules that decide what to keep."""

@@ -1,10 +1,9 @@
-"""A calibration: from the evidence for candidates to probabilities of being right.
+"""Calibration: from the evidence for candidates to probabilities of being right.
 
-A model proposes some names whatever the subject is. How much it likes a name in general is therefore a second
-evidence beside the score itself (contextual calibration, Zhao et al. 2021; domain PMI, Holtzman et al. 2021).
-
-Each kind of evidence is a column with a name. The columns of single models carry the model's name, and their weights
-are learned from data: nothing is known here of any model.
+A model proposes some names for every subject. The mean score of a name over all subjects is therefore evidence besides
+its score (contextual calibration, Zhao et al. 2021; domain PMI, Holtzman et al. 2021). Each kind of evidence is a
+column with a name. The columns of single models carry the model's name. Their weights are learned from data; no model
+is named here.
 """
 
 from __future__ import annotations
@@ -20,47 +19,51 @@ import numpy as np
 from lmkbc.select.ranking import Floats, Ranking, table_of
 
 LOOKS = 6
-"""Number of independent thresholds that a curve is taken to have: a threshold at each doubling of the facts."""
+"""Assumed number of independent thresholds of a curve: one at each doubling of the facts."""
 SURE = NormalDist().inv_cdf(1 - 0.05 / LOOKS)
-"""Standard normal quantile of one-sided 95 %, less so of each look (Bonferroni), since the best threshold is chosen."""
+"""Normal quantile of one-sided 95 % after Bonferroni's correction for `LOOKS`, since the best threshold is chosen."""
 EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
 SHARE_EDGE = 0.02
-"""Distance from 0 and 1 for the evidence of no object: shares of few draws, where a share of 0 is not certain."""
+"""Distance from 0 and 1 for evidence of no object: shares of few draws, among which 0 is not certain."""
 FAINT = 1e-3
-"""Scores below this are not told apart where they are compared with the best."""
+"""Scores below this count as equal when they are compared with the best score."""
 SCALE = 4.0
-"""Factor of a share, which makes its weight as large as the others', so that it shrinks like them."""
+"""Factor of a share. It makes the share's weight as large as others, so that regularisation shrinks all alike."""
 OLDER = ("share", "lead", "agreed")
-"""Evidence that only older thresholds files weigh: a model that repeats another would be taken for agreement."""
+"""Evidence that only older thresholds files use: it counts a model that repeats another as agreement."""
 VERIFICATION = ("judged", "verification")
-"""Evidence from verification: confidences weigh it, rules read it through `verified` alone."""
+"""Evidence from verification. Confidences use it; rules use it only within the rule `verified`."""
 BIAS = "bias"
 LABEL_PRIOR = "label_prior"
 OLD_NAMES = {"nil_probability": "doubt", LABEL_PRIOR: "habit", "verification": "truth"}
 """Names of evidence in older thresholds files."""
 UNUSUAL = 0.005
-"""Added to every name's mean score before the logarithm: half a subject in a hundred, so that rare names stay alike."""
+"""Smoothing: added to each name's mean score before the logarithm, so that all rare names have similar values."""
 
 
 def log_odds(p: Floats, edge: float = EDGE) -> Floats:
-    """Return the log-odds of scores in [0, 1], kept finite."""
+    """Return the log-odds of scores in [0, 1], clipped by `edge` to stay finite."""
     clipped = np.clip(p, edge, 1 - edge)
     return cast(Floats, np.log(clipped) - np.log1p(-clipped))
 
 
 def logistic(z: Floats) -> Floats:
-    """Return the probability of log-odds."""
+    """Return the probabilities of log-odds."""
     return 1 / (1 + np.exp(-np.clip(z, -50.0, 50.0)))
 
 
 def of_candidates(ranking: Ranking) -> dict[str, Floats]:
-    """Return the evidence for each candidate, name -> (n, m), without its name's label prior.
+    """Return the evidence for each candidate, name -> (n, m), without the label prior of its name.
 
     score: log-odds of the pooled score. length: log of the number of candidates. nil_probability, abstained: see
-    `of_nothing`. judged: whether there is a verification score; verification: its log-odds. Per model, said: whether it
-    proposes the candidate; agreed: whether another does too; score: if it does, its log-odds. For older files, share:
-    the pooled score itself; lead: log of its ratio to the best one; agreed: whether several models propose it.
+    `of_nothing`. judged: whether there is a verification score. verification: its log-odds.
+
+    Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does
+    too. score: log-odds of its score, if it proposes the candidate.
+
+    For older files there are three more. share: the pooled score itself. lead: log of its ratio to the best score.
+    agreed: whether several models propose the candidate.
     """
     real, judged = ranking.scores >= 0, ranking.verifications >= 0
     lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
@@ -85,10 +88,10 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
 
 
 def of_nothing(ranking: Ranking, best: Floats) -> dict[str, Floats]:
-    """Return the evidence that a query has no object, name -> (n,). best: probability of its best candidate.
+    """Return the evidence that a query has no object, name -> (n,). best: probability of its best candidate, (n,).
 
-    nothing, abstained, nil_probability: log-odds of the pooled score of nothing, of the share of abstaining draws, and
-    of the NIL probability; the first and last also per model.
+    nothing, abstained, nil_probability: log-odds of the pooled score of NIL, of the share of draws that abstain, and of
+    the NIL probability. The first and the last also exist per model.
     """
     return {BIAS: np.ones(best.size), "best": log_odds(best), **_nil(ranking)}
 
@@ -99,8 +102,8 @@ def _nil(ranking: Ranking) -> dict[str, Floats]:
     return {name: log_odds(column, SHARE_EDGE) for name, column in columns.items()}
 
 
-def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-    """Return the columns that say something: not all zero; those of single models only if there are several."""
+def informative(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
+    """Return the informative columns: not all zero, and those of single models only if there are several."""
     return {
         name: column
         for name, column in columns.items()
@@ -109,47 +112,49 @@ def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
 
 
 def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """Return log-odds: the weighted sum of the columns; a column without a weight counts nothing."""
+    """Return log-odds: the weighted sum of the columns. A column without a weight has weight 0."""
     return np.asarray(sum(weight_of(name, weights) * column for name, column in columns.items()))
 
 
 def weight_of(name: str, weights: Mapping[str, float]) -> float:
-    """Return the weight of a column, 0 if it has none; older thresholds files have other names for some."""
+    """Return the weight of a column; 0 if it has none. Older thresholds files use other names for some columns."""
     model, colon, kind = name.rpartition(":")
     return weights.get(name, weights.get(f"{model}{colon}{OLD_NAMES.get(kind, kind)}", 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Logistic probabilities of candidates (Platt 1999, with more evidence).
+    """Logistic regression from evidence to the probability that a candidate is right (Platt 1999, with more evidence).
 
     weights: evidence -> its weight in the log-odds (see `of_candidates`). label_priors: name -> mean score over all
-    subjects, for the most usual names.
+    subjects, for the most frequent names.
     """
 
     weights: Mapping[str, float]
     label_priors: Mapping[str, float] = field(default_factory=dict)
 
     def probabilities(self, ranking: Ranking) -> Floats:
-        """Return the probability of each candidate, (n, m), -1 where padded; other queries do not change it."""
-        priors, usual = self.label_priors, np.zeros(ranking.scores.shape)
+        """Return the probability of each candidate, (n, m), -1 for padding. It does not depend on other queries."""
+        priors, prior_scores = self.label_priors, np.zeros(ranking.scores.shape)
         if priors:
             means = [[priors.get(one.text, 0.0) for one in candidates] for candidates in ranking.ranked]
-            usual = table_of(means, ranking.scores.shape[1], 0.0)
-        return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), usual))
+            prior_scores = table_of(means, ranking.scores.shape[1], 0.0)
+        return np.where(ranking.scores < 0, -1.0, self.of_evidence(of_candidates(ranking), prior_scores))
 
-    def of_evidence(self, columns: Mapping[str, Floats], usual: Floats) -> Floats:
-        """Return probabilities by the evidence and the mean score of each candidate's name; all of one shape."""
-        return logistic(weighed(columns, self.weights) + weight_of(LABEL_PRIOR, self.weights) * log_label_prior(usual))
+    def of_evidence(self, columns: Mapping[str, Floats], prior_scores: Floats) -> Floats:
+        """Return the probabilities of candidates. prior_scores: mean scores of their names. All have one shape."""
+        return logistic(
+            weighed(columns, self.weights) + weight_of(LABEL_PRIOR, self.weights) * log_label_prior(prior_scores)
+        )
 
 
-def log_label_prior(usual: Floats) -> Floats:
+def log_label_prior(prior_scores: Floats) -> Floats:
     """Return the log of mean scores, smoothed."""
-    return cast(Floats, np.log(usual + UNUSUAL))
+    return cast(Floats, np.log(prior_scores + UNUSUAL))
 
 
 class Point(NamedTuple):
-    """From what confidence on facts are kept, the precision that this promises, and the recall that it had."""
+    """A threshold on confidence, the precision that it promises, and its recall in tuning."""
 
     threshold: float
     precision: float
@@ -158,10 +163,12 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PrecisionCurve:
-    """Thresholds on a relation's confidence, each with the precision that what reaches it has at least.
+    """Thresholds on a relation's confidence, each with a lower bound of the precision above it.
 
-    threshold: rising. precision: rising; what the share of right facts is at least (`at_least`), so that few facts
-    promise little. recall: of all gold objects. max: how many facts a query may have.
+    threshold, precision: ascending.
+    precision: lower bound of the share of right facts (`at_least`); it is low if there are few facts.
+    recall: share of all gold objects.
+    max: maximum number of facts of a query; None for no limit.
     """
 
     threshold: tuple[float, ...] = ()
@@ -170,7 +177,7 @@ class PrecisionCurve:
     max: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for columns that do not belong together."""
+        """Raise ValueError if the columns differ in length, or do not ascend within [0, 1]."""
         if not len(self.threshold) == len(self.precision) == len(self.recall):
             raise ValueError("threshold, precision and recall differ in length")
         for name in ("threshold", "precision"):
@@ -179,15 +186,16 @@ class PrecisionCurve:
                 raise ValueError(f"{name} holds no rising numbers in [0, 1]")
 
     def at(self, precision: float) -> Point | None:
-        """Return the lowest threshold that promises a precision; None where none does."""
+        """Return the lowest threshold that promises a precision; None if none does."""
         points = map(Point, self.threshold, self.precision, self.recall)
         return next((point for point in points if point.precision >= precision), None)
 
 
 def at_least(right: float, of: float) -> float:
-    """Return the lower end of a share's interval (Wilson 1927), for the best of a curve's thresholds too; 0 of nothing.
+    """Return the lower bound of a share (Wilson 1927), corrected for the choice of the best threshold; 0 if `of` is 0.
 
-    Facts are taken as independent; those of one subject seldom are, which makes it somewhat too high.
+    right: number of right facts. of: number of facts. Facts are assumed independent. Facts of one subject are seldom
+    independent, so the bound is somewhat too high.
     """
     if of <= 0:
         return 0.0

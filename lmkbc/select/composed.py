@@ -1,4 +1,4 @@
-"""Rules around other rules: an abstention threshold, a fallback, and verification scores that count."""
+"""Rules around other rules: an abstention threshold, a fallback, and the use of verification scores."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ Evidence = Literal["nothing", "lead", "draws", "existence"]
 
 @dataclass(frozen=True, kw_only=True)
 class AbstentionThreshold(BatchSelector, Rule):
-    """Answer nothing where the evidence for it is at least `threshold`, else as `inner` does.
+    """Answer nothing if the evidence for it is at least `threshold`; else select as `inner` does.
 
-    evidence: "nothing" is the score of the proposal to answer nothing, "lead" its share of the sum with the best
-    candidate's score, "draws" the share of draws that abstained, "existence" one minus the existence probability.
-    source: the only source whose evidence counts; one that says nothing is no evidence (MAVE, LM-KBC 2026, asks a
-    source whether there is an object at all). Around `source-filter`, which leaves it out, such a source only denies.
+    MAVE (LM-KBC 2026) asks one source whether there is any object. If `inner` is a `source-filter` that excludes this
+    source, it serves for abstention only.
+
+    evidence: "nothing" is the score of NIL. "lead" is its share of the sum with the best candidate's score. The
+    value "draws" is the share of draws that abstained, and "existence" is one minus the existence probability.
+    source: the only source whose evidence counts, if given; a source without an answer gives no evidence.
     """
 
     name: ClassVar[str] = "abstention-threshold"
@@ -35,14 +37,14 @@ class AbstentionThreshold(BatchSelector, Rule):
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Raise InputError if one source is asked for the share of draws, which is of all sources."""
+        """Raise InputError for evidence "draws" with a source, since that share is over all sources."""
         if self.source and self.evidence == "draws":
             raise InputError(
                 "evidence of rule abstention-threshold is 'draws', of all sources: with a source, use 'nothing'"
             )
 
     def strength(self, ranking: Ranking) -> Floats:
-        """Return the evidence for answering nothing, in [0, 1], (n,)."""
+        """Return the evidence for an empty answer, in [0, 1], (n,)."""
         if self.evidence == "draws":
             return ranking.abstained
         if self.evidence == "existence":
@@ -57,7 +59,7 @@ class AbstentionThreshold(BatchSelector, Rule):
         return np.divide(nothing, total, out=np.zeros_like(total), where=total > 0)
 
     def _nil(self, ranking: Ranking, kind: str) -> Floats:
-        """Return the source's own score of a kind, (n,); 0 where it gives none."""
+        """Return the source's score of a kind, (n,); 0 if it gives none."""
         return cast(Floats, np.maximum(ranking.nil.get(f"{self.source}:{kind}", np.zeros(len(ranking.ranked))), 0.0))
 
     def open(self, ranking: Ranking) -> Mask:
@@ -65,7 +67,7 @@ class AbstentionThreshold(BatchSelector, Rule):
         return self.strength(ranking) < self.threshold
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Select nothing, or what the inner rule selects, of each query."""
+        """Select nothing, or what the inner rule selects, for each query."""
         opened = self.open(Ranking.of(sets))
         kept = self.inner.select_all(sets)
         return [
@@ -76,10 +78,10 @@ class AbstentionThreshold(BatchSelector, Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Fallback(Rule):
-    """Select as `first` does, and where it keeps nothing, as `then` does.
+    """Select as `first` does; if it keeps nothing, select as `then` does.
 
-    With abstention thresholds around `then`, an abstention is reversed if several signals agree that it is one too many
-    (CS2, LM-KBC 2026: few draws for nothing, a probable object, and a leading candidate).
+    With abstention thresholds around `then`, an abstention is reversed if several signals contradict it. In CS2 (LM-KBC
+    2026) these are few draws for nothing, a probable object, and a leading candidate.
     """
 
     name: ClassVar[str] = "fallback"
@@ -87,7 +89,7 @@ class Fallback(Rule):
     then: Rule
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Return what the first rule selects, else what the second does. An unanswered query stays failed."""
+        """Return the selection of the first rule, else of the second. An unanswered query stays failed."""
         kept = self.first.select(candidates)
         return kept if kept.failed or kept.objects else self.then.select(candidates)
 
@@ -97,10 +99,11 @@ Combine = Literal["veto", "product", "mean", "replace"]
 
 @dataclass(frozen=True, kw_only=True)
 class Verified(Rule):
-    """Let verification scores count, then select as `inner` does; without this rule they count nothing.
+    """Change scores by verification scores, then select as `inner` does. Only this rule uses verification scores.
 
-    combine: a "veto" drops what has a verification score below `min` (fact probing, Alivanistos et al. 2022); else the
-    score becomes its "product" or "mean" with it, or is "replace"d by it. A candidate without one stays as it is.
+    combine: "veto" drops candidates with a verification score below `min` (fact probing, Alivanistos et al. 2022).
+    "product" and "mean" combine the two scores, and "replace" takes the verification score. Candidates without a
+    verification score stay as they are.
     """
 
     name: ClassVar[str] = "verified"
@@ -109,12 +112,12 @@ class Verified(Rule):
     min: float = 0.5
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Return what the inner rule selects of the candidates as verification leaves them."""
+        """Return the selection of the inner rule from the verified candidates."""
         return self.inner.select(with_verification(candidates, self.combine, self.min))
 
 
 def with_verification(candidates: CandidateSet, combine: Combine, bound: float = 0.5) -> CandidateSet:
-    """Return the set with each object's score changed by its verification score, best first; bound: of a veto."""
+    """Return the set with scores changed by verification scores, best first. bound: lowest score that passes a veto."""
     kept = [
         one
         for one in candidates.candidates

@@ -1,8 +1,7 @@
-"""Confidence: how likely each candidate is right, whatever rule keeps it; and what promises a precision, or nothing.
+"""Confidence: the probability that a candidate is right, for every rule; and selection by a promised precision.
 
-A promised precision is expected of facts that are known already. Thresholds that were learned on such held on missing
-ones for 5 of 16 relations (Veseli et al., EMNLP Findings 2023): what goes into a knowledge base wants a sample checked
-by hand.
+The promise holds for facts that are already in the gold. Thresholds learned on such facts held for missing facts in
+only 5 of 16 relations (Veseli et al., EMNLP Findings 2023). Check a sample by hand before facts enter a knowledge base.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from lmkbc.types import Candidate, CandidateSet, Prediction
 class Confidence:
     """Probabilities that the candidates of a query are right.
 
-    p: in [0, 1], in the order of `candidates`, which is the set's own. calibrated: whether these are probabilities that
-    tuning fitted to known facts; else they are the pooled scores, which order candidates and promise nothing.
+    p: in [0, 1], in the order of `candidates`, which is the set's order. calibrated: whether tuning fitted p to known
+    facts; if not, p holds the pooled scores, which only order the candidates.
     """
 
     candidates: tuple[Candidate, ...]
@@ -38,9 +37,9 @@ class Confidence:
     calibrated: bool
 
     def of(self, kept: Candidate) -> float:
-        """Return the confidence of an object that a rule kept: its candidate's, whatever score the rule gave it.
+        """Return the confidence of a selected object: that of its candidate, whatever score the rule gave it.
 
-        A number that a rule put between its votes has the confidence of the vote that is nearest as a ratio.
+        If a rule made a number that lies between its votes, use the vote with the nearest ratio to it.
         """
         for candidate, p in zip(self.candidates, self.p, strict=True):
             if (candidate.text, candidate.id) == (kept.text, kept.id):
@@ -55,30 +54,30 @@ class Confidence:
         return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
 
     def of_each(self, kept: Sequence[Candidate]) -> list[float]:
-        """Return the confidences of all that a rule kept."""
+        """Return the confidences of all selected objects."""
         if not kept:
             return []
-        own = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
-        return [own[one.text, one.id] if (one.text, one.id) in own else self.of(one) for one in kept]
+        known = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
+        return [known[one.text, one.id] if (one.text, one.id) in known else self.of(one) for one in kept]
 
 
 def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
-    """Return what tuning fitted for a relation, else its rule's own calibration; None if neither is there."""
-    return selector.calibrations.get(relation) or _own(selector.rules.get(relation, selector.general))
+    """Return the calibration that tuning fitted for a relation, else that of its rule; None if there is neither."""
+    return selector.calibrations.get(relation) or _calibration_in(selector.rules.get(relation, selector.general))
 
 
-def _own(rule: Rule) -> Calibration | None:
-    """Return the calibration of a rule that reads the candidates as they are."""
+def _calibration_in(rule: Rule) -> Calibration | None:
+    """Return the calibration of a rule that reads candidates unchanged; None for other rules."""
     if isinstance(rule, AbstentionThreshold | Mutual):
-        return _own(rule.inner)
+        return _calibration_in(rule.inner)
     return rule.calibration if isinstance(rule, Calibrated) else None
 
 
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
-    """Return the confidence of every candidate of pooled sets, one entry per set in their order; arrays per relation.
+    """Return the confidence of every candidate of pooled sets, one entry per set, in order.
 
-    The sets are read as their rules read them. Where none reads other queries, what a set is asked beside does not
-    change its confidences, so that blocks may be of any size.
+    The sets are read as their rules read them. Unless a rule reads other queries, the confidences of a set do not
+    depend on the other sets, so blocks may have any size.
     """
     sets = selector.read(sets)
     made: dict[int, Confidence] = {}
@@ -86,35 +85,35 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
         calibration = calibration_of(selector, relation)
         chosen = [sets[place] for place in places]
         if calibration is None:
-            own = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
+            columns = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
         else:
             table = calibration.probabilities(Ranking.of(chosen))
-            own = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
-        for place, found, p in zip(places, chosen, own, strict=True):
+            columns = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
+        for place, found, p in zip(places, chosen, columns, strict=True):
             made[place] = Confidence(found.candidates, p, calibration is not None)
     return [made[row] for row in range(len(sets))]
 
 
 def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
-    """Return what stands in a ranking's order, best first, in that of the set."""
+    """Return values in the set's order. ranked: the values in the order of a ranking, best first."""
     scores = np.array([candidate.score for candidate in candidates.candidates])
-    own = np.empty(len(scores))
-    own[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
-    return tuple(own.tolist())
+    values = np.empty(len(scores))
+    values[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
+    return tuple(values.tolist())
 
 
 NOTHING = Cutoff(threshold=2.0)
-"""Keeps nothing, whatever the candidates score."""
+"""Rule that keeps nothing, whatever the scores."""
 UNREACHED, UNSURE = "no confidence of its relation promises the precision", "no object is sure enough"
-"""Why an answer is withheld."""
+"""Reasons for a withheld answer."""
 
 
 @dataclass(frozen=True)
 class AtPrecision(PerRelation):
-    """A selector whose rules keep what promises a precision.
+    """Selector whose rules keep the facts that reach a promised precision.
 
-    usual: what selects where none is asked for; what it keeps of a query that is left empty here is withheld, which is
-    not to say that there is none. reached: the relations that promise it, by every spelling -> from what confidence on.
+    usual: the selector without a precision. If it keeps objects and this one keeps none, the answer is withheld, and
+    not empty. reached: the relations that reach the precision, by every spelling, with their points on the curve.
     """
 
     usual: PerRelation = field(default_factory=lambda: PerRelation(NOTHING))
@@ -122,15 +121,15 @@ class AtPrecision(PerRelation):
 
     @property
     def reads_others(self) -> bool:
-        """Return whether the usual rules read candidates of other queries: confidences are of what they read."""
+        """Return whether the usual rules read candidates of other queries; confidences then depend on these too."""
         return self.usual.reads_others
 
     def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets as the usual rules are to see them."""
+        """Return the sets as the usual rules read them."""
         return self.usual.read(sets)
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep what is sure enough; an empty answer says whether that is because nothing is."""
+        """Keep the objects that are sure enough, and give the reason if an answer is withheld."""
         sets = self.read(sets)
         kept = self.keep(sets)
         empty = [place for place, made in enumerate(kept) if not made.objects and not made.failed]
@@ -142,21 +141,21 @@ class AtPrecision(PerRelation):
 
 
 def check_precision(precision: float) -> None:
-    """Raise InputError for a precision that no rule can promise."""
+    """Raise InputError if a precision is not between 0 and 1."""
     if not 0 < precision < 1:
         raise OptionError("precision", f"is {precision:g}: give a share between 0 and 1, as in 0.9")
 
 
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
-    """Return the selector that keeps, per relation, what promises a precision in (0, 1) out of fold.
+    """Return the selector that keeps, per relation, the facts that promise a precision in (0, 1) out of fold.
 
-    A relation that does not promise it, or was not tuned, keeps nothing. InputError where none was tuned for it.
+    A relation that does not reach it, or was not tuned, keeps nothing. Raise InputError if no relation has a curve.
     """
     check_precision(precision)
     if not selector.curves:
         raise InputError(
-            "a precision is promised by thresholds that know of confidence, and none were tuned for this edition and "
-            "system: run lmkbc tune for both first"
+            "a precision needs thresholds with confidences, and none were tuned for this edition and system: run "
+            "lmkbc tune for both first"
         )
     reached: dict[str, Point] = {}
     rules: dict[str, Rule] = {}

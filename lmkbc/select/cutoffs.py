@@ -1,4 +1,4 @@
-"""Cut-offs on the score: absolute, relative to the best, sticky, or of what several models propose; and the best k."""
+"""Cut-offs on the score: absolute, relative to the best, sticky, by number of models; and the best k."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cutoff(PrefixRule, SweptRule):
         return ranking.scores
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Return how many score at or above the threshold."""
+        """Return how many candidates score at or above the threshold."""
         return run_length(ranking.ended >= max(self.threshold, 0.0))
 
 
@@ -34,8 +34,8 @@ class Cutoff(PrefixRule, SweptRule):
 class Relative(PrefixRule, SweptRule):
     """Keep every candidate that scores at least `ratio` of the query's best, and at least `min_score`.
 
-    Where the best scores 0 there is nothing to compare with, and no candidate passes; where it scores less than `best`,
-    none does either, so that one bound decides whether to answer and the other how much (thylinao1, LM-KBC 2026).
+    If the best score is 0 or below `best`, no candidate passes. Thus `best` decides whether to answer, and `ratio` how
+    many objects to keep (thylinao1, LM-KBC 2026).
     """
 
     name: ClassVar[str] = "relative"
@@ -50,21 +50,21 @@ class Relative(PrefixRule, SweptRule):
     best: float = 0.0
 
     def levels(self, ranking: Ranking) -> Floats:
-        """Return the score of each candidate at or above the ratio, (n, m); -1 for the others, which nothing keeps."""
+        """Return the scores of candidates at or above the ratio, (n, m); -1 for the others, which no bound keeps."""
         return np.where(ranking.scores >= self._bound(ranking)[:, None], ranking.scores, -1.0)
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Return how many score at or above all bounds."""
+        """Return how many candidates score at or above all bounds."""
         return run_length(ranking.ended >= np.maximum(self._bound(ranking), self.min_score)[:, None])
 
     def _bound(self, ranking: Ranking) -> Floats:
-        """Return the score that the ratio asks for, (n,); infinite where the best scores too little."""
+        """Return the score that the ratio requires, (n,); infinite if the best score is too low."""
         return np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopK(PrefixRule):
-    """Keep the best `k`, whatever they score."""
+    """Keep the best `k` candidates, whatever their scores."""
 
     name: ClassVar[str] = "top-k"
     search: ClassVar[Mapping[str, Range]] = {"k": Whole(0, 10)}
@@ -77,10 +77,10 @@ class TopK(PrefixRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Sticky(PrefixRule, SweptRule):
-    """Once a candidate has passed `threshold`, keep on while scores stay close (Li T. et al. 2022).
+    """Keep candidates from the best on while they pass `threshold` or score close to it (Li T. et al. 2022).
 
-    reference: "previous" compares a candidate with the kept one before it (their paper), "threshold" with a relaxed
-    threshold, ratio * threshold (their code).
+    reference: "previous" compares a candidate with the kept one before it (their paper). "threshold" compares it with a
+    relaxed threshold, ratio * threshold (their code).
     """
 
     name: ClassVar[str] = "sticky"
@@ -104,7 +104,7 @@ class Sticky(PrefixRule, SweptRule):
         return cast(Floats, np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1))
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Return the length of the unbroken run of accepted candidates from the best on."""
+        """Return the number of candidates before the first that is not accepted."""
         scores = ranking.ended
         accepted = scores >= max(self.threshold, 0.0)
         if self.reference == "threshold":
@@ -118,8 +118,8 @@ class Sticky(PrefixRule, SweptRule):
 class Quorum(SweptRule):
     """Keep candidates that at least `models` distinct models propose and that score at least `min_score`.
 
-    Many draws of one model are one model: they do not corroborate each other. Candidates with a verification score of
-    at least `min_verification` need no corroboration; above 1, every candidate needs it.
+    All draws of one model count as one model: they do not corroborate each other. Candidates with a verification score
+    of at least `min_verification` need no corroboration. If `min_verification` is above 1, every candidate needs it.
     """
 
     name: ClassVar[str] = "quorum"

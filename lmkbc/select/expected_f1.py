@@ -1,6 +1,6 @@
-"""Expected F1: keep the set that scores best on average over what the gold may be, nothing included.
+"""Expected F1: keep the set with the highest F1 on average over the possible gold, the empty set included.
 
-It reads scores as probabilities. `Calibrated` gives it, or any other rule, probabilities in place of scores.
+It reads scores as probabilities. `Calibrated` gives it, or any other rule, probabilities instead of scores.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
 from lmkbc.select.rule import MaskRule, PrefixRule, Range, Real, kept_of
 
 LIKELY = 0.5
-"""Objects expected beyond the limit from which a list is long."""
+"""A list is long if more objects than this are expected beyond the limit."""
 
 
 def expected_f1(p: Floats, missing: float = 0.0) -> Floats:
-    """Return expected official F1 of keeping the first k of m candidates, for k = 0..m: (n, m) -> (n, m + 1).
+    """Return the expected official F1 of the first k of m candidates, for k = 0..m: (n, m) -> (n, m + 1).
 
     p: probability that each candidate is an object, independent of the others. missing: objects expected outside the
-    list. With h of the k kept ones true and r of the others, F1 is 2h / (k + h + r + missing); h and r are
-    Poisson-binomial, so their distributions come from one convolution per candidate. Nothing scores 1 where nothing is
-    true. For p in descending order no other set of k candidates does better (Jansche, ACL 2007).
+    list.
+
+    With h of the k kept candidates true and r of the others true, F1 is 2h / (k + h + r + missing). Both h and r are
+    Poisson-binomial; one convolution per candidate gives their distributions. An empty answer scores 1 if no candidate
+    is true. For p in descending order, no other set of k candidates is better (Jansche, ACL 2007).
     """
     n, m = p.shape
-    rest = np.zeros((m + 1, n, m + 1))  # rest[k]: how many of candidates k.. are true
+    rest = np.zeros((m + 1, n, m + 1))  # rest[k]: distribution of the true ones among candidates k..
     rest[m, :, 0] = 1.0
     for k in range(m - 1, -1, -1):
         rest[k] = _with_one_more(rest[k + 1], p[:, k])
     values = np.empty((n, m + 1))
     values[:, 0] = rest[0, :, 0] * np.exp(-missing)
-    true = np.zeros((n, m + 1))  # how many of the first k are true
+    true = np.zeros((n, m + 1))  # distribution of the true ones among the first k
     true[:, 0] = 1.0
     for k in range(1, m + 1):
         true = _with_one_more(true, p[:, k - 1])
@@ -52,11 +54,11 @@ def _with_one_more(counts: Floats, p: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedF1(PrefixRule):
-    """Keep the set with the highest expected F1, scores read as independent probabilities (see `Calibrated`).
+    """Keep the set with the highest expected F1; scores are read as independent probabilities (see `Calibrated`).
 
-    The score of answering nothing, where proposed, replaces the chance that all candidates are wrong. missing: objects
-    expected outside the candidates. limit: only so many candidates are weighed exactly (cost grows with its cube);
-    where others are likely too, F1 of the expected counts stands for expected F1, to which it is close in long lists.
+    The score of NIL, if proposed, replaces the probability that all candidates are wrong. missing: objects expected
+    outside the candidates. limit: number of candidates that are computed exactly (cost grows with its cube). If further
+    candidates are likely too, F1 of the expected counts replaces expected F1; both are close in long lists.
     """
 
     name: ClassVar[str] = "expected-f1"
@@ -65,13 +67,13 @@ class ExpectedF1(PrefixRule):
     limit: int = 20
 
     def wanted(self, ranking: Ranking) -> Ints:
-        """Return the best number of candidates to keep, the smaller on a tie, (n,)."""
+        """Return the best number of candidates to keep, (n,); the smaller on a tie."""
         return self.best(np.clip(ranking.scores, 0.0, 1.0), ranking.nothing)
 
     def best(self, p: Floats, nothing: Floats) -> Ints:
         """Return the best number of candidates to keep, the smaller on a tie: (n, m), (n,) -> (n,).
 
-        p: probabilities in descending order. nothing: score of answering nothing, 0 where none was proposed.
+        p: probabilities in descending order. nothing: score of NIL, 0 if not proposed.
         """
         values = expected_f1(p[:, : self.limit], self.missing)
         rest = p[:, self.limit :]
@@ -91,11 +93,10 @@ class ExpectedF1(PrefixRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated(MaskRule):
-    """Another rule on the probabilities of a `Calibration` in place of scores.
+    """Apply `inner` to the probabilities of a `Calibration` instead of the scores.
 
-    weights, nothing: evidence -> its weight in the log-odds of a candidate and of no object (see `of_candidates`);
-    without any, the log-odds are the scores' own. label_priors: name -> mean score over all subjects, for the most
-    usual names.
+    weights, nothing: evidence -> its weight in the log-odds of a candidate and of NIL (see `of_candidates`); by default
+    the log-odds of the scores. label_priors: name -> mean score over all subjects, for the most frequent names.
     """
 
     name: ClassVar[str] = "calibrated"
@@ -106,11 +107,11 @@ class Calibrated(MaskRule):
 
     @property
     def calibration(self) -> Calibration:
-        """Return what makes probabilities of the candidates' evidence."""
+        """Return the calibration of the candidates' scores."""
         return Calibration(weights=self.weights, label_priors=self.label_priors)
 
     def keep(self, ranking: Ranking) -> Mask:
-        """Return what the inner rule keeps of the candidates in the order of their probabilities, (n, m)."""
+        """Return which candidates the inner rule keeps when they are ordered by probability, (n, m)."""
         p = self.calibration.probabilities(ranking)
         best = p.max(axis=1) if p.shape[1] else np.zeros(len(ranking.ranked))
         nothing = logistic(weighed(of_nothing(ranking, best), self.nothing))

@@ -1,8 +1,8 @@
-"""Both sides of a pair as evidence: whether B borders A too, where A and B are both asked.
+"""Both sides of a pair as evidence, such as "A borders B" and "B borders A", if both A and B are queried.
 
-A relation that is symmetric, or has an inverse, states each fact twice. Where both of its subjects are asked, the two
-queries are two draws of one fact, and its score is their mean, as pooling has it of sources. Only candidates are read
-here: what a query's gold is, nobody tells the other side. Where train has the other side, its row is that side.
+A symmetric relation, or one with an inverse, states each fact twice. If both subjects are queried, the two queries are
+two draws of one fact, and its score is their mean, as in pooling. Only candidates are read here, not the gold of
+queries. If train has the other side, its row is that side.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Sou
 
 @dataclass(frozen=True, kw_only=True)
 class Mutual(Rule):
-    """Select as `inner` does, of candidates whose scores are the mean of both sides where both are asked.
+    """Select as `inner` does, with each score replaced by the mean of both sides, if both are queried.
 
-    inverse: the relation of the other side, as queries spell it; "" for the relation itself, which is symmetric. The
-    rule itself selects of candidates that were read so (see `both_sides`); alone, a query has no other side.
+    inverse: relation of the other side, as in queries; "" for the relation itself, which is symmetric. `read` computes
+    the means (see `both_sides`); `select` alone has no other side.
     """
 
     name: ClassVar[str] = "mutual"
@@ -38,16 +38,16 @@ class Mutual(Rule):
         return both_sides(sets, every, self.inverse)
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Return what the inner rule selects."""
+        """Return the selection of the inner rule."""
         return self.inner.select(candidates)
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return what the inner rule selects of each query."""
+        """Return the selection of the inner rule for each query."""
         return self.inner.select_all(sets)
 
 
 class AskedSides:
-    """Answered queries, found by a name or QID that stands for their subject."""
+    """Index of answered queries by the QID or name of their subject."""
 
     def __init__(self, sets: Iterable[CandidateSet]) -> None:
         self.sets = {found.query: found for found in sets if not found.failed}
@@ -57,10 +57,10 @@ class AskedSides:
             if query.subject_id:
                 self._by_id.setdefault((query.relation, query.subject_id), query)
             name = query.relation, folded_key(query.subject)
-            self._by_name[name] = None if name in self._by_name else query  # a name of two subjects tells of neither
+            self._by_name[name] = None if name in self._by_name else query  # ambiguous: the name of two subjects
 
     def find(self, relation: str, candidate: Candidate) -> Query | None:
-        """Return the query about a candidate: by QID where both have one, else by folded name; None if not asked."""
+        """Return the query about a candidate: by QID if both have one, else by folded name; None if there is none."""
         if candidate.id and (query := self._by_id.get((relation, candidate.id))):
             return query
         query = self._by_name.get((relation, folded_key(candidate.text)))
@@ -68,9 +68,10 @@ class AskedSides:
 
 
 class TrainSides:
-    """What train's rows say from the other side: Peru's row has Chile, so Chile borders Peru, and not Cuba.
+    """Facts that train states from the other side.
 
-    train: its rows. relations: by the edition's spelling. A row names its objects with score 1, and all others with 0.
+    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. train: its rows. relations:
+    by the edition's spelling. A row gives score 1 to its objects, and 0 to all others.
     """
 
     def __init__(self, train: Sequence[Example], relations: Mapping[str, Relation]) -> None:
@@ -83,7 +84,7 @@ class TrainSides:
         }
 
     def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return sets in which the score of a pair that train has a row of is the mean with what that row says."""
+        """Return sets in which the score of a pair with a train row is the mean of the score and the row's."""
         made = dict(enumerate(sets))
         for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
             if name in self._sides:
@@ -94,7 +95,7 @@ class TrainSides:
 
 
 def _stated(row: Example) -> CandidateSet:
-    """Return what a row of train names, as candidates: each of its names, since any may be that of a query."""
+    """Return the objects of a train row as candidates, with all their names, since a query may use any of them."""
     named = [(text, gold.id) for gold in row.objects for text in gold.names or (gold.id or "",)]
     return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source("train"),), id_) for text, id_ in named))
 
@@ -102,13 +103,13 @@ def _stated(row: Example) -> CandidateSet:
 def both_sides(
     sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = ""
 ) -> Sequence[CandidateSet]:
-    """Return sets in which the score of a pair that both sides were asked about is the mean of both, 0 where unnamed.
+    """Return sets in which a pair's score is the mean of both sides, if both were queried; an unnamed side is 0.
 
-    A subject that names this one, and is not named here, becomes a candidate. every: all sets of the run. inverse: the
-    relation of the other side, "" for a set's own. Sets without another side are the same as before.
+    A subject that names this one, and is not named here, becomes a candidate. every: all sets of the run. inverse:
+    relation of the other side; "" for a set's own. Sets without another side stay the same.
     """
     own, asked = AskedSides(sets), AskedSides(every)
-    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the other sides that name it, and as what
+    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the queries that name it, with the candidate
     relations = {query.relation for query in own.sets}
     for other, found in asked.sets.items():
         for relation in relations if inverse == other.relation else {other.relation} if not inverse else ():
@@ -119,7 +120,7 @@ def both_sides(
 
 
 def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str) -> CandidateSet:
-    """Return a set with the means of both sides. naming: the other sides that name its subject."""
+    """Return a set with the means of both sides. naming: queries that name its subject, with the candidate."""
     if found.failed:
         return found
     made: list[Candidate] = []
@@ -142,9 +143,9 @@ def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidat
 
 
 def _mean(one: Candidate, other: Candidate | None) -> Candidate:
-    """Return a candidate with the mean scores of two sides, of each model too; one that is not named has 0.
+    """Return a candidate with the mean scores of both sides, overall and per model; None counts 0.
 
-    What train's row says, no model said: it counts for each of them.
+    A score from a train row counts for each model, since it comes from none.
     """
     if other is None:
         halves = tuple((model, score / 2) for model, score in one.by_model)

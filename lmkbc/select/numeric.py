@@ -1,7 +1,7 @@
-"""Numbers from many votes: the point, or the few points, that most draws for a quantity support.
+"""Numbers from many votes: the one or few numbers that most draws support.
 
-A mean is never used: one wild draw would move it out of the official tolerance. The aggregations are those of the
-LM-KBC 2026 systems; votes weigh what their candidates score.
+There is no mean, since one wild draw would move it out of the official tolerance. The aggregations are those of the
+LM-KBC 2026 systems. The weight of a vote is the score of its candidate.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 LARGEST = 10.0**MOST_DIGITS
-"""Votes from here on are none: no answer is so large, and what is computed with them would overflow."""
+"""Larger votes are ignored: no answer is so large, and computations with them would overflow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericRule(Rule):
-    """Answers with `points` of the positive votes, or with the best candidate where none is positive.
+    """Answer with `points` of the positive votes, or with the best candidate if no vote is positive.
 
-    between: whether a number between votes stays as it is, and is not rounded to what the votes are like.
+    between: whether a number between votes stays exact; else it is rounded like the votes.
     """
 
     between: bool = False
 
     @abstractmethod
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Return the supported numbers of sorted positive values, best first."""
+        """Return the supported numbers, best first. values: sorted and positive. weights: of the values."""
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Return the chosen numbers, nothing where no candidate is a number."""
+        """Return the chosen numbers; nothing if no candidate is a number."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
         return Prediction(candidates.query, self.answer(Ranking.of([candidates]).ranked[0]))
 
     def answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """Return the chosen numbers of one query's ranked candidates."""
+        """Return the chosen numbers for one query's ranked candidates."""
         read = ((number(candidate.text), candidate) for candidate in ranked)
         votes = [(value, candidate) for value, candidate in read if value is not None and abs(value) < LARGEST]
         positive = sorted(((value, max(c.score, 0.0)) for value, c in votes if value > 0), key=lambda vote: vote[0])
@@ -55,7 +55,7 @@ class NumericRule(Rule):
 
 
 def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]], *, exact: bool) -> Candidate:
-    """Return the vote for a number, or a candidate for one that lies between votes."""
+    """Return the vote that equals a number, or a new candidate for a number between votes."""
     for value, candidate in votes:
         if math.isclose(value, point, rel_tol=1e-9):
             return candidate
@@ -65,7 +65,7 @@ def _vote_or_new(point: float, votes: Sequence[tuple[float, Candidate]], *, exac
 
 
 def _written(value: float, whole: bool, digits: int) -> str:
-    """Return plain digits: a whole number, or so many significant ones (six are far below any tolerance)."""
+    """Return a number in plain digits: whole, or with `digits` significant digits (six suffice for any tolerance)."""
     return (
         str(round(value)) if whole else np.format_float_positional(value, precision=digits, fractional=False, trim="-")
     )
@@ -75,7 +75,7 @@ def _written(value: float, whole: bool, digits: int) -> str:
 class StabMid(NumericRule):
     """Geometric middle of the region in which most intervals of +-tolerance around the votes overlap (CS2 2026).
 
-    The intervals are the same ratio to both sides, so that a lone vote is its own middle.
+    The intervals have the same ratio to both sides, so the middle of a single vote is the vote itself.
     """
 
     name: ClassVar[str] = "stab-mid"
@@ -83,10 +83,10 @@ class StabMid(NumericRule):
     tolerance: float = 0.05
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Sweep the interval ends; on a tie the region that is widest as a ratio."""
+        """Return the middle of the deepest region; on a tie, of the one that is widest as a ratio."""
         ends = np.concatenate([values / (1 + self.tolerance), values * (1 + self.tolerance)])
         cover = np.concatenate([weights, -weights])
-        order = np.lexsort((-cover, ends))  # at the same place intervals open before others close: they do touch
+        order = np.lexsort((-cover, ends))  # at equal ends, intervals open before others close, since they touch
         ends, depth = ends[order], np.cumsum(cover[order])
         width = np.append(ends[1:] / ends[:-1], 0.0)
         deepest = np.flatnonzero(depth >= depth.max() - 1e-12)
@@ -96,10 +96,11 @@ class StabMid(NumericRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Ball(NumericRule):
-    """The middle of the draws that make most of them right within +-tolerance (thylinao1 2026).
+    """Middle of the votes for which most votes are right within +-tolerance (thylinao1 2026).
 
-    A vote has the weight of the votes around it, each with a tolerance of its own, as the scorer has it of gold. Of the
-    votes with most weight, the smallest counts; the median of those around it is answered where it loses none of them.
+    The support of a vote is the weight of the votes around it, each with its own tolerance, as the scorer applies it to
+    gold. Among the votes with most support, take the smallest. Answer the median of its supporters, if that keeps all
+    of them.
     """
 
     name: ClassVar[str] = "ball"
@@ -107,7 +108,7 @@ class Ball(NumericRule):
     tolerance: float = 0.05
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Return the best supported vote, or the middle of what supports it."""
+        """Return the vote with most support, or the median of its supporters."""
         support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
         best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
         near = self._near(values[best], values)
@@ -116,15 +117,15 @@ class Ball(NumericRule):
         return (middle if keeps else float(values[best]),)
 
     def _near(self, point: float, values: Floats) -> Mask:
-        """Return the values that make a point right."""
+        """Return which values accept a point as right."""
         return np.abs(point - values) <= (self.tolerance + 1e-9) * values
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogCluster(NumericRule):
-    """Median of the heaviest cluster, single linkage in log10 (thylinao1 2026: width .05, a window of 12 %).
+    """Median of the heaviest cluster, by single linkage in log10 (thylinao1 2026: width .05, a window of 12 %).
 
-    between: where the median falls between two votes, their exact mean, not the lower one.
+    between: whether a median between two votes is their exact mean; else it is the lower vote.
     """
 
     name: ClassVar[str] = "log-cluster"
@@ -133,7 +134,7 @@ class LogCluster(NumericRule):
     between: bool = False
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
-        """Cut where neighbours are farther apart than `width`, take the heaviest piece's median."""
+        """Return the median of the heaviest cluster; a gap wider than `width` separates clusters."""
         cuts = np.flatnonzero(np.diff(np.log10(values)) > self.width) + 1
         pieces = zip(np.split(values, cuts), np.split(weights, cuts), strict=True)
         median = quantile_between if self.between else weighted_quantile
@@ -142,9 +143,9 @@ class LogCluster(NumericRule):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMedian(NumericRule):
-    """The vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used an upper one, 0.55).
+    """Vote at a quantile of the weight; 0.5 is the median (Chironk 2026 also used 0.55).
 
-    between: where the quantile falls between two votes, their exact mean, not the lower one.
+    between: whether a quantile between two votes is their exact mean; else it is the lower vote.
     """
 
     name: ClassVar[str] = "weighted-median"
@@ -160,10 +161,11 @@ class WeightedMedian(NumericRule):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedScore(NumericRule):
-    """Rule of k <= `max` numbers with the highest expected F1, 2 hits / (k + 1), for one true number (MAVE 2026).
+    """The k <= `max` numbers with the highest expected F1, 2 hits / (k + 1), for one true number (MAVE 2026).
 
-    A number covers the votes within +-tolerance of it, and is right with the share of the weight that it covers. Each
-    is the middle of what supports it best among the votes that no earlier one covers. Tolerance 0 takes the commonest.
+    A number covers the votes within +-tolerance of it. The probability that it is right is its share of the weight.
+    Each number is the middle of the best supported region among votes that no earlier number covers. With tolerance 0
+    it is the most frequent vote.
     """
 
     name: ClassVar[str] = "expected-score"
@@ -188,12 +190,12 @@ class ExpectedScore(NumericRule):
 
 
 def weighted_quantile(values: Floats, weights: Floats, quantile: float) -> float:
-    """Return the smallest of sorted values at which at least that share of the weight is reached."""
+    """Return the smallest of the sorted values at which the given share of the weight is reached."""
     total = np.cumsum(weights)
     return float(values[min(np.searchsorted(total, quantile * total[-1] - 1e-12), len(values) - 1)])
 
 
 def quantile_between(values: Floats, weights: Floats, quantile: float) -> float:
-    """Return that value, and the mean of two sorted values where the quantile falls between them."""
+    """Return the weighted quantile; the mean of two sorted values if the quantile falls between them."""
     low = weighted_quantile(values, weights, quantile)
     return (low - weighted_quantile(-values[::-1], weights[::-1], 1 - quantile)) / 2

@@ -1,9 +1,8 @@
-"""Pooling: many sources' candidates of one query, merged into one scored list, best first.
+"""Pooling: the candidates of many sources for one query, merged into one scored list, best first.
 
-A source is one draw of one generator. Only draws that answered or abstained are counted; a failed one is no source at
-all, and never a source for nothing, and one whose objects were all dropped is a source that names none. The score is
-the mean over the sources, 0 for those that do not name the object: of sampled answers, whose scores are all 1, it is
-the share of votes.
+A source is one draw of one generator. Only draws that answered or abstained count. A failed draw is no source, and no
+evidence for NIL. A draw whose objects were all dropped is a source without objects. The score of an object is the mean
+over the sources, 0 for sources that do not name it. For sampled answers with scores of 1 it is the share of votes.
 """
 
 from __future__ import annotations
@@ -24,21 +23,22 @@ from lmkbc.types import Candidate, CandidateSet, Nil, Proposal, Source, State
 
 ByModel = tuple[tuple[str, float], ...]
 _Ballot = tuple[int, Proposal]
-"""The group that proposes something, and what that is."""
+"""Number of a group, and a proposal of it."""
 REMEMBERED = 1 << 16
-"""Names whose key is remembered: closed lists have the same ones for query after query."""
+"""Names with a cached key: closed lists repeat the same names for each query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooling:
-    """Settings for merging sources, as a recipe's plain data.
+    """Settings for merging sources, as in a recipe.
 
-    per: whether every draw counts alike or every model does, whatever its number of draws.
-    of: what shares are of: the draws that came to an answer, or all that the model replied to, whatever came of them; a
-    model none of whose replies is an answer then is a source of its own, which names nothing.
-    ties: of candidates with equal scores and as many sources, which comes first: by "name", or the one that was named
-    "first". weights: model -> weight, 1 where not given. train_sides: whether train's rows of the other side count, in
-    relations that are symmetric or have an inverse (see `lmkbc.select.mutual.TrainSides`).
+    per: whether every draw has equal weight, or every model, whatever its number of draws.
+    of: the draws to which shares refer: those that are "answers", or all "replies". With "replies", a model without any
+    answer is a source without objects.
+    ties: order of candidates with equal scores and equally many sources, by "name" or the one named "first".
+    weights: model -> weight; 1 if not given.
+    train_sides: whether train's rows of the other side count, for symmetric relations and those with an inverse (see
+    `lmkbc.select.mutual.TrainSides`).
     """
 
     per: Literal["draw", "model"] = "model"
@@ -48,7 +48,7 @@ class Pooling:
     train_sides: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a weight that makes no sense."""
+        """Raise ValueError for a weight that is negative or not finite."""
         for model, weight in self.weights.items():
             if not 0 <= weight < math.inf:
                 raise ValueError(f"weight of {model!r} is {weight}: give a number of at least 0")
@@ -57,9 +57,8 @@ class Pooling:
 class Pool:
     """Merges the sources of an edition's queries.
 
-    Objects merge by QID once linked, numbers by value, else by the edition's normalisation; the commonest spelling
-    stays. A proposal to answer nothing is scored like an object. What sources say of whether there is an object at all
-    stays apart: the mean of the sources' nil_probabilities.
+    Objects merge by QID once linked, numbers by value, others by the edition's normal form; the most frequent spelling
+    stays. NIL is scored like an object. NIL probabilities stay apart: the set gets their mean.
     """
 
     def __init__(self, edition: Edition, how: Pooling | None = None) -> None:
@@ -69,11 +68,11 @@ class Pool:
         self._key = lru_cache(REMEMBERED)(self._key_of)
 
     def merge(self, groups: Sequence[Sequence[CandidateSet]]) -> list[CandidateSet]:
-        """Return one set per query. Each group is one generator's sets, all groups in the same order of queries."""
+        """Return one set per query. groups: the sets of each generator, all in the same order of queries."""
         return list(self.merged(groups, distinct([model_of(group) for group in groups])))
 
     def merged(self, groups: Sequence[Sequence[CandidateSet]], models: Sequence[str]) -> Iterator[CandidateSet]:
-        """Return one set per query of some groups whose models are known. InputError for a weight of none of them."""
+        """Return one set per query of groups with known models. Raise InputError for a weight of an unknown model."""
         for name in self.how.weights:
             check_known(name, models, f"pool weighs {name!r}, which no generator is called")
         weights = [self.how.weights.get(model, 1.0) for model in models]
@@ -112,11 +111,11 @@ class Pool:
         )
 
     def _counts(self, state: State) -> bool:
-        """Return whether a draw is one that shares are of."""
+        """Return whether a draw counts as a source."""
         return state is not State.MISSING if self.how.of == "replies" else state.is_answer
 
     def _key_of(self, id_: str | None, text: str) -> Hashable:
-        """Return the key under which a candidate is the same as another."""
+        """Return the key by which candidates merge."""
         if (value := number(id_ or text)) is not None:
             return "number", value
         if self._ids:
@@ -124,7 +123,7 @@ class Pool:
         return "name", self._normal(text) or text
 
     def _shares(self, sources: Sequence[int], weights: Sequence[float]) -> list[float]:
-        """Return what one source of each group counts; those of all groups that spoke sum to 1."""
+        """Return the weight of one source of each group; the weights of all sources that answered sum to 1."""
         each = [
             0.0 if not count else weight / count if self.how.per == "model" else weight
             for count, weight in zip(sources, weights, strict=True)
@@ -134,7 +133,7 @@ class Pool:
 
 
 class _Cast(NamedTuple):
-    """Groups of a query's sources: how many sources each has, the share that each source counts, and its model."""
+    """Groups of a query's sources: the number of sources, the weight of each source, and the model."""
 
     sources: Sequence[int]
     shares: Sequence[float]
@@ -142,7 +141,10 @@ class _Cast(NamedTuple):
 
 
 def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:
-    """Return what makes a candidate of a lone ballot as `_merged` does: of nearly all candidates, so a short way."""
+    """Return a function that merges a single ballot as `_merged` does.
+
+    Most candidates have one, so it is a fast path.
+    """
     shares, models, counts = cast.shares, cast.models, [max(count, 1) for count in cast.sources]
 
     def merged(group: int, only: Candidate) -> Candidate:
@@ -161,9 +163,9 @@ def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:
 
 
 def _merged(ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
-    """Return one candidate for many: all sources, the commonest spelling (ties: the first in the alphabet), the id.
+    """Return one candidate for many ballots: all sources, the most frequent spelling (ties: alphabetical), the id.
 
-    Its verification score is the mean over the spellings and generators that were verified.
+    Its verification score is the mean over the verified spellings and generators.
     """
     score, by_model = _scored(ballots, cast)
     spellings = Counter(candidate.text for _, candidate in ballots)
@@ -175,7 +177,7 @@ def _merged(ballots: list[_Ballot[Candidate]], cast: _Cast) -> Candidate:
 
 
 def _scored(ballots: Sequence[_Ballot[Any]], cast: _Cast) -> tuple[float, ByModel]:
-    """Return the mean score over all sources of what is proposed, and the mean over each model's sources."""
+    """Return the mean score of a proposal over all sources, and its mean over each model's sources."""
     best = _best(ballots)
     score = math.fsum([cast.shares[group] * own for (group, _), own in best.items()])
     return min(score, 1.0), _by_model(best, cast.sources, cast.models)
@@ -190,7 +192,7 @@ def _best_first(candidate: Candidate) -> tuple[float, int, str, str]:
 
 
 def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]], float]:
-    """Return what each source makes of a candidate, which it may propose under several spellings: its highest score."""
+    """Return each source's highest score for a candidate, which it may propose under several spellings."""
     best: dict[tuple[int, tuple[Source, ...]], float] = {}
     for group, proposal in ballots:
         source = group, proposal.sources
@@ -201,7 +203,7 @@ def _best(ballots: Sequence[_Ballot[Any]]) -> dict[tuple[int, tuple[Source, ...]
 def _by_model(
     best: Mapping[tuple[int, tuple[Source, ...]], float], sources: Sequence[int], models: Sequence[str]
 ) -> ByModel:
-    """Return each proposing model with its mean score over its sources, silence counting 0."""
+    """Return each proposing model with its mean score over its sources; a source without the object counts 0."""
     totals: dict[int, float] = {}
     for (group, _), score in best.items():
         totals[group] = totals.get(group, 0.0) + score
@@ -224,7 +226,7 @@ def _sorted(sources: tuple[Source, ...]) -> tuple[Source, ...]:
 def _mean_nil_probability(
     nils: Sequence[_Ballot[Nil]], weights: Sequence[float], models: Sequence[str]
 ) -> tuple[Nil, ...]:
-    """Return the mean of all NIL probabilities, each model's counting its weight, or nothing if there are none."""
+    """Return the mean of the NIL probabilities, weighted by model; () if there are none."""
     if not nils:
         return ()
     total = math.fsum(weights[group] for group, _ in nils)
@@ -234,7 +236,7 @@ def _mean_nil_probability(
 
 
 def model_of(group: Sequence[CandidateSet]) -> str:
-    """Return the model behind a generator's sets, the first that is heard."""
+    """Return the model of a generator's sets: the first that occurs."""
     sources = (
         source
         for item in group
@@ -245,7 +247,7 @@ def model_of(group: Sequence[CandidateSet]) -> str:
 
 
 def distinct(models: Sequence[str]) -> list[str]:
-    """Return names that tell groups apart: the second group of a model is "model+2"."""
+    """Return unique names for groups: the second group of a model is "model+2"."""
     seen: Counter[str] = Counter()
     names = []
     for model in models:
@@ -255,10 +257,10 @@ def distinct(models: Sequence[str]) -> list[str]:
 
 
 class Merging:
-    """A pool of a run's blocks, one after the other.
+    """Pool of a run's blocks, in order.
 
-    named: what generators are called that say so before they speak, "" for the others. Blocks wait until it is known
-    which model each generator is.
+    named: names of the generators that are known in advance, "" for the others. Blocks wait until the model of each
+    generator is known.
     """
 
     def __init__(self, pool: Pool, named: Sequence[str] = ()) -> None:
@@ -266,7 +268,7 @@ class Merging:
         self._waiting: list[list[CandidateSet]] = []
 
     def add(self, groups: Sequence[Sequence[CandidateSet]], *, last: bool) -> list[CandidateSet]:
-        """Return the sets that are pooled by now: of these groups and those before, or none yet."""
+        """Return the sets that can be pooled now, from these and earlier groups; [] if a model is still unknown."""
         self._models = self._models or [""] * len(groups)
         self._waiting = self._waiting or [[] for _ in groups]
         for place, group in enumerate(groups):

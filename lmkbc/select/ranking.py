@@ -1,4 +1,4 @@
-"""The candidates of many queries as arrays, so that one implementation of a rule serves selection and tuning."""
+"""Candidates of many queries as arrays, so that selection and tuning share one implementation of each rule."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Candidates of `n` queries, each best first, padded to the longest list `m`.
+    """Candidates of `n` queries, each list best first and padded to the longest length `m`.
 
-    ranked: the objects proposed, without the proposal to answer nothing. scores: (n, m), clipped to [0, 1], -1 where
-    padded. nothing: (n,), score of answering nothing, 0 where none was proposed. abstained: (n,), share of the
-    answers that were abstentions. nil_probability: (n,), 0.5 where none was given.
-    nil: what each model says of nothing, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 where it says nothing.
-    InputError for a score that is no number.
+    ranked: the proposed objects, without NIL.
+    scores: (n, m), clipped to [0, 1], -1 for padding.
+    nothing: (n,), score of NIL, 0 if not proposed.
+    abstained: (n,), share of abstentions among the answers.
+    nil_probability: (n,), 0.5 if not given.
+    nil: scores of NIL and NIL probabilities per model, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 if not
+    given.
+
+    Raise InputError for a score that is NaN.
     """
 
     ranked: tuple[tuple[Candidate, ...], ...]
@@ -38,7 +42,7 @@ class Ranking:
 
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
-        """Sort (stable) and pad the candidates of each query."""
+        """Return the candidates of each query, sorted (stable) and padded."""
         ranked = tuple(_objects(candidates) for candidates in sets)
         clipped = [[min(max(candidate.score, 0.0), 1.0) for candidate in candidates] for candidates in ranked]
         scores = table_of(clipped, max(map(len, ranked), default=0), -1.0)
@@ -50,7 +54,7 @@ class Ranking:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Return how many objects each query has, (n,)."""
+        """Return the number of objects of each query, (n,)."""
         return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
 
     @cached_property
@@ -60,29 +64,29 @@ class Ranking:
 
     @cached_property
     def best(self) -> Floats:
-        """Return the best object's score, (n,); 0 where there is none."""
+        """Return the best object's score, (n,); 0 if there is no object."""
         return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
 
     @cached_property
     def reference(self) -> Floats:
-        """Return what ratios refer to: the best object's score, 1 where that is 0, (n,)."""
+        """Return the score to which ratios refer: the best object's, or 1 if that is 0, (n,)."""
         return np.where(self.best > 0, self.best, 1.0)
 
     @cached_property
     def models(self) -> Ints:
-        """Return how many distinct models stand behind each candidate, (n, m)."""
+        """Return the number of distinct models that propose each candidate, (n, m)."""
         counts = [[len({source.model for source in c.sources}) for c in candidates] for candidates in self.ranked]
         return table_of(counts, self.scores.shape[1], 0)
 
     @cached_property
     def verifications(self) -> Floats:
-        """Return what verification makes of each candidate, (n, m), -1 where nobody could tell."""
+        """Return the verification score of each candidate, (n, m); -1 if there is none."""
         given = [[-1.0 if c.verification is None else c.verification for c in candidates] for candidates in self.ranked]
         return table_of(given, self.scores.shape[1], -1.0)
 
     @cached_property
     def by_model(self) -> dict[str, Floats]:
-        """Return what each model makes of each candidate, (n, m), -1 where it does not propose it; models in order."""
+        """Return model -> its score of each candidate, (n, m), -1 if it does not propose it; models in order."""
         names = sorted(
             {model for candidates in self.ranked for candidate in candidates for model, _ in candidate.by_model}
         )
@@ -95,7 +99,7 @@ class Ranking:
 
 
 def table_of(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.NDArray[Any]:
-    """Return rows of different lengths as an array, (n, width); `fill`, whose type it has, stands behind their ends."""
+    """Return rows of different lengths as an array, (n, width), of the type of `fill`, which pads the rows."""
     table = np.full((len(rows), width), fill)
     for line, row in zip(table, rows, strict=True):
         line[: len(row)] = row
@@ -111,7 +115,7 @@ def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
 
 
 def _nil(sets: Sequence[CandidateSet]) -> dict[str, Floats]:
-    """Return by model its score of nothing, 0 where it only proposes objects; and its NIL probability."""
+    """Return, by model, its score of NIL (0 if it only proposes objects) and its NIL probability."""
     columns: dict[str, Floats] = {}
     for row, candidates in enumerate(sets):
         scores = {f"{model}:nothing": 0.0 for candidate in candidates.candidates for model, _ in candidate.by_model}

@@ -1,4 +1,4 @@
-"""Rules by name, and the way back from the plain table of a recipe or a thresholds file."""
+"""Rules by name, and their construction from the plain table of a recipe or a thresholds file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RULES: Mapping[str, type[Rule]] = {
 
 
 def rule_class(name: str) -> type[Rule]:
-    """Return the rule of a name, one of ours or a plug-in's. InputError suggests the nearest."""
+    """Return the rule of a name, from this package or a plug-in. Raise InputError with the nearest name."""
     if (name := renamed(name, RULES)) in RULES:
         return RULES[name]
     if (rule := plugins.load(plugins.RULES, name)) is None:
@@ -61,7 +61,7 @@ def rule_class(name: str) -> type[Rule]:
 
 
 def build(table: Mapping[str, Any]) -> Rule:
-    """Return a rule from a table with `rule` (its name) and its parameters. InputError for a wrong or missing one."""
+    """Return a rule from a table with `rule` (its name) and its parameters. Raise InputError for a wrong table."""
     if not isinstance(table.get("rule"), str):
         raise InputError(f"a selection table needs rule = NAME, one of {', '.join(sorted(RULES))}")
     kind = rule_class(table["rule"])
@@ -78,7 +78,7 @@ def build(table: Mapping[str, Any]) -> Rule:
 
 
 def inner_rule(kind: type, value: Any) -> Any:
-    """Return the rule that a table within another table stands for, of the kind that its field declares."""
+    """Return the rule for a table within a rule's table. Raise TypeError if it is not of the declared kind."""
     if not (isinstance(value, Mapping) and issubclass(kind, Rule)):
         raise TypeError(f"give a table with its own rule, not {value!r}")
     rule = build(value)

@@ -1,4 +1,4 @@
-"""Base of every selection rule: parameters with search ranges, and the way from scores to a prediction."""
+"""Base classes of selection rules: parameters with search ranges, and selection from scores."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lmkbc.types import CandidateSet, Prediction
 Made = TypeVar("Made")
 UNLIMITED = 1_000_000
 AT_ONCE = 256
-"""Queries whose candidates make one array: their lists are padded to the longest of them."""
+"""Queries per array; their lists of candidates are padded to the longest."""
 
 
 def significant(value: float, digits: int = 4) -> float:
-    """Return a value in few digits: tuning rounds before it scores, so that a file selects what was measured."""
+    """Return a value rounded to significant digits. Tuning rounds before it scores, so files hold what was measured."""
     return float(f"{value:.{digits}g}")
 
 
 class Real(NamedTuple):
-    """A real parameter's search range; `log` where its scale is logarithmic."""
+    """Search range of a real parameter. log: whether its scale is logarithmic."""
 
     low: float
     high: float
@@ -34,14 +34,14 @@ class Real(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A whole parameter's search range, both ends included."""
+    """Search range of a whole-number parameter, both ends included."""
 
     low: int
     high: int
 
 
 class Choice(NamedTuple):
-    """The options of a parameter that has no order."""
+    """Options of a parameter without an order."""
 
     options: tuple[str, ...]
 
@@ -52,10 +52,11 @@ CUT = Real(1e-6, 2.0, log=True)
 
 
 class Rule(ABC):
-    """Decides which candidates of a query to keep. Subclasses are frozen dataclasses: parameters, and nothing else.
+    """Decides which candidates of a query to keep. Subclasses are frozen dataclasses of parameters.
 
-    name: how tables and thresholds files call the rule. search: parameter -> range, for those worth tuning.
-    reads_others: whether candidates of other queries are evidence for it (see `read`).
+    name: name in recipes and thresholds files.
+    search: parameter -> range, for parameters worth tuning.
+    reads_others: whether the rule uses candidates of other queries (see `read`).
     """
 
     name: ClassVar[str]
@@ -64,52 +65,53 @@ class Rule(ABC):
 
     @abstractmethod
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep objects of one query, best first. A query that no model answered stays failed."""
+        """Return the kept objects of one query, best first. A query that no model answered stays failed."""
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of each query, as `select` does, in their order."""
+        """Return the kept objects of each query, in order, as `select` does."""
         return [self.select(candidates) for candidates in sets]
 
     def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:  # noqa: ARG002
-        """Return the sets as the rule is to see them, knowing all that the run asked; they are as they were."""
+        """Return the sets as the rule uses them; by default unchanged. every: all sets of the run."""
         return sets
 
     def to_table(self) -> dict[str, Any]:
-        """Return the rule as a plain table, for TOML: its name and the parameters that differ from their defaults."""
+        """Return the rule as a plain table for TOML: its name and the parameters that differ from their defaults."""
         table: dict[str, Any] = {"rule": self.name}
-        for own in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, own.name)
-            default = own.default if own.default_factory is MISSING else own.default_factory()
+        for parameter in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, parameter.name)
+            default = parameter.default if parameter.default_factory is MISSING else parameter.default_factory()
             if value != default:
-                table[own.name] = _plain(value)
+                table[parameter.name] = _plain(value)
         return table
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as TOML holds it: a rule as its table."""
+    """Return a parameter as TOML holds it; a rule becomes its table."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     return value.to_table() if isinstance(value, Rule) else value
 
 
 class BatchSelector(ABC):
-    """Selector of many queries at once, in arrays; a single query is a batch of one."""
+    """Selector of many queries at once, with arrays; a single query is a batch of one."""
 
     @abstractmethod
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of each query, in their order."""
+        """Return the kept objects of each query, in order."""
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep objects of one query, best first. A query that no model answered stays failed."""
+        """Return the kept objects of one query, best first. A query that no model answered stays failed."""
         return self.select_all([candidates])[0]
 
 
 @dataclass(frozen=True)
 class PerRelation(BatchSelector):
-    """A selector with a rule per relation; `general` serves those that have none of their own.
+    """Selector with a rule per relation. general: the rule of all other relations.
 
-    rules, calibrations, curves: by every spelling of a relation that queries use. calibrations: what tuning fitted
-    beside rules that have none of their own. curves: what precision the confidences then promise.
+    rules, calibrations, curves: by every spelling of a relation in queries.
+    calibrations: fitted by tuning for rules without a calibration.
+    curves: the precision that confidences promise.
     """
 
     general: Rule
@@ -119,46 +121,46 @@ class PerRelation(BatchSelector):
 
     @property
     def reads_others(self) -> bool:
-        """Return whether a rule reads candidates of other queries, so that a run is selected of as a whole."""
+        """Return whether a rule reads candidates of other queries, so that selection needs the whole run."""
         return any(rule.reads_others for rule in (self.general, *self.rules.values()))
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of each query by its relation's own rule, in their order. sets: of a whole run."""
+        """Return the kept objects of each query by its relation's rule, in order. sets: of a whole run."""
         return self.keep(self.read(sets))
 
     def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets of a whole run as their rules are to see them, in their order."""
-        return self._each(sets, lambda rule, own: rule.read(own, sets)) if self.reads_others else sets
+        """Return the sets of a whole run as their rules use them, in order."""
+        return self._each(sets, lambda rule, some: rule.read(some, sets)) if self.reads_others else sets
 
     def keep(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of some of the sets that were read."""
-        return self._each(sets, lambda rule, own: rule.select_all(own))
+        """Return the kept objects of each set; the sets come from `read`."""
+        return self._each(sets, lambda rule, some: rule.select_all(some))
 
     def _each(
         self, sets: Sequence[CandidateSet], of: Callable[[Rule, Sequence[CandidateSet]], Sequence[Made]]
     ) -> list[Made]:
-        """Return what is made of each set by its relation's own rule, all of a rule at once."""
-        own = [relation if (relation := one.query.relation) in self.rules else "" for one in sets]
+        """Apply a function to the sets of each rule at once, and return the results in the order of the sets."""
+        keys = [relation if (relation := one.query.relation) in self.rules else "" for one in sets]
         made: dict[int, Made] = {}
-        for relation, its in grouped((relation, place) for place, relation in enumerate(own)).items():
+        for relation, places in grouped((relation, place) for place, relation in enumerate(keys)).items():
             rule = self.rules.get(relation, self.general)
-            made.update(zip(its, of(rule, [sets[place] for place in its]), strict=True))
+            made.update(zip(places, of(rule, [sets[place] for place in places]), strict=True))
         return [made[place] for place in range(len(sets))]
 
     def under(self, rules: Mapping[str, Rule]) -> PerRelation:
-        """Return the selector with other rules laid over its own."""
+        """Return the selector with some rules replaced."""
         return replace(self, rules={**self.rules, **rules})
 
 
 class MaskRule(BatchSelector, Rule):
-    """A rule that keeps some of the candidates as they are."""
+    """Rule that keeps some of the candidates, unchanged."""
 
     @abstractmethod
     def keep(self, ranking: Ranking) -> Mask:
         """Return which candidates of each query to keep, (n, m)."""
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Keep objects of each query, as `select` does, in their order; many at once, so that arrays pay."""
+        """Return the kept objects of each query, in order, computed with arrays of many queries."""
         made: list[Prediction] = []
         for first in range(0, len(sets), AT_ONCE):
             some = sets[first : first + AT_ONCE]
@@ -171,9 +173,9 @@ class MaskRule(BatchSelector, Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class SweptRule(MaskRule):
-    """A rule with one parameter whose exact best value a sweep finds, whatever its other parameters are.
+    """Rule with one parameter whose exact best value can be found by a sweep, for any values of the other parameters.
 
-    swept: that parameter. It is a bound: the higher, the fewer candidates pass.
+    swept: name of that parameter. It is a lower bound: the higher it is, the fewer candidates pass.
     """
 
     swept: ClassVar[str]
@@ -184,20 +186,20 @@ class SweptRule(MaskRule):
 
     @classmethod
     def joint(cls) -> dict[str, Range]:
-        """Return the parameters that are left to search once the swept one is known to follow from them."""
+        """Return the parameters that still need a search; the sweep finds the swept one."""
         return {name: span for name, span in cls.search.items() if name != cls.swept}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixRule(MaskRule):
-    """A rule that keeps the best so many candidates; at least `min` and at most `max` where there are as many."""
+    """Rule that keeps a number of the best candidates, at least `min` and at most `max`."""
 
     min: int = 0
     max: int = UNLIMITED
 
     @abstractmethod
     def wanted(self, ranking: Ranking) -> Ints:
-        """Return how many candidates of each query the rule itself would keep, (n,)."""
+        """Return how many candidates of each query the rule would keep without `min` and `max`, (n,)."""
 
     def length(self, ranking: Ranking) -> Ints:
         """Return how many candidates of each query to keep, (n,)."""
@@ -214,7 +216,10 @@ class PrefixRule(MaskRule):
 
 
 def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
-    """Return what a rule keeps of candidates with other scores, in their order, (n, m); those below 0 are left out."""
+    """Return which candidates a rule keeps when they have other scores, (n, m).
+
+    Candidates with scores below 0 are excluded.
+    """
     order = np.argsort(-scores, axis=1, kind="stable")
     sizes = (scores >= 0).sum(axis=1)
     ranked = tuple(
@@ -228,5 +233,8 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
 
 
 def run_length(accepted: Mask) -> Ints:
-    """Return how many are accepted before the first that is not; no list's end is."""
+    """Return the number of accepted candidates before the first that is not.
+
+    accepted: (n, m), each row with a False.
+    """
     return cast(Ints, np.argmin(accepted, axis=1))

@@ -1,6 +1,6 @@
-"""Evidence of each source of a pooled set by itself, and the rules that distinguish sources.
+"""Evidence of each source in a pooled set, and the rules that distinguish sources.
 
-A source is a model, or one wording, file or table of it.
+A source is a model, or one of its wordings, files or tables.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal, Sour
 
 
 def sources(candidates: CandidateSet) -> list[str]:
-    """Return the sources that propose objects, or nothing, or say whether there is any; in order."""
+    """Return the sources that propose objects, NIL, or a NIL probability; in order."""
     given = [candidate.by_model for candidate in candidates.candidates]
     given += [nil.by_model for nil in (*candidates.nothing, *candidates.nil_probabilities)]
     return sorted({source for by_model in given for source, _ in by_model})
 
 
 def of_source(candidates: CandidateSet, source: str) -> CandidateSet:
-    """Return what one source proposes, with its own scores, best first."""
+    """Return the proposals of one source, with its own scores, best first."""
     objects = sorted(_scored_by(candidates.candidates, source), key=lambda candidate: -candidate.score)
     return replace(
         candidates,
@@ -37,7 +37,7 @@ def of_source(candidates: CandidateSet, source: str) -> CandidateSet:
 
 
 def _scored_by(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]:
-    """Yield what a source proposes, with its own score."""
+    """Yield the proposals of a source, with its own scores."""
     for proposal in proposals:
         if (share := dict(proposal.by_model).get(source)) is not None:
             yield structs.replace(proposal, score=share, by_model=((source, share),))
@@ -45,10 +45,10 @@ def _scored_by(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFilter(MaskRule):
-    """Select as `inner` does of what `sources` propose, each counting alike (Biester et al. 2023: which wordings).
+    """Select as `inner` does from the proposals of `sources`, with equal weights (Biester et al. 2023: which wordings).
 
-    A candidate scores the mean over those of the sources that propose objects or nothing for the query. What none of
-    them proposes is left out, and so is what the other sources say of nothing.
+    The score of a candidate is the mean over those of the sources that propose objects or NIL for the query. Candidates
+    that only other sources propose are left out, and so are the other sources' scores of NIL.
     """
 
     name: ClassVar[str] = "source-filter"
@@ -56,12 +56,12 @@ class SourceFilter(MaskRule):
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Require at least one source."""
+        """Raise InputError if there is no source."""
         if not self.sources:
             raise InputError("sources of rule source-filter is empty: name at least one source")
 
     def shares(self, ranking: Ranking) -> tuple[Floats, Floats]:
-        """Return the scores of candidates, (n, m), -1 for those left out, and of nothing, (n,)."""
+        """Return the scores of candidates, (n, m), -1 for those left out, and of NIL, (n,)."""
         nowhere, absent = np.full(ranking.scores.shape, -1.0), np.full(len(ranking.ranked), -1.0)
         given = np.array([ranking.by_model.get(source, nowhere) for source in self.sources])
         nil = np.array([ranking.nil.get(f"{source}:nothing", absent) for source in self.sources])
@@ -70,19 +70,19 @@ class SourceFilter(MaskRule):
         return np.where((given >= 0).any(axis=0), scores, -1.0), np.maximum(nil, 0.0).sum(axis=0) / present
 
     def keep(self, ranking: Ranking) -> Mask:
-        """Return what the inner rule keeps of the candidates in the order of the sources' scores, (n, m)."""
+        """Return which candidates the inner rule keeps when they are ordered by the sources' scores, (n, m)."""
         scores, nothing = self.shares(ranking)
         return kept_of(self.inner, replace(ranking, nothing=nothing), scores)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoStage(Rule):
-    """Select `within` what each source proposes, then `across` what the sources selected (Chironk, LM-KBC 2026).
+    """Select `within` the proposals of each source, then `across` the selections (Chironk, LM-KBC 2026).
 
-    Across sources, each has one vote, for every object that it kept or for nothing. Scores are shares of the sources
-    that propose anything: a cut-off at 0.6 asks for two of three, for both of two, and for the only one. each: sources
-    with a rule of their own. ties: which of a source's candidates of equal score is the better one: that which stands
-    better in the pool, or that which the source proposes in an earlier draw.
+    In the second stage each source has one vote for every object that it kept, or for NIL. Scores are shares of the
+    sources that propose anything. For example, a cut-off at 0.6 requires two of three sources, two of two, or one of
+    one. each: source -> its own rule. ties: order of a source's candidates with equal scores: the better one in the
+    pool, or the one of the earlier draw.
     """
 
     name: ClassVar[str] = "two-stage"
@@ -92,7 +92,7 @@ class TwoStage(Rule):
     ties: Literal["pool", "draw"] = "pool"
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Keep what `across` keeps of the sources' selections. A query that no model answered stays failed."""
+        """Return what `across` keeps of the sources' selections. A query that no model answered stays failed."""
         present = sources(candidates)
         if candidates.failed or not present:
             return self.within.select(candidates)
@@ -100,22 +100,22 @@ class TwoStage(Rule):
         return self.across.select(_votes(candidates, kept))
 
     def _selected(self, candidates: CandidateSet, source: str) -> Prediction:
-        """Return what one source selects."""
-        own = of_source(candidates, source)
+        """Return the selection of one source."""
+        proposed = of_source(candidates, source)
         if self.ties == "draw":
-            order = sorted(own.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
-            own = replace(own, candidates=tuple(order))
-        return self.each.get(source, self.within).select(own)
+            order = sorted(proposed.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
+            proposed = replace(proposed, candidates=tuple(order))
+        return self.each.get(source, self.within).select(proposed)
 
 
 def _first_draw(candidate: Candidate, source: str) -> int:
-    """Return the number of the source's earliest draw that proposes a candidate, 0 where draws have no numbers."""
+    """Return the number of the source's earliest draw that proposes a candidate; 0 if draws have no numbers."""
     draws = (one.draw for one in candidate.sources if one.model == source)
     return min((int(draw) for draw in draws if draw.isdecimal()), default=0)
 
 
 def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> CandidateSet:
-    """Return one vote per source as a pooled set; numbers between a source's votes are objects like others."""
+    """Return the sources' votes as a pooled set. A number between a source's votes is an object like others."""
     scores = {candidate.text: candidate.score for candidate in candidates.candidates}
     voters: dict[str, list[str]] = {}
     objects: dict[str, Candidate] = {}
@@ -145,14 +145,16 @@ def _share(votes: list[str], sources: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Corroborated(Rule):
-    """Trust the list of one source, and correct it where another source corroborates little of it.
+    """Take the list of one source, and correct it if another source corroborates little of it (CS2, LM-KBC 2026).
 
-    `inner` selects the list from what `source` proposes. The query's confidence is the share of the list that the
-    source `corroborating` proposes with a score of at least `min_score`. Below `prune_below`, objects that it never
-    proposes are dropped. Below `add_below`, candidates with a verification score of at least `min_verification` join,
-    whoever proposes them (CS2, LM-KBC 2026: lists of award winners, checked year by year, and led back from the winner
-    to the award). Without answers of `corroborating` nothing is corrected. Without answers of `source`, `inner` selects
-    from all candidates.
+    `inner` selects the list from the proposals of `source`. The query's confidence is the share of the list that the
+    source `corroborating` proposes with a score of at least `min_score`. Below `prune_below`, objects that
+    `corroborating` never proposes are dropped. Below `add_below`, candidates of any source with a verification score of
+    at least `min_verification` are added. CS2 used it for lists of award winners. It checked them year by year, and by
+    the award of each winner.
+
+    Without answers of `corroborating`, nothing is corrected. Without answers of `source`, `inner` selects from all
+    candidates.
     """
 
     name: ClassVar[str] = "corroborated"
@@ -165,7 +167,7 @@ class Corroborated(Rule):
     min_verification: float = 1 / 3
 
     def select(self, candidates: CandidateSet) -> Prediction:
-        """Return the list, without what is pruned, then with what is added."""
+        """Return the list after pruning and additions."""
         present = sources(candidates)
         if candidates.failed or self.source not in present:
             return self.inner.select(candidates)

@@ -1,1 +1,1 @@
-"""Training of language models on verbalised facts, with the controls that tell recall from learning."""
+"""Training of language models on verbalised facts, with controls that separate recall from learning."""

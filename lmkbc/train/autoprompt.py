@@ -1,7 +1,7 @@
 """AutoPrompt: a prompt of vocabulary tokens, found by the gradient of the loss with respect to their vectors.
 
-Shin, Razeghi, Logan, Wallace and Singh, EMNLP 2020, section 2.2. Replacing one token changes the loss, to first order,
-by the product of the change of its vector with the gradient there: the tokens for which that is lowest are tried.
+Shin, Razeghi, Logan, Wallace and Singh, EMNLP 2020, section 2.2. If one token is replaced, its vector changes. To first
+order, the loss changes by the product of this change and the gradient. The tokens with the lowest product are tried.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from lmkbc.train.losses import mean, soft_loss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSearch:
-    """Settings of a search, by default those of the authors' command for facts.
+    """Settings of a search. The defaults are those of the authors' command for facts.
 
-    iterations: steps, of one replaced token at most. candidates: tokens that are tried at a step. batch: facts.
+    iterations: number of steps; a step replaces at most one token. candidates: tokens to try per step. batch: facts per
+    step.
     """
 
     iterations: int = 1000
@@ -45,9 +46,9 @@ def search_prompt(
     held_out: Subjects,
     report: Report = silent,
 ) -> tuple[SoftPrompt, list[int]]:
-    """Return the best prompt of so many tokens between subject and mask, and the tokens.
+    """Return the best prompt of `length` tokens between subject and mask, and its tokens.
 
-    A step keeps the token under which other train facts are likeliest; the best prompt has the highest P@1 on held_out,
+    A step keeps the token with the lowest loss on other train facts. The best prompt has the highest P@1 on `held_out`,
     then the lowest loss. The tokens start as masks, which no prompt may keep, so the first steps replace each of them.
     """
     backbone.model.requires_grad_(False)
@@ -92,7 +93,7 @@ def search_prompt(
 
 
 def _allowed(tokenizer: PreTrainedTokenizerBase, columns: Tensor) -> list[int]:
-    """Return the tokens that a prompt may hold: no special one, no answer and no name, that is, no capital first."""
+    """Return the tokens that a prompt may hold: not special, not an answer, and without an initial capital (a name)."""
     left_out = {*tokenizer.all_special_ids, *columns.tolist()}
     pieces = {index: piece for piece, index in tokenizer.get_vocab().items() if index not in left_out}
     return [

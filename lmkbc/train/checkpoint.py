@@ -1,6 +1,6 @@
 """Checkpoints that survive a kill: a checksum and one safetensors file, with the counters as JSON in its header.
 
-A file is replaced at once, and no damaged one is trained on.
+A file is replaced atomically. A damaged file is never used for training.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ TENSORS = ("best", "values", "moments")
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A run between two steps. step: how many were taken. losses: of whole epochs; running: of this one's steps.
+    """State of a training between two steps.
 
-    held_out: loss before training and after each epoch; best: the parameters where it was lowest so far.
-    values: parameters by name; moments: of AdamW, by parameter and kind.
+    step: number of steps done. losses: loss of each finished epoch. running: losses of the current epoch's steps.
+    held_out: loss before training and after each epoch. best: parameters at the lowest held-out loss so far. values:
+    parameters by name. moments: AdamW's moments, by parameter and kind.
     """
 
     step: int = 0
@@ -40,14 +41,14 @@ class Checkpoint:
     moments: dict[str, Tensor] = field(default_factory=dict)
 
     def note(self, loss: float, parameters: Mapping[str, Tensor]) -> None:
-        """Keep the parameters when the held-out loss is the lowest so far."""
+        """Record a held-out loss, and keep the parameters if it is the lowest so far."""
         if loss < min(self.held_out, default=math.inf):
             self.best = {name: value.detach().clone() for name, value in parameters.items()}
         self.held_out.append(loss)
 
 
 def save(path: Path, state: Checkpoint, run: str) -> None:
-    """Replace the file. run: what the training is, so that another one does not resume from it."""
+    """Replace the file. run: description of the training; another training cannot resume from the file."""
     tensors = {
         f"{part}/{name}": tensor.detach().cpu().contiguous()
         for part in TENSORS
@@ -58,7 +59,7 @@ def save(path: Path, state: Checkpoint, run: str) -> None:
 
 
 def load(path: Path, run: str) -> Checkpoint | None:
-    """Return the state that a killed run left, or None. InputError if it is broken, or of another training."""
+    """Return the state of a killed run, or None. InputError if it is damaged, or belongs to another training."""
     if not path.exists():
         return None
     content = unsigned(path.name, path.read_bytes())

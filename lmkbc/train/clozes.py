@@ -1,4 +1,4 @@
-"""Learning to answer clozes (OptiPrompt; Zhong, Friedman and Chen 2021): every weight, or the prompt's vectors alone.
+"""Training on clozes (OptiPrompt; Zhong, Friedman and Chen 2021): of all weights, or only of the prompt's vectors.
 
 All weights: section 3 of the paper, and Yang et al. 2023. Soft prompts: only the vectors between subject and mask.
 """
@@ -22,13 +22,13 @@ from lmkbc.train.losses import Loss, soft_loss
 from lmkbc.train.settings import TrainingPlan
 
 Prompts = Sequence[tuple[Sequence[int], Sequence[int]]]
-"""Token ids of each prompt, and which of the columns are right."""
+"""For each prompt: its token ids, and the right columns."""
 Subjects = Sequence[tuple[str, Sequence[int]]]
-"""Each subject, and which of the columns are right."""
+"""For each prompt: its subject, and the right columns."""
 
 
 def cloze_logits(backbone: Backbone, prompts: Sequence[Sequence[int]], columns: Tensor) -> Tensor:
-    """Return the logits at the one mask of each prompt of token ids, over some words, (b, v)."""
+    """Return the logits at the only mask of each prompt of token ids, for the given columns, (b, v)."""
     ids, keep = padded(prompts, cast(int, backbone.tokenizer.pad_token_id or 0), backbone.device)
     masks = ids == backbone.mask_id
     return at_masks(backbone.model, masks, columns, input_ids=ids, attention_mask=keep)
@@ -74,7 +74,7 @@ def train_soft_prompt(
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> tuple[SoftPrompt, Trained]:
-    """Return a better prompt for the same model, which stays as it is."""
+    """Return a better prompt for the same model. The model is not changed."""
     backbone.model.requires_grad_(False)
     vectors = nn.Parameter(prompt.vectors.detach().clone())
     trained = replace(prompt, vectors=vectors)
@@ -99,7 +99,7 @@ def train_soft_prompt(
 
 
 def precision(backbone: Backbone, prompt: SoftPrompt, subjects: Subjects, columns: Tensor) -> float:
-    """Return P@1: the share of subjects whose first column is right."""
+    """Return P@1: the share of subjects whose best column is right."""
     right = 0
     with torch.inference_mode():
         for start in range(0, len(subjects), BATCH):

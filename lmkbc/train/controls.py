@@ -1,7 +1,8 @@
-"""Controls that say what was learned from training facts rather than recalled (OptiPrompt, section 4).
+"""Controls that separate what was learned from training facts from recall (OptiPrompt, section 4).
 
-A model with random weights, or random embeddings, is trained like the real one; majority and naive Bayes need none.
-What a control answers is easy; the rest is hard, and only there does a score speak of what the model knew before.
+A model with random weights, or random embeddings, is trained like the real one. The majority and naive Bayes controls
+need no model. Facts that a control answers are easy; the others are hard. Only the score on hard facts shows what the
+model knew before.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from lmkbc.select.ranking import Floats
 
 
 def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all", seed: int = 0) -> PreTrainedModel:
-    """Return a new model of the same shape: all weights drawn anew, or the word embeddings and the output tied to them.
+    """Return a new model of the same architecture with random weights: all, or only the (tied) word embeddings.
 
-    Save it: the published code draws again before it evaluates, and so scores prompts against another random model.
+    Save the result. The published code draws new weights before its evaluation, so it scores prompts with another
+    random model than the trained one.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -41,28 +43,28 @@ def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all
 
 
 class Majority:
-    """Every relation's most frequent train object, the first by name on a tie."""
+    """Every relation's most frequent train object; on a tie, the first by name."""
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
         counted = _by_relation(facts)
         self._top = {name: counts.objects[int(np.argmax(counts.prior))] for name, counts in counted.items()}
 
     def answer(self, _: str, relation: str) -> str:
-        """Return the object, "" for a relation without train facts."""
+        """Return the object; "" for a relation without train facts."""
         return self._top.get(relation, "")
 
 
 class NaiveBayesControl:
-    """argmax over objects of P(object | relation) times P(word | object, relation) over the subject's words.
+    """Naive Bayes over the words of a subject: the best object by P(object | relation) P(word | object, relation).
 
-    Add-one smoothing, with room for one word that was not seen; facts are (subject, relation, object).
+    Smoothing is add-one, with one more word for unseen words. Facts are (subject, relation, object).
     """
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
         self._counts = _by_relation(facts)
 
     def answer(self, subject: str, relation: str) -> str:
-        """Return the object, the last by name on a tie; "" for a relation without train facts."""
+        """Return the object; on a tie, the last by name; "" for a relation without train facts."""
         if (counts := self._counts.get(relation)) is None:
             return ""
         (logs,) = log_posterior(counts.prior, counts.of(_words(subject)), counts.totals, size=len(counts.places) + 1)
@@ -70,7 +72,7 @@ class NaiveBayesControl:
 
 
 class _Counts:
-    """Objects of a relation by name (c), the share of facts of each, and the counts of each word with each object."""
+    """Objects of a relation by name (c), the share of facts of each, and counts of words per object."""
 
     def __init__(self, facts: Sequence[tuple[str, str]]) -> None:
         self.objects = sorted({answer for _, answer in facts})
@@ -83,7 +85,7 @@ class _Counts:
         self.totals = np.asarray(self._seen.sum(axis=0))
 
     def of(self, words: Sequence[str]) -> Floats:
-        """Return how often each word stands with each object, (words, c); never, for one that is not known."""
+        """Return the count of each word with each object, (words, c); 0 for an unknown word."""
         counts = np.zeros((len(words), len(self.objects)))
         known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
         if known:
@@ -102,7 +104,7 @@ def _words(name: str) -> list[str]:
 
 
 def _ones(rows: Sequence[Sequence[int]], width: int) -> sparse.csr_array:
-    """Return, (rows, width), how often each row names each column."""
+    """Return the count of each column in each row, (rows, width)."""
     ends = np.cumsum([0, *map(len, rows)])
     places = np.array([place for row in rows for place in row], dtype=np.int64)
     return sparse.csr_array((np.ones(len(places)), places, ends), (len(rows), width))

@@ -1,6 +1,7 @@
-"""Facts to train on, without held-out subjects, and the count that proves it.
+"""Facts to train on, without held-out subjects, and a check that none is left.
 
-They come from challenge train splits, KAMEL's train and silver triples, each with the clozes that word it.
+The facts are from the challenge's train splits, KAMEL's train split and silver triples. Each has the clozes that
+verbalise it.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """Facts of the challenge's train splits, and others; how many of each source were kept and removed.
+    """Facts of the challenge's train splits, and other facts, with counts per source.
 
-    removed: source -> (kept, removed because the subject is held out). sentences: plain text to learn from, which
-    names no held-out subject.
+    removed: source -> (number kept, number removed because the subject is held out). sentences: plain text to train on,
+    without names of held-out subjects.
     """
 
     challenge: tuple[Fact, ...]
@@ -46,7 +47,7 @@ class Corpus:
 
     @property
     def proof(self) -> Iterator[str]:
-        """Yield what was removed, line by line, once `check` has passed."""
+        """Yield the counts as lines, after `check` has passed."""
         self.held_out.check((*self.challenge, *self.others))
         yield f"held out: {len(self.held_out.keys)} names of subjects of {', '.join(self.held_out.splits)}"
         for source, (kept, removed) in self.removed.items():
@@ -59,9 +60,10 @@ class Corpus:
 def gather(
     workspace: Workspace, places: Sequence[Path], editions: Sequence[str] = (), text: Path | None = None
 ) -> Corpus:
-    """Read the train splits of the editions (all that are here if none is named), KAMEL and silver below `places`.
+    """Read the train splits of the editions, and KAMEL and silver facts below `places`.
 
-    text: a file with a sentence a line. InputError when each of them names a held-out subject.
+    editions: names, all with data here if empty. text: file with one sentence per line. InputError if each of its
+    sentences names a held-out subject.
     """
     known = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
     examples = {edition.name: workspace.examples(edition, "train") for edition in known}
@@ -92,10 +94,10 @@ def gather(
 
 
 def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
-    """Return, of the other facts, those that bear on the challenge: its relations, or objects that answer it in train.
+    """Return the other facts that are related to the challenge: by their relation, or by an object in its train split.
 
-    most: facts of one relation, drawn at random. Facts about a challenge subject are left out, so that folds of the
-    challenge's train split stay clean.
+    most: facts per relation, drawn at random. Facts about a subject of the challenge are left out, so that folds of its
+    train split stay clean.
     """
     relations = {fact.relation for fact in corpus.challenge}
     objects = {folded_key(name) for fact in corpus.challenge for name in fact.objects}
@@ -115,7 +117,7 @@ def near(corpus: Corpus, most: int, seed: int = 0) -> list[Fact]:
 
 
 def split(facts: Sequence[Fact], share: float = 0.1, seed: int = 0) -> tuple[list[Fact], list[Fact]]:
-    """Return facts to train on and facts to stop early by; no subject is in both."""
+    """Return facts to train on, and facts for early stopping; no subject is in both."""
     subjects = sorted({folded_key(fact.subject) for fact in facts})
     random.Random(seed).shuffle(subjects)
     apart = set(subjects[: round(share * len(subjects))])
@@ -132,12 +134,12 @@ class _Row(msgspec.Struct):
 
 @cache
 def phrases() -> dict[str, str]:
-    """Return Wikidata property -> the verb phrase between subject and object."""
+    """Return Wikidata property -> verb phrase between subject and object."""
     return tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
 
 
 def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[Fact]:
-    """Yield the facts of a labelled split, worded as the relation's module words them; an id is no text to learn."""
+    """Yield the facts of a labelled split, with the relation's clozes. An id is never taught as a name."""
     for example in examples:
         relation = relations[example.query.relation]
         ids = tuple(gold.id or "" for gold in example.objects if gold.name)
@@ -148,7 +150,7 @@ def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) 
 def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation], split: str = "train") -> Iterator[Fact]:
     """Yield KAMEL's facts of a split (Kalo and Fichtel 2022).
 
-    A property of exactly one relation is worded, and named, as that relation's module does.
+    If exactly one relation module has the property, its name and clozes are used.
     """
     modules = defaultdict[str, dict[str, Relation]](dict)
     for module in relations.values():
@@ -167,7 +169,7 @@ def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation], split: str = "
 
 
 def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]:
-    """Yield distant triples, one JSONL file per relation, named as an edition names it."""
+    """Yield distantly supervised triples. Each JSONL file is one relation, under any edition's name."""
     for path in sorted(folder.glob("*.jsonl.gz")):
         name = path.name.removesuffix(".jsonl.gz")
         if name not in relations:

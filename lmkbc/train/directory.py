@@ -20,14 +20,14 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def check_out(out: Path, source: str) -> None:
-    """Raise InputError unless a trained model can be written to a directory, which must not be its source."""
+    """Raise InputError if a trained model cannot be written to a directory. It must not be the model's source."""
     check_replaceable(out, MODEL)
     if same(out, Path(source)):
         raise InputError(f"{out} holds the model that is trained: name another directory")
 
 
 def checkpoint_of(out: Path, stage: str = "all") -> Path:
-    """Return the checkpoint of one stage of a training, beside the directory that the model goes to."""
+    """Return the checkpoint of a training's stage. It stands beside the directory of the model."""
     return out.with_name(f".{out.name}.{stage}.{CHECKPOINT}")
 
 
@@ -39,9 +39,10 @@ def write(
     facts: Mapping[str, Any],
     more: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a model that any code can load, its objects, and how it was trained, and remove the checkpoints.
+    """Write a model in a standard format, its objects and its training record, and remove the checkpoints.
 
-    more: other files, by name. An older model there is replaced; InputError if the directory is not a model's.
+    more: other files, by name. An older model in the directory is replaced. InputError if the directory holds anything
+    else.
     """
     from lmkbc.models.masked.entities import FILE
 
@@ -50,7 +51,7 @@ def write(
 
 
 def saved(*parts: Any) -> dict[str, bytes]:
-    """Return the files that a model, or a model and its tokenizer, save, by name."""
+    """Return name -> content of the files that a model (and its tokenizer) saves."""
     from lmkbc.models.loading import quiet
 
     with tempfile.TemporaryDirectory() as folder, quiet():
@@ -64,5 +65,5 @@ def finish(out: Path, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> N
     write_directory(out, with_record(MODEL, files, facts), MODEL)
     before = f".{out.name}."
     for path in out.parent.glob(f"{glob.escape(before)}*.{CHECKPOINT}"):
-        if "." not in path.name.removeprefix(before).removesuffix(f".{CHECKPOINT}"):  # else of another model
+        if "." not in path.name.removeprefix(before).removesuffix(f".{CHECKPOINT}"):  # otherwise of another model
             path.unlink()

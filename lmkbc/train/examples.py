@@ -1,7 +1,8 @@
-"""The examples that a causal model learns from: prompts of a recipe with their answers, as tokens.
+"""Training examples of a causal model: prompts of a recipe with their answers, as tokens.
 
-Either every row of a train split as it is asked, or facts of all sources, several to a prompt: each is the worked
-example of those behind it, and every answer is learnt, at the price of reading it once (Min et al., MetaICL, 2022).
+There are two kinds. In the first, each row of a train split is one prompt. In the second, a prompt has several facts of
+any source. Each fact is a worked example for those after it, and all answers are learnt in one pass (Min et al.,
+MetaICL, 2022).
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ from lmkbc.train.mlm import IGNORED
 from lmkbc.types import Example, GoldObject, Query
 
 MOST_HITS = 7
-"""Hits of a choice, as in LLM2KB."""
+"""Most hits of a choice, as in LLM2KB."""
 
 
 class TaughtPrompt(NamedTuple):
-    """Tokens of prompt and answers; the same where they are learnt, -100 where they are only read; how many answers."""
+    """Tokens of prompt and answers.
+
+    golds: the token where it is learnt, -100 elsewhere. answers: number of answers that are learnt.
+    """
 
     tokens: Tokens
     golds: Tokens
@@ -48,10 +52,10 @@ class TaughtPrompt(NamedTuple):
 def of_split(
     run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel], *, mixed: bool = False
 ) -> list[TaughtPrompt]:
-    """Return each train row, as it is asked.
+    """Return a prompt for each train row.
 
-    Rows about a subject that any edition holds out are left out, of the worked examples too.
-    recall: opens the model that is asked for context. mixed: with what has context, the same without, and choices.
+    Rows about a subject that any edition holds out are left out, also from worked examples. recall: opens the model
+    that is asked for context. mixed: whether to add the same prompts without context, and choices among hits.
     """
     held_out = HeldOut.of(run.workspace, alias_groups(run.train))
     examples = [example for example in run.train if not held_out.names(example.query.subject)]
@@ -60,10 +64,10 @@ def of_split(
     examples = [example for example in examples if example.query.relation in asked]
     queries = [example.query for example in examples]
     passages = gathered(finder, queries) if finder else {}
-    told = [as_context(passages.get(query, ())) for query in queries]
+    contexts = [as_context(passages.get(query, ())) for query in queries]
     pairs = [
         (asking.prompt(example.query, context), answer(run, asking, example))
-        for example, found in zip(examples, told, strict=True)
+        for example, found in zip(examples, contexts, strict=True)
         for context in ((found, "") if mixed and found else (found,))
     ]
     chosen = choices(run, model, examples) if mixed else ()
@@ -71,9 +75,9 @@ def of_split(
 
 
 def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
-    """Yield a choice among the hits of each object's name, put as linking puts it, and the right one's number.
+    """Yield a prompt for each object's name to choose among its hits, as in linking, and the number of the right hit.
 
-    Names whose search offers no other hit, or not the right one, teach nothing.
+    A name is left out if its search gives only one hit, or lacks the right one.
     """
     named = [
         (example.query, gold)
@@ -95,10 +99,10 @@ def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterat
 def of_facts(
     run: Run, spec: LanguageModelSpec, model: CausalModel, corpus: Corpus, most: int, seed: int = 0
 ) -> list[TaughtPrompt]:
-    """Return the train split's facts and at most so many others of each relation, several to a prompt.
+    """Return prompts with several facts each: those of the train split, and at most `most` others per relation.
 
-    A prompt has as many facts as it shows and asks. Objects stand in random order, so that the first of an answer is
-    as likely to be any of them.
+    A prompt has as many facts as the recipe shows and asks. Objects are in random order, so that an answer may begin
+    with any of them.
     """
     spelt = {relation.name: name for name, relation in spec.asked(run).items()}
     by_relation: defaultdict[str, list[Example]] = defaultdict(list)
@@ -115,11 +119,11 @@ def of_facts(
 
 
 def loss(model: Any, prompts: Sequence[TaughtPrompt]) -> Tensor:
-    """Return the mean cross-entropy of the answers' tokens; the prompts' count for nothing."""
+    """Return the mean cross-entropy of the answers' tokens. Tokens of prompts do not count."""
     device = next(model.parameters()).device
     ids, keep = padded([one.tokens for one in prompts], 0, device)
     golds, _ = padded([one.golds for one in prompts], IGNORED, device)
-    places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # no other is worth a row of logits
+    places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # logits are needed only here
     some = "logits_to_keep" in inspect.signature(model.forward).parameters
     logits = model(
         input_ids=ids, attention_mask=keep, use_cache=False, **({"logits_to_keep": places} if some else {})
@@ -129,19 +133,19 @@ def loss(model: Any, prompts: Sequence[TaughtPrompt]) -> Tensor:
 
 
 def alike(prompts: Sequence[TaughtPrompt], size: int) -> list[list[TaughtPrompt]]:
-    """Return batches of prompts of about one length, so that little is padded."""
+    """Return batches of prompts of similar length, so that there is little padding."""
     ordered = sorted(prompts, key=lambda prompt: len(prompt.tokens))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def answer(run: Run, asking: Asking, example: Example) -> str:
-    """Return the right answer in the prompt's style, as worked examples show it."""
+    """Return the right answer in the prompt's style, as in worked examples."""
     style = asking.plan(example.query).style
     return answered(style, run.relations, example, edition=run.edition.name)
 
 
 def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
-    """Yield the examples of one relation, shuffled, as many at a time as a prompt shows and asks."""
+    """Yield groups of a relation's shuffled examples, each as large as a prompt shows and asks."""
     shots = asking.plan(examples[0].query).selector.shots
     shuffled = [
         replace(example, objects=tuple(draw.sample(example.objects, len(example.objects))[: shots.names]))
@@ -152,13 +156,13 @@ def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) 
 
 
 def _shown(run: Run, asking: Asking, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
-    """Yield the prompt and the answer of each example, with those before it shown."""
+    """Yield the prompt and the answer of each example. Earlier examples are shown in the prompt."""
     for place, example in enumerate(examples):
         yield asking.showing(example.query, examples[:place]), answer(run, asking, example)
 
 
 def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> TaughtPrompt:
-    """Return the last prompt and its answer; answers of the others are learnt where their prompts begin it."""
+    """Return the last prompt and its answer. Earlier answers are learnt too if their prompts begin the last one."""
     asked = [prompt.text if prompt.form == "completion" else model.chat(prompt.messages()) for prompt, _ in pairs]
     starts = model.encode(asked)
     wholes = model.encode([text + reply for text, (_, reply) in zip(asked, pairs, strict=True)])
@@ -168,7 +172,7 @@ def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> TaughtPr
     for start, whole in zip(starts, wholes, strict=True):
         first = common(start, whole)
         if common(start, tokens) >= first:
-            learnt = slice(first, common(whole, tokens) + 1)  # and that the answer ends there
+            learnt = slice(first, common(whole, tokens) + 1)  # with one more token, which ends the answer
             golds[learnt] = tokens[learnt]
             answers += 1
     return TaughtPrompt(tokens, tuple(golds), answers)

@@ -1,4 +1,4 @@
-"""The subjects that must not be trained on: those of val and test splits of all editions, under all their names."""
+"""Subjects that must not be trained on: those of val and test splits of all editions, under all their names."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Subjects that training must not see. keys: normal forms of their names, aliases included. splits: whose."""
+    """Held-out subjects. keys: normal forms of their names, aliases included. splits: names of their splits."""
 
     keys: frozenset[str]
     splits: tuple[str, ...]
 
     @classmethod
     def of(cls, workspace: Workspace, aliases: Iterable[Sequence[str]] = ()) -> HeldOut:
-        """Collect the subjects of all editions whose data is here. aliases: groups of names of one entity.
+        """Collect the subjects of all editions with data here. aliases: groups of names of one entity.
 
-        InputError for an edition of which one held-out split is here and another is not.
+        InputError for an edition with only some of its held-out splits here.
         """
         groups = defaultdict[str, set[str]](set)
         subjects: list[tuple[str, str | None]] = []
@@ -47,17 +47,17 @@ class HeldOut:
         return cls(_closed(subjects, groups, aliases), tuple(splits))
 
     def names(self, subject: str) -> bool:
-        """Return whether a name is one of a held-out subject's."""
+        """Return whether a name belongs to a held-out subject."""
         return not self.keys.isdisjoint(_readings(subject))
 
     def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
-        """Return the facts about other subjects, and how many were removed."""
+        """Return the facts about other subjects, and the number of removed facts."""
         whole = list(facts)
         kept = [fact for fact in whole if not self.names(fact.subject)]
         return kept, len(whole) - len(kept)
 
     def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
-        """Return the sentences that hold no name of a held-out subject, and how many do."""
+        """Return the sentences without a name of a held-out subject, and the number of the others."""
         most = max((key.count(" ") for key in self.keys), default=0) + 1
 
         def mentions(sentence: str) -> bool:
@@ -69,7 +69,7 @@ class HeldOut:
         return kept, len(whole) - len(kept)
 
     def check(self, facts: Iterable[Fact]) -> None:
-        """Prove that no fact is about a held-out subject: LmkbcError with the first that is."""
+        """Check that no fact is about a held-out subject. LmkbcError names one that is."""
         overlap = {reading for fact in facts for reading in _readings(fact.subject)} & self.keys
         if overlap:
             raise LmkbcError(
@@ -84,12 +84,12 @@ def _spans(words: Sequence[str], most: int) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    """Return the normal form of a name; of mere punctuation that is the name itself."""
+    """Return the normal form of a name; for a name of punctuation only, the name itself."""
     return folded_key(name) or name.strip()
 
 
 def _readings(name: str) -> set[str]:
-    """Return the forms in which a name may stand elsewhere: without brackets, an article, or its spaces too."""
+    """Return the forms in which a name may occur: also without brackets, article or spaces."""
     whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
     readings = whole | {reading.removeprefix("the ") for reading in whole}
     return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
@@ -98,7 +98,7 @@ def _readings(name: str) -> set[str]:
 def _closed(
     subjects: Iterable[tuple[str, str | None]], by_id: Mapping[str, set[str]], aliases: Iterable[Sequence[str]]
 ) -> frozenset[str]:
-    """Return normal forms of the subjects' names and of every alias group that holds one of them."""
+    """Return normal forms of the subjects' names, and of every alias group with one of them."""
     keys = set[str]()
     for name, identifier in subjects:
         for known in (name, *by_id.get(identifier or name, ())):
@@ -111,7 +111,7 @@ def _closed(
 
 
 def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:
-    """Return names of one entity each: of the objects of labelled rows, and of KAMEL's test split."""
+    """Return groups of names of one entity: from objects of labelled rows, and from KAMEL's test split."""
     by_id = defaultdict[str, set[str]](set)
     groups: list[Sequence[str]] = []
     for example in examples:

@@ -1,7 +1,7 @@
-"""The training loop that every kind of training shares: AdamW, linear schedule with warm-up, early stopping, resume.
+"""The training loop of all kinds of training: AdamW, linear schedule with warm-up, early stopping, resume.
 
-Nothing random outlives a step: the order of an epoch and the noise of a step follow from the seed and their number, so
-a run that was killed and resumed ends with the same bytes as one that was not.
+The order of an epoch follows from the seed and the epoch's number. The noise of a step follows from the seed and the
+step's number. So a run that was killed and resumed ends with the same bytes as one that was not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The outcome of a training: mean loss of each epoch, held-out loss after each (if any), and steps taken."""
+    """Result of a training: mean loss of each epoch, held-out losses (if any), and number of steps.
+
+    The first held-out loss is from before training.
+    """
 
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
@@ -48,15 +51,15 @@ def train(
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> Trained:
-    """Fit the parameters of a model that want a gradient, in place, to examples. loss: mean over a batch of them.
+    """Fit the trainable parameters of a model to examples, in place.
 
-    The model learns with dropout, and is judged and left without. held_out: the parameters end as they were when the
-    loss on these was lowest, the start included. held_out_batch: how many are judged at a time; as many as are learnt
-    at a time if 0.
+    loss: function that returns the mean loss of a batch. held_out: examples for early stopping. The parameters with the
+    lowest loss on them are kept, the initial ones included. held_out_batch: batch size for them; 0 for the plan's. The
+    model uses dropout in training steps only, and is left in evaluation mode.
 
-    checkpoint: file that a killed run resumes from, and a finished one too, without a step; the caller removes it once
-    the outcome is kept. Only the same training resumes from it: same plan, start, examples, and `about`, which is what
-    else the loss depends on. LmkbcError when the loss is no number.
+    checkpoint: file from which a killed run resumes. A finished run also resumes from it, without a step. The caller
+    removes it after it has saved the result. Only the same training can resume: same plan, initial parameters,
+    examples, and `about`. about: whatever else the loss depends on. LmkbcError if the loss is not finite.
     """
     if not examples:
         raise InputError("there is nothing to train on: no example is left")
@@ -145,7 +148,7 @@ class _Run:
         return float(value.item())
 
     def fingerprint(self, examples: Sequence[object], about: object) -> str:
-        """Return what a checkpoint must have in common with this run, before its first step."""
+        """Return a text that identifies this training before its first step, for its checkpoints."""
         start = {name: (tuple(value.shape), _checksum(value)) for name, value in self.parameters.items()}
         return repr((self.plan, [*examples], sorted(start.items()), about))
 
@@ -161,7 +164,7 @@ class _Run:
         return state
 
     def restore(self, state: Checkpoint) -> None:
-        """Take parameters and moments from a state that has them."""
+        """Copy parameters and moments from a state that has them."""
         _copy(state.values, self.parameters)
         for name, value in self.parameters.items():
             if f"{name}/step" in state.moments:

@@ -1,9 +1,9 @@
 """LoRA: a causal model learns to answer a recipe's prompts, on the train split or on facts, through low-rank weights.
 
-As LLM2KB (Nayak & Timmapathini 2023) does it: rank 4, alpha 16, dropout 0.05, learning rate 2e-5, constant after a
-warm-up, 3 epochs, batches of 2, and three kinds of prompt: with retrieved context, without it, and choices among the
-entities that a name may mean. Their 4-bit weights and paged
-optimiser, which save memory, are left out, and gradients are clipped at 1, not 0.3.
+The defaults follow LLM2KB (Nayak & Timmapathini 2023): rank 4, alpha 16, dropout 0.05, 3 epochs, batches of 2. The
+learning rate is 2e-5, constant after a warm-up. There are three kinds of prompt: with retrieved context, without it,
+and choices among the entities that a name may mean. Two things differ. Their 4-bit weights and paged optimiser, which
+save memory, are left out. Gradients are clipped at 1, not 0.3.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ def train(
     corpus: Corpus | None = None,
     report: Report = silent,
 ) -> Trained:
-    """Train on the edition's train split, with the prompts of the recipe's causal generator, and write the adapter.
+    """Train an adapter with the prompts of the recipe's causal generator, and write it to `out`.
 
-    corpus: learn the facts of it in place of the train split alone, each the worked example of others.
-    `lmkbc predict --model OUT` answers with it. A killed training goes on from its last checkpoint, beside `out`.
+    corpus: facts to learn, each a worked example for others; default: the edition's train split. `lmkbc predict --model
+    OUT` uses the adapter. A training that was killed resumes from its last checkpoint, beside `out`.
     """
     spec = _causal(recipe)
     check_out(out, source(spec, run))
     if corpus and lora.mixed:
         raise OptionError("mixed", "is of the train split alone: leave it out, or --facts")
     peft = library_of_adapters("training an adapter")
-    local = local_model(spec, replace(run, models={}), Notes())  # others of the run are asked as they were
+    local = local_model(spec, replace(run, models={}), Notes())  # a model of its own: training changes it
     model, base = local.model, local.identity
     if corpus:
         proven: dict[str, Any] = {"proof": [*corpus.proof]}
@@ -69,7 +69,7 @@ def train(
         task_type="CAUSAL_LM",
         target_modules=list(lora.targets) or "all-linear",
     )
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # it asks for what transformers renamed
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # peft uses a name that transformers changed
         adapted: Any = peft.get_peft_model(model.model, config)
     done = fit(
         adapted,

@@ -12,18 +12,18 @@ Row = TypeVar("Row")
 
 
 Golds = Sequence[Sequence[int]]
-"""For each row, which of the columns are right."""
+"""For each row, the right columns."""
 
 
 Loss = Callable[[Tensor, Golds], Tensor]
 
 
 RIVALS, STEEPNESS = 50, 5.0
-"""Settings of the ranking loss: the best columns to compare a right column with, and sigma (Biswas et al. 2023)."""
+"""Settings of the ranking loss: number of best columns to compare with, and sigma (Biswas et al. 2023)."""
 
 
 def mean(loss: Callable[[Sequence[Row]], Tensor], rows: Sequence[Row], batch: int) -> float:
-    """Return the mean loss on any number of rows, so many at a time, without gradients."""
+    """Return the mean loss over rows, in batches, without gradients."""
     with torch.inference_mode():
         parts = (rows[start : start + batch] for start in range(0, len(rows), batch))
         return sum(float(loss(part)) * len(part) for part in parts) / len(rows)
@@ -38,10 +38,10 @@ def soft_loss(logits: Tensor, golds: Golds) -> Tensor:
 
 
 def rank_loss(logits: Tensor, golds: Golds) -> Tensor:
-    """Return how far wrong columns of logits (b, n) rank before right ones: softplus of sigma times each pair's gap.
+    """Return a ranking loss of logits (b, n): softplus of sigma times the gap of each wrong and right column.
 
-    A pair weighs |1/rank - 1/rank|, so that the top counts most (Biswas et al. 2023; their scores are the exponential
-    of distances, here the softmax).
+    The weight of a pair is |1/rank - 1/rank|, so that the top counts most. In Biswas et al. 2023, scores are the
+    exponential of distances; here they are the softmax.
     """
     shares = logits.float().softmax(-1)
     ranks = (shares.argsort(-1, descending=True).argsort(-1) + 1).float()

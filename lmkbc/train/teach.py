@@ -1,11 +1,11 @@
-"""Teaching an encoder facts, with a masked-LM head on top: first those of other sources, then the challenge's.
+"""Teaching facts to an encoder with a masked-LM head: first facts of other sources, then the challenge's.
 
-The head is tied to the input embeddings and learns with the top layers. Expanded objects get rows of their own there,
-which are trained; all other rows and the lower layers stay as they are. The result is an ordinary BertForMaskedLM in
-safetensors.
+The head is tied to the input embeddings and is trained with the top layers. Expanded objects get rows of their own in
+the embeddings, which are trained too. All other rows and the lower layers are frozen. The result is an ordinary
+BertForMaskedLM in safetensors.
 
-The challenge's facts are learned once whole and once per fold. The head of a fold has seen none of its subjects. It
-answers for them when rules are tuned on the train split, so that tuned rules hold for subjects that no head has seen.
+The challenge's facts are learned once in whole and once per fold. A fold's head has seen none of the fold's subjects,
+and answers for them when rules are tuned on the train split. So the tuned rules are valid for unseen subjects.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from lmkbc.types import Fact
 
 DROPOUT = 0.1
 RATES = {"layers": 0.3, "rows": 0.1}
-"""Shares of the peak rate: the head starts from nothing, layers and vectors from good weights."""
+"""Shares of the peak rate: the head is new, but layers and vectors start from trained weights."""
 PLAN = TrainingPlan(
     rate=1e-3, rates={name: 1e-3 * share for name, share in RATES.items()}, epochs=5, batch=256, patience=2
 )
 FOLDS = 3
 SECOND_RATE = 0.6
-"""Share of the first pass's rate in the second: the head has learned what an answer is, and now learns which."""
+"""Share of the first pass's rate in the second pass, which refines a head that can already answer."""
 LEAST = 40
-"""Facts that must name an object of another relation before it gets a row of its own."""
+"""Least number of facts of an object of another relation: with fewer it has no row of its own."""
 
 
 def teach(
@@ -58,9 +58,10 @@ def teach(
     top: int = 1,
     report: Report = silent,
 ) -> Trained:
-    """Write a model that answers with objects, by rows of their own if expand, and a head for each fold.
+    """Write a model that answers with objects, and a head for each fold. Return the result of the last pass.
 
-    top: how many layers learn beside the head. Returns how the last pass went. A killed run resumes.
+    expand: whether objects get rows of their own. top: number of layers to train besides the head. A killed run can be
+    resumed.
     """
     backbone = open_encoder(training, plan)
     others, challenge = facts_of(training, plan, corpus)
@@ -79,7 +80,7 @@ def teach(
         *folds, learner = (copy.deepcopy(learner) for _ in range(FOLDS + 1))
         second = replace(plan, rate=SECOND_RATE * plan.rate)
         prompts = prepare(backbone, challenge, entities, top, report=report)
-        for fold, head in enumerate((*folds, learner)):  # the last leaves no subject out
+        for fold, head in enumerate((*folds, learner)):  # the last head leaves no subject out
             trained = train_top(
                 head,
                 prompts,
@@ -95,7 +96,10 @@ def teach(
 
 
 def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact], *, expand: bool) -> Entities:
-    """Return what the head may answer: all objects of the challenge's relations, frequent ones of others; and folds."""
+    """Return the objects that the head may answer: all of the challenge's relations, frequent ones of others.
+
+    They come with the fold of each of the challenge's subjects.
+    """
     relations = sorted({fact.relation for fact in challenge})
     size = int(backbone.model.config.vocab_size)
     entities = Entities.of(
@@ -105,12 +109,12 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
 
 
 def fold_of(subject: str) -> int:
-    """Return the fold of a subject, whatever the relation."""
+    """Return the fold of a subject, the same for all relations."""
     return crc32(folded_key(subject).encode()) % FOLDS
 
 
 def outside(prompts: CachedPrompts, facts: Sequence[Fact], fold: int) -> list[int]:
-    """Return the numbers of the prompts whose subjects are not of the fold."""
+    """Return the numbers of the prompts whose subjects are in other folds."""
     kept = [number for number, fact in enumerate(prompts.facts) if fold_of(facts[fact].subject) != fold]
     if not kept:
         raise InputError(f"all facts to train on are of fold {fold}: give a train split with more subjects")
@@ -119,7 +123,7 @@ def outside(prompts: CachedPrompts, facts: Sequence[Fact], fold: int) -> list[in
 
 @dataclass(frozen=True, eq=False)
 class CachedPrompts:
-    """Cached prompts, one for each cloze of each fact that has a known object, and their gold objects' numbers."""
+    """Cached prompts, one for each cloze of each fact with a known object, and the numbers of their gold objects."""
 
     cached: Activations
     golds: list[list[int]]
@@ -134,7 +138,7 @@ def prepare(
     clozes: int | None = None,
     report: Report = silent,
 ) -> CachedPrompts:
-    """Run the frozen layers on the first clozes (all if None) of the facts that the objects can answer."""
+    """Run the frozen layers on the first clozes (None: all) of the facts with known objects."""
     items = [
         (number, cloze, gold)
         for number, (fact, gold) in enumerate(zip(facts, entities.numbers(facts), strict=True))
@@ -158,7 +162,10 @@ def train_top(
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> Trained:
-    """Train the head, in place, on cached prompts, all or those of some numbers; stop early by the loss on others."""
+    """Train the head, in place, on cached prompts. Stop early by the loss on held-out ones.
+
+    numbers: the prompts to use; None for all.
+    """
     learnt = range(len(prompts.golds)) if numbers is None else numbers
     caches = [prompts.cached, *([held_out.cached] if held_out else [])]
 

@@ -1,1 +1,1 @@
-"""Tuning: per relation, which rule and which parameters, cross-validated."""
+"""Tuning: the choice of a rule and its parameters for each relation, with cross-validation."""

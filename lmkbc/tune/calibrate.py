@@ -1,7 +1,7 @@
-"""Fitting calibrations: ridge logistic regressions by Newton's method, no F1 looked at.
+"""Fitting of calibrations: ridge logistic regression by Newton's method, without use of F1.
 
-One regression over all relations says what evidence is worth in general; each relation's own is shrunk towards it, so
-that a relation with few rows, or with none right, keeps the general weights (partial pooling).
+One regression over all relations gives general weights. The weights of each relation are shrunk towards them (partial
+pooling). A relation with few rows, or with no right candidate, thus keeps the general weights.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lmkbc.select.calibration import (
     LABEL_PRIOR,
     VERIFICATION,
     Calibration,
+    informative,
     log_label_prior,
     logistic,
     of_candidates,
     of_nothing,
-    telling,
 )
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Floats, Mask
@@ -29,18 +29,18 @@ from lmkbc.select.rule import significant
 from lmkbc.tune.outcomes import Outcomes
 
 USUAL = 30
-"""Names whose label prior a calibration keeps: more change little and make a thresholds file long."""
+"""Maximum number of names with a label prior: more change little and make thresholds files long."""
 PRIOR = {"score": 0.5}
-"""Means of the weights where no relation teaches more: model scores are over-confident, so half their log-odds."""
+"""Prior means of the general weights. Model scores are over-confident, so their log-odds are halved."""
 RIDGE, POOLED, FREE = 1.0, 3.0, 0.01
-"""Strengths of shrinkage, as the inverse variance of a Gaussian: POOLED where each model has its own weights,
-which are correlated, and FREE for a bias."""
+"""Strengths of shrinkage, as inverse variances of a Gaussian. POOLED is used if each model has its own weights, which
+are correlated. FREE is used for a bias."""
 
 Weights = Mapping[str, float]
 
 
 def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -> dict[str, float]:
-    """Fit a logistic regression on columns of length n, weights shrunk to `prior`; damped Newton, which converges."""
+    """Fit a logistic regression on columns of length n, with weights shrunk to `prior`, by damped Newton steps."""
     features = np.column_stack(list(columns.values()))
     start = np.array([prior.get(name, 0.0) for name in columns])
     weight = POOLED if any(":" in name for name in columns) else RIDGE
@@ -67,7 +67,7 @@ def logistic_fit(columns: Mapping[str, Floats], label: Floats, prior: Weights) -
 
 @dataclass(frozen=True, eq=False)
 class CalibrationData:
-    """Training data of a calibration: evidence of some queries' candidates, and which of them are right."""
+    """Training data of a calibration: evidence for the candidates of some queries, and which candidates are right."""
 
     columns: dict[str, Floats]
     right: Floats
@@ -75,34 +75,34 @@ class CalibrationData:
 
     @classmethod
     def of(cls, outcomes: Outcomes, rows: Mask, *, verdicts: bool = False) -> CalibrationData:
-        """Return the data of the chosen queries, at least one. A label prior leaves out the candidate's own score.
+        """Return the data of the chosen queries, at least one.
 
-        verdicts: whether what a verifier says is evidence too.
+        The label prior of a candidate leaves out its own score. verdicts: whether verification scores are evidence too.
         """
         scores, names, n = outcomes.ranking.scores, outcomes.names, int(rows.sum())
         chosen = (scores >= 0) & rows[:, None]
         totals = np.bincount(names[chosen], scores[chosen], minlength=len(outcomes.vocabulary))
-        usual = np.argsort(-totals, kind="stable")[:USUAL]
+        frequent = np.argsort(-totals, kind="stable")[:USUAL]
         kept = np.zeros_like(totals)
-        kept[usual] = totals[usual]
-        own = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
+        kept[frequent] = totals[frequent]
+        of_itself = np.where(kept[names[chosen]] > 0, scores[chosen], 0.0)
         columns = {
             name: column[chosen]
             for name, column in outcomes.cached(candidate_evidence).items()
             if verdicts or name not in VERIFICATION
         }
-        columns[LABEL_PRIOR] = log_label_prior(np.maximum(kept[names[chosen]] - own, 0.0) / n)
-        label_priors = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in usual if kept[i] / n > EDGE}
+        columns[LABEL_PRIOR] = log_label_prior(np.maximum(kept[names[chosen]] - of_itself, 0.0) / n)
+        label_priors = {outcomes.vocabulary[i]: significant(kept[i] / n) for i in frequent if kept[i] / n > EDGE}
         return cls(columns, np.minimum(outcomes.gains[chosen], 1).astype(float), label_priors)
 
 
 def candidate_evidence(outcomes: Outcomes) -> dict[str, Floats]:
-    """Return the evidence of all candidates."""
-    return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
+    """Return the informative evidence for all candidates."""
+    return informative(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
 
 
 def general(data: Sequence[CalibrationData]) -> Weights:
-    """Return the weights of the evidence over all relations, as a prior for each; every candidate counts alike."""
+    """Return the weights of the evidence over all relations, as a prior for each; every candidate has equal weight."""
     data = [one for one in data if one.right.size]
     if not data:
         return PRIOR
@@ -114,12 +114,12 @@ def general(data: Sequence[CalibrationData]) -> Weights:
 
 
 def fit_calibration(data: CalibrationData, prior: Weights) -> Calibration:
-    """Return probabilities of a relation's candidates, its weights shrunk to those over all relations."""
+    """Return the calibration of a relation's candidates, with weights shrunk to those over all relations."""
     return Calibration(weights=_rounded(logistic_fit(data.columns, data.right, prior)), label_priors=data.label_priors)
 
 
 def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable: bool) -> Calibrated:
-    """Fit calibrated expected F1 to some queries: which candidates are right, and which queries have no object."""
+    """Fit calibrated expected F1 to some queries, for candidates and (if nullable) for empty answers."""
     fitted = fit_calibration(CalibrationData.of(outcomes, rows), prior)
     missing = (outcomes.gold - np.minimum(outcomes.gains, 1).sum(axis=1))[rows]
     inner = ExpectedF1(min=0 if nullable else 1, missing=significant(max(float(missing.mean()), 0.0)))
@@ -129,7 +129,7 @@ def fit_expected_f1(outcomes: Outcomes, rows: Mask, prior: Weights, *, nullable:
 
 def _with_nothing(rule: Calibrated, outcomes: Outcomes, rows: Mask) -> Calibrated:
     best = rule.calibration.probabilities(outcomes.ranking).max(axis=1, initial=0.0)
-    columns = telling(of_nothing(outcomes.ranking, best), len(outcomes.ranking.by_model))
+    columns = informative(of_nothing(outcomes.ranking, best), len(outcomes.ranking.by_model))
     columns = {name: column[rows] for name, column in columns.items()}
     return replace(rule, nothing=_rounded(logistic_fit(columns, outcomes.empty[rows].astype(float), {})))
 

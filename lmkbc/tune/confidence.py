@@ -1,6 +1,6 @@
-"""Quality of confidences on subjects that they were not fitted to, and the precision that they may promise.
+"""Quality of confidences on held-out subjects, and the precision that they may promise.
 
-Every confidence that is judged here is out of fold, and so is every threshold whose precision is told.
+All confidences that are measured here, and all thresholds with a measured precision, are out of fold.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.reliability import Reliability, interval, resampled
 
 PROMISED = 0.9
-"""The precision at which recall is told (Veseli et al., EMNLP Findings 2023)."""
+"""Precision at which recall is reported (Veseli et al., EMNLP Findings 2023)."""
 STEP = 0.01
-"""Promised precisions that differ by less share a point of a curve, the surer one."""
+"""Step between the precisions of a curve; each step keeps only its lowest threshold."""
 NEVER = 2.0
-"""A threshold that no confidence reaches."""
+"""Threshold that no confidence reaches."""
 FINE = 1e6
-"""Confidences are told apart by a millionth."""
+"""Confidences are rounded down to a millionth."""
 
 
 def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Calibration]:
-    """Return a calibration per relation, on the given rows; where there are none, what holds for all relations."""
+    """Return a calibration per relation, fitted on the given rows; a relation without rows gets the general weights."""
     data = {
         name: CalibrationData.of(task.outcomes, rows[name], verdicts=True)
         for name, task in tasks.items()
@@ -43,7 +43,7 @@ def fitted(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> dict[str, Cal
 
 
 def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[str, Ints]) -> dict[str, Floats]:
-    """Return the confidence of each candidate of some rows by what the other folds teach, (n, m); -1 where padded."""
+    """Return the confidence of each candidate of some rows, out of fold, (n, m); -1 for padding."""
     made = {name: np.full(task.outcomes.ranking.scores.shape, -1.0) for name, task in tasks.items()}
     for number in _numbers(fold):
         by_others = fitted(tasks, {name: rows[name] & (fold[name] != number) for name in tasks})
@@ -54,19 +54,23 @@ def held_out(tasks: Mapping[str, Task], rows: Mapping[str, Mask], fold: Mapping[
 
 
 def _probabilities(calibration: Calibration, outcomes: Outcomes, rows: Mask) -> Floats:
-    """Return `Calibration.probabilities` of some queries; their evidence is computed once and looked up."""
+    """Return `Calibration.probabilities` for some queries, with evidence from the cache."""
     columns = {name: column[rows] for name, column in outcomes.cached(candidate_evidence).items()}
-    usual = np.array([calibration.label_priors.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
-    p = calibration.of_evidence(columns, usual[outcomes.names[rows]])
+    priors = np.array([calibration.label_priors.get(name, 0.0) for name in outcomes.vocabulary] or [0.0])
+    p = calibration.of_evidence(columns, priors[outcomes.names[rows]])
     return np.where(outcomes.ranking.scores[rows] < 0, -1.0, p)
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The facts that candidates of a relation make, the surest first; what repeats an answer of its query is none.
+    """Facts that the candidates of a relation state, with descending confidence.
 
-    confidence: (f,). right: (f,), how many gold objects each adds to what surer ones of its query find. row: (f,), its
-    query. gold: (n,), how many objects each query has.
+    Repeated answers of a query are left out.
+
+    confidence: (f,).
+    right: (f,), number of gold objects that each fact adds to those found by surer facts of its query.
+    row: (f,), number of its query.
+    gold: (n,), number of gold objects of each query.
     """
 
     confidence: Floats
@@ -78,17 +82,20 @@ class Facts:
     def of(
         cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), max_facts: int | None = None
     ) -> Facts:
-        """Return the facts of some queries. p: confidences, (n, m). lost: of failed queries. max_facts: of a query."""
+        """Return the facts of some queries.
+
+        p: confidences, (n, m). lost: gold objects of each failed query. max_facts: maximum number of facts of a query.
+        """
         confidence: list[Floats] = []
         right: list[Ints] = []
         row: list[Ints] = []
         for place, query in enumerate(np.flatnonzero(rows).tolist()):
             matched = outcomes.matched[query]
-            own = p[query, : len(matched.keys)]
-            order = np.argsort(-own, kind="stable")[:max_facts]
+            scores = p[query, : len(matched.keys)]
+            order = np.argsort(-scores, kind="stable")[:max_facts]
             hits, answers = outcomes.counts(matched, order.tolist())
             new = np.flatnonzero(np.diff(answers))
-            confidence.append(np.floor(own[order[new]] * FINE) / FINE)
+            confidence.append(np.floor(scores[order[new]] * FINE) / FINE)
             right.append(np.diff(hits)[new])
             row.append(np.full(len(new), place))
         joined = np.concatenate(confidence) if confidence else np.zeros(0)
@@ -98,20 +105,20 @@ class Facts:
 
     @cached_property
     def _ends(self) -> Ints:
-        """Return the last place of each distinct confidence."""
+        """Return the last position of each distinct confidence."""
         return np.flatnonzero(np.diff(self.confidence, append=-1.0))
 
     def prefixes(self) -> tuple[Floats, Ints, Ints]:
-        """Return each prefix that a threshold can keep: that threshold, how many are right, and how many there are."""
+        """Return each prefix that a threshold can keep: the threshold, the number of right facts, and the size."""
         ends = self._ends
         return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
 
     def recall_at(self, precision: float) -> float:
-        """Return the recall of the largest prefix that has a precision; 0 if none has. Chosen on the same facts."""
+        """Return the recall of the largest prefix with a precision, chosen on the same facts; 0 if there is none."""
         return float(self.resampled_recall(precision, np.ones((1, len(self.gold)), dtype=np.int64))[0])
 
     def curve(self, max_facts: int | None = None) -> PrecisionCurve:
-        """Return which thresholds promise what, each higher one more than those below by at least `STEP`."""
+        """Return the thresholds with their promised precisions, which ascend in steps of at least `STEP`."""
         points: list[tuple[float, float, float]] = []
         total = max(int(self.gold.sum()), 1)
         columns = [column[::-1].tolist() for column in self.prefixes()]
@@ -123,13 +130,13 @@ class Facts:
         return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
 
     def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
-        """Return of each query, how many facts reach its threshold, and how many of them are right; (n,) all."""
+        """Return the number of facts of each query above its threshold, and the number of right ones, (n,) each."""
         sure, queries = self.confidence >= thresholds[self.row], len(self.gold)
         right = np.bincount(self.row[sure], self.right[sure], queries)
         return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
 
     def resampled_recall(self, precision: float, draws: Ints) -> Floats:
-        """Return the recall of the largest prefix that has a precision, per resample of the queries, (resamples,)."""
+        """Return the recall of the largest prefix with a precision, for each resample of the queries, (resamples,)."""
         ends = self._ends
         made = np.zeros(len(draws))
         for place, times in enumerate(draws):
@@ -142,9 +149,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class RelationConfidence:
-    """Confidence in a relation's candidates: their calibration, and the precision that it promises.
+    """Confidence in a relation's candidates: the calibration, and the curve of promised precision.
 
-    recall: out of fold, at a precision of `PROMISED`, by the best threshold for these very queries.
+    recall: out of fold, at precision `PROMISED`, with the best threshold for the same queries.
     """
 
     calibration: Calibration
@@ -154,10 +161,12 @@ class RelationConfidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Facts kept out of fold, of all relations together, by thresholds that promise `PROMISED` on other folds.
+    """Facts of all relations that are kept out of fold, by thresholds that promise `PROMISED` on other folds.
 
-    precision is None where nothing is kept; interval: of it, 95 %, over subjects. broken: relations of which something
-    was kept, but with less precision.
+    precision: None if nothing is kept.
+    interval: 95 % interval of the precision, over subjects.
+    relations: relations with kept facts.
+    broken: those of them with less precision than promised.
     """
 
     facts: int
@@ -170,8 +179,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidences:
-    """Confidences that tuning learned. recall: mean over relations, with its 95 % interval over subjects.
+    """Confidences that tuning learned.
 
+    recall: mean over relations.
+    recall_interval: its 95 % interval, over subjects.
     raw, calibrated: reliability of the pooled scores, and of the confidences out of fold.
     """
 
@@ -184,12 +195,12 @@ class Confidences:
 
     @property
     def reached(self) -> int:
-        """Return how many relations reach `PROMISED` with any fact at all."""
+        """Return the number of relations that reach precision `PROMISED` with at least one fact."""
         return sum(relation.recall > 0 for relation in self.relations.values())
 
     @property
     def promising(self) -> int:
-        """Return how many relations promise `PROMISED` from some confidence on."""
+        """Return the number of relations whose curve promises `PROMISED`."""
         return sum(relation.curve.at(PROMISED) is not None for relation in self.relations.values())
 
 
@@ -199,9 +210,9 @@ def assess(
     fold: Mapping[str, Ints],
     inner: Mapping[str, Ints],
 ) -> Confidences:
-    """Fit confidences to all queries, and judge them on held-out subjects.
+    """Fit confidences to all queries, and measure them on held-out subjects.
 
-    fold, inner: the outer and the inner fold of each relation's queries. lost: how many objects each failed query has.
+    fold, inner: outer and inner fold of each relation's queries. lost: gold objects of each failed query.
     """
     whole = {name: np.ones(len(task.outcomes), dtype=np.bool_) for name, task in tasks.items()}
     final, confidence = fitted(tasks, whole), held_out(tasks, whole, fold)
@@ -233,7 +244,7 @@ def assess(
 def _thresholds(
     tasks: Mapping[str, Task], fold: Mapping[str, Ints], inner: Mapping[str, Ints], number: int
 ) -> dict[str, float]:
-    """From what confidence on each relation promises `PROMISED`, by what the other outer folds tell."""
+    """Return the threshold that promises `PROMISED` per relation, learned on all outer folds but `number`."""
     rows = {name: fold[name] != number for name in tasks}
     confidence = held_out(tasks, rows, inner)
     made = {}
@@ -272,7 +283,7 @@ def _kept(held: Sequence[_Held]) -> Kept:
 
 
 def _judged(tasks: Mapping[str, Task], confidence: Mapping[str, Floats]) -> tuple[Floats, Floats, Floats, Ints]:
-    """Return of every candidate its pooled score, its confidence, whether it is right, and its query, (f,)."""
+    """Return the pooled score, the confidence, whether it is right, and the query of every candidate, (f,) each."""
     made: list[tuple[Floats, Floats, Floats, Ints]] = []
     before = 0
     for name, task in tasks.items():
@@ -290,5 +301,5 @@ def _numbers(fold: Mapping[str, Ints]) -> list[int]:
 
 
 def _max_facts(task: Task) -> int | None:
-    """Return a number has one value: votes that lie near each other are one fact."""
+    """Return the most facts of a query: 1 for numbers, since nearby votes are one fact; else None."""
     return 1 if task.numeric else None

@@ -1,10 +1,10 @@
-"""Defaults of the command, of the benchmarks and of every other caller, which published figures use."""
+"""Defaults of tuning, shared by the command, the benchmarks and Python callers; published figures use them."""
 
 from __future__ import annotations
 
 FOLDS = 5
 SEED = 0
 TRIALS = 40
-"""Optuna's trials, at most, per relation and fold."""
+"""Maximum number of Optuna trials per relation and fold."""
 PATIENCE = 15
-"""Trials without a gain after which Optuna ends."""
+"""Trials without a gain after which a study ends."""

@@ -1,4 +1,4 @@
-"""Families of rules, simplest first, and how each is fitted to some queries of a relation."""
+"""Families of rules, simplest first, and the fit of each family to some queries of a relation."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022
 POINTS = 400
-"""Points of a whole grid at most. Each of n parameters has the n-th root of it, at least two."""
+"""Maximum number of points of a grid. Each of n parameters has the n-th root of it, at least two."""
 MOST_SOURCES = 12
-"""Sources of which every subset is tried: 4,095 of them."""
+"""Maximum number of sources of which every subset is tried (4,095 subsets)."""
 UNFITTED = TopK(k=1)
-"""Rule where there is no training row at all: the best candidate."""
+"""Rule if there is no training row: the best candidate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Tuning task of a relation: its queries' outcomes, and the kind of its answers.
+    """Tuning task of a relation: the outcomes of its queries, and the kind of its answers.
 
-    prior: weights of the evidence over all relations, on the same training rows (`calibrate.general`).
+    prior: weights of the evidence over all relations, from the same training rows (`calibrate.general`).
     """
 
     relation: str
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def approximate(self) -> bool:
-        """Return whether objects are numbers that are right when they are near."""
+        """Return whether objects are numbers that are right within a tolerance."""
         return bool(self.outcomes.tolerance)
 
     @property
@@ -63,13 +63,14 @@ class Task:
 
     @property
     def min_objects(self) -> int:
-        """Return the fewest objects that an answer has."""
+        """Return the fewest objects of an answer."""
         return 0 if self.nullable else 1
 
     def held_out(self, rows: Mask, inner: Ints, fit: Callable[[Mask, int], Rule]) -> Floats:
-        """Return F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds.
+        """Return the F1 of each query in `rows`, by the rule fitted to the other inner folds.
 
-        inner: the fold of each query, (n,). fit: from the other folds' rows, and the fold, to a rule.
+        inner: fold of each query, (n,). fit: called with the rows of the other folds and the fold's number; returns a
+        rule.
         """
         f1 = np.zeros(len(rows))
         for fold in np.unique(inner[rows]):
@@ -82,7 +83,7 @@ Fit = Callable[[Task, Mask], Rule]
 
 
 def fit_top_k(task: Task, rows: Mask) -> Rule:
-    """Return the best number of objects to give always."""
+    """Return the best constant number of objects."""
     depth = min(task.outcomes.prefix_f1.shape[1], 11)
     totals = task.outcomes.prefix_f1[rows, :depth].sum(axis=0)
     totals[: min(task.min_objects, depth - 1)] = -1.0
@@ -104,7 +105,7 @@ def _sweep(task: Task, rows: Mask, *, relative: bool) -> float:
 
 
 def fit_sticky(task: Task, rows: Mask) -> Rule:
-    """Return the best relaxation of the exact best cut-off, of both kinds."""
+    """Return the best relaxation of the exact best cut-off, over both kinds."""
     threshold = _sweep(task, rows, relative=False)
     options = [
         Sticky(threshold=threshold, ratio=ratio, reference=reference, min=task.min_objects)
@@ -123,7 +124,7 @@ def fit_quorum(task: Task, rows: Mask) -> Rule:
 def fit_source_filter(task: Task, rows: Mask) -> Rule:
     """Return the best sources, and the share of them that must name an object (Biester et al. 2023: which wordings).
 
-    To the best one that is added which helps most, again and again while F1 rises.
+    Greedy search: the source that helps most is added as long as F1 rises.
     """
     best = partial(_best_share, task, rows)
     left, sources, total = list(task.outcomes.ranking.by_model), tuple[str, ...](), -1.0
@@ -138,10 +139,12 @@ def fit_source_filter(task: Task, rows: Mask) -> Rule:
 
 
 def fit_source_subsets(task: Task, rows: Mask) -> Rule:
-    """Return the best of all subsets of the sources, with its share (Biester et al. 2023); of equals, the largest.
+    """Return the best of all subsets of the sources, with its share (Biester et al.
 
-    So many choices suit the rows that they were made on: cross-validation tells what they are worth on others. Of more
-    than MOST_SOURCES, sources are added one by one.
+    2023); on a tie, the largest subset.
+
+    Among so many choices, some fit the training rows by chance. Cross-validation shows their value on other rows. With
+    more than MOST_SOURCES sources, `fit_source_filter` adds them one by one.
     """
     names = tuple(task.outcomes.ranking.by_model)
     if not names or len(names) > MOST_SOURCES:
@@ -156,7 +159,7 @@ def fit_source_subsets(task: Task, rows: Mask) -> Rule:
 
 
 def _best_share(task: Task, rows: Mask, sources: tuple[str, ...]) -> tuple[float, Rule]:
-    """Return the sum of F1 and the rule for the best share of some sources that must name an object."""
+    """Return the summed F1 and the rule for the best share of the given sources that must name an object."""
     shares = dict.fromkeys(significant(count / len(sources)) for count in range(1, len(sources) + 1))
     options = [SourceFilter(sources=sources, inner=Cutoff(threshold=share, min=task.min_objects)) for share in shares]
     rule = _best(task, rows, options)
@@ -164,7 +167,10 @@ def _best_share(task: Task, rows: Mask, sources: tuple[str, ...]) -> tuple[float
 
 
 def fit_gate(task: Task, rows: Mask) -> Rule:
-    """Return the exact best gate of each evidence, before the cut-off that is best where there is something to find."""
+    """Return the best abstention threshold over all kinds of evidence.
+
+    The inner rule is the cut-off that is best for queries with objects.
+    """
     full = rows & ~task.outcomes.empty
     inner = fit_cutoff(replace(task, nullable=False), full if full.any() else rows)
     answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
@@ -179,7 +185,7 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
 
 
 def fit_as_scored(task: Task, _: Mask) -> Rule:
-    """Return expected F1 of the scores as they are: there is nothing to learn if they are probabilities already."""
+    """Return expected F1 of the scores as they are; nothing is learned."""
     return ExpectedF1(min=task.min_objects)
 
 
@@ -193,7 +199,7 @@ def _grid(options: Sequence[Rule]) -> Fit:
 
 
 def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
-    """Return the option with the highest F1; on a tie the middle one of the longest run of neighbours."""
+    """Return the option with the highest F1; on a tie, the middle of the longest run of neighbouring options."""
     totals = np.array([task.outcomes.cached_f1(option)[rows].sum() for option in options])
     good = np.flatnonzero(totals >= totals.max() - 1e-9)
     run = max(np.split(good, np.flatnonzero(np.diff(good) > 1) + 1), key=len)
@@ -201,12 +207,12 @@ def _best(task: Task, rows: Mask, options: Sequence[Rule]) -> Rule:
 
 
 def _given(kind: type[ExpectedScore | StabMid]) -> Fit:
-    """Return a fit that takes the scorer's own tolerance: there is nothing to learn."""
+    """Return a fit that uses the scorer's tolerance; nothing is learned."""
     return lambda task, _: kind(tolerance=task.outcomes.tolerance or 0.0)
 
 
 SUBSETS = "source-subsets"
-"""Family that is tried where it is named: it takes minutes, and most who name no rules have no use for it."""
+"""Family that is tried only if it is named, since it takes minutes and most users do not need it."""
 
 FAMILIES: Mapping[str, Fit] = {
     ExpectedScore.name: _given(ExpectedScore),
@@ -225,11 +231,11 @@ FAMILIES: Mapping[str, Fit] = {
     ExpectedF1.name: fit_as_scored,
     Calibrated.name: fit_expectation,
 }
-"""Rule name -> fit, by the number of tuned parameters: what is compared by cross-validation, simplest first."""
+"""Rule name -> fit, in order of the number of tuned parameters. Cross-validation compares them."""
 
 
 def fit(task: Task, family: str, rows: Mask) -> Rule:
-    """Return a family's rule fitted to some queries; the best candidate where there are none."""
+    """Return a family's rule fitted to some queries; `UNFITTED` if there are none."""
     if not rows.any():
         return UNFITTED
     return FAMILIES[family](task, rows) if family in FAMILIES else _best(task, rows, grid(family))
@@ -239,9 +245,9 @@ NUMERIC = frozenset({ExpectedScore.name, StabMid.name, WeightedMedian.name, Ball
 
 
 def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
-    """Yield the families that make sense for a relation, in order of complexity. InputError for an unknown one.
+    """Yield the families that suit a relation, in order of complexity. Raise InputError for an unknown one.
 
-    The cut-off is always among them: it serves every relation, and is what the others must beat.
+    The cut-off is always among them: it suits every relation, and the others must beat it.
     """
     check_rules(rules)
     for name in FAMILIES:
@@ -258,7 +264,7 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
 
 
 def check_rules(rules: Sequence[str] | None) -> None:
-    """Raise InputError for a rule that cannot be tuned: neither a family's, nor one that says what to search."""
+    """Raise InputError for a rule that cannot be tuned: it is no family and has no search ranges."""
     for name in rules or ():
         if name in FAMILIES:
             continue
@@ -269,13 +275,13 @@ def check_rules(rules: Sequence[str] | None) -> None:
 
 @cache
 def grid(name: str) -> Sequence[Rule]:
-    """Return a rule's settings, in order of its parameters. InputError for a rule without search ranges."""
+    """Return a rule's settings on a grid, in order of its parameters. Raise InputError if it has no search ranges."""
     kind = rule_class(name)
     if not kind.search:
         raise InputError(f"rule {name!r} cannot be tuned: it names no parameter to search")
-    for own in fields(kind):  # type: ignore[arg-type]
-        if own.default is MISSING and own.default_factory is MISSING and own.name not in kind.search:
-            raise InputError(f"rule {name!r} cannot be tuned: {own.name!r} has neither a default nor a search range")
+    for one in fields(kind):  # type: ignore[arg-type]
+        if one.default is MISSING and one.default_factory is MISSING and one.name not in kind.search:
+            raise InputError(f"rule {name!r} cannot be tuned: {one.name!r} has neither a default nor a search range")
     count = max(2, int(POINTS ** (1 / len(kind.search))))
     axes = [_points(span, count) for span in kind.search.values()]
     return [kind(**dict(zip(kind.search, values, strict=True))) for values in product(*axes)]

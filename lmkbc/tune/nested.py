@@ -1,9 +1,8 @@
-"""Choice of a rule per relation: inner cross-validation, a shared default, and the gain that it takes to leave it.
+"""Choice of a rule per relation: inner cross-validation, a shared default, and the gain required to leave it.
 
-What Optuna finds is one more family; everything is chosen without it too, so that it is known what it brings.
-
-Where candidates were verified, also whether the verdicts count, and where both sides of a pair were asked, whether both
-do: chosen by the same held-out F1, per relation.
+Optuna's result is one more family. Everything is also chosen without it, to measure its gain. The same held-out F1
+decides two more questions per relation. If candidates were verified, do verification scores count? If both sides of a
+pair were queried, do both count?
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from lmkbc.types import Example
 
 
 def by_subject(examples: Sequence[Example], folds: int, seed: int) -> dict[str, int]:
-    """Return subject -> fold, over all relations: a seeded shuffle, dealt out per relation and empty gold.
+    """Return subject -> fold, over all relations: a seeded shuffle, stratified by relation and by empty gold.
 
-    A subject of several relations is dealt with its first one.
+    A subject of several relations belongs to the stratum of its first one.
     """
     strata: dict[str, tuple[str, bool]] = {}
     for example in examples:
@@ -49,16 +48,19 @@ def fold_of(examples: Iterable[Example], folds: dict[str, int]) -> Ints:
 
 SEARCH = "search"
 WAYS: tuple[Combine, ...] = ("veto", "product")
-"""Ways in which verdicts may count; few, since each is another chance to be best by luck."""
+"""Uses of verification scores that are tried; few, since each is one more chance to be best by luck."""
 MARGIN = 2.5
-"""Standard errors by which a relation's own family must beat the shared one: 5 % over eight families (Bonferroni)."""
+"""Standard errors by which a family must beat the shared one: 5 % over eight families (Bonferroni)."""
 RISK = 0.05
-"""Level of the test for Optuna's rules, over the families and all its trials: each is a chance to be best by luck."""
+"""Level of the test for Optuna's rules, over the families and all trials, since each may be best by luck."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the choice: the rules allowed (None: all), Optuna trials per study, seed, and their storage."""
+    """Settings of the choice.
+
+    rules: allowed rules; None for all. trials: Optuna trials per study. storage: for studies.
+    """
 
     rules: Sequence[str] | None = None
     trials: int = 0
@@ -67,15 +69,15 @@ class Settings:
     study: str = "lmkbc"
 
     def part(self, name: str) -> Settings:
-        """Return the same settings for one part of the work, with studies of its own."""
+        """Return the same settings for one part of the work, with separate studies."""
         return replace(self, study=f"{self.study}-{name}")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Results of inner cross-validation for a relation: held-out F1 of each family on the training rows.
+    """Results of inner cross-validation for a relation: family -> held-out F1 on the training rows.
 
-    tried: the same of all that Optuna tried.
+    tried: the same for everything that Optuna tried.
     """
 
     held_out: Mapping[str, Floats]
@@ -84,7 +86,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rule for a relation, and the held-out F1 on the training rows of the family that it is of."""
+    """The rule for a relation, and the held-out F1 of its family on the training rows."""
 
     rule: Rule
     held_out: float
@@ -92,7 +94,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """A relation's task on the mean scores of both sides. inverse: of the rule `Mutual`."""
+    """A relation's task on the mean scores of both sides. inverse: as in the rule `Mutual`."""
 
     task: Task
     inverse: str = ""
@@ -100,7 +102,7 @@ class BothSides:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A rule per relation: among all families, and by exact sweeps alone, without Optuna's part."""
+    """A rule per relation: best among all families, and best by exact sweeps, without Optuna."""
 
     best: dict[str, Rule]
     swept: dict[str, Rule]
@@ -108,7 +110,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Rules for candidates of one kind: among all families, by exact sweeps alone, and what they were chosen by."""
+    """Rules for candidates of one kind: among all families, by exact sweeps alone, and the results that led to them."""
 
     best: Mapping[str, Chosen]
     swept: Mapping[str, Chosen]
@@ -127,9 +129,10 @@ def choose(
 ) -> Rules:
     """Return a rule per relation, chosen on the given rows only.
 
-    tasks: on candidates as they are. judged: the same for each way that verdicts change scores. mutual: of relations
-    with another side. A relation takes such candidates where its held-out F1 is higher. step: called as each relation
-    of each kind of candidates is done.
+    tasks: on unchanged candidates.
+    judged: tasks for each way in which verification scores change scores.
+    mutual: tasks of relations with another side. A relation uses these candidates if its held-out F1 is higher.
+    step: called after each relation of each kind of candidates.
     """
     made = _choose(tasks, rows, inner, how, step)
     rules = _BestRules(dict(made.best), dict(made.swept))
@@ -153,11 +156,14 @@ class _BestRules:
     swept: dict[str, Chosen]
 
     def improve(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
-        """Take what is better on candidates of another kind. around: makes the rule that reads them of one."""
-        for own, chosen in ((self.best, made.best), (self.swept, made.swept)):
+        """Replace rules by better ones for candidates of another kind.
+
+        around: relation -> function that wraps its rule.
+        """
+        for current, chosen in ((self.best, made.best), (self.swept, made.swept)):
             for name, one in chosen.items():
-                if one.held_out > own[name].held_out + TIE:
-                    own[name] = replace(one, rule=around[name](inner=one.rule))
+                if one.held_out > current[name].held_out + TIE:
+                    current[name] = replace(one, rule=around[name](inner=one.rule))
 
 
 def _choose(
@@ -168,12 +174,12 @@ def _choose(
     step: Callable[[], None],
     known: Mapping[str, Compared] | None = None,
 ) -> _Choice:
-    """Return a rule per relation, all on candidates of one kind; and one each of those that Optuna had no part in.
+    """Return a rule per relation on candidates of one kind, and a rule per relation without Optuna.
 
-    All relations whose answers must be exact share the family that is best over all of them, and so do those that ask
-    for a number within a tolerance; a relation leaves it for the simplest family whose held-out F1 there is clearly
-    better (`MARGIN` standard errors of the difference).
-    known: results of relations that are chosen for already; they only have a say in what is shared.
+    Relations with exact answers share the family that is best over all of them; so do relations with a numeric
+    tolerance. A relation leaves the shared family for the simplest family whose held-out F1 is clearly better (by
+    `MARGIN` standard errors of the difference). known: results of relations with a rule already; they only influence
+    the shared family.
     """
     known = known or {}
     folds = sorted({int(fold) for name in tasks for fold in np.unique(inner[name][rows[name]])})
@@ -187,9 +193,9 @@ def _choose(
         compared[name] = _compare(task, rows[name], inner[name], priors, how)
         step()
     best, swept = {}, {}
-    own = {name: task for name, task in tasks.items() if name not in known}
+    new = {name: task for name, task in tasks.items() if name not in known}
     pooled = any(task.several for task in tasks.values())
-    for name, task in own.items():
+    for name, task in new.items():
         alike = [compared[other] for other in tasks if tasks[other].approximate == task.approximate]
         default = shared_family(alike, simplest=not pooled)
         family = _family(compared[name], default)
@@ -228,7 +234,10 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:
-    """Return held-out F1 of the best of what was tried, (t, n) -> (n,): in each fold what is best on the others."""
+    """Return held-out F1 when each fold uses what is best on the other folds: (t, n) -> (n,).
+
+    table: F1 of each trial.
+    """
     f1 = np.zeros(table.shape[1])
     for fold in np.unique(inner):
         held = inner == fold
@@ -237,7 +246,7 @@ def _cross_selected(table: Floats, inner: Ints) -> Floats:
 
 
 def best_of(tried: Mapping[Joint, Floats]) -> Joint:
-    """Return the choice with the highest held-out F1; the earliest on a tie, so that Optuna's must beat the sweeps'."""
+    """Return the choice with the highest held-out F1; on a tie the earliest, so that Optuna's must beat the sweeps'."""
     return list(tried)[_first_best(np.array([f1.sum() for f1 in tried.values()]))]
 
 
@@ -246,10 +255,9 @@ def _first_best(totals: Floats) -> int:
 
 
 def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
-    """Return the simplest family whose mean over relations is within one standard error of the best one's.
+    """Return the simplest family whose mean over relations is within one standard error of the best.
 
-    Where several models are pooled, what is simple has weighed them without a look at what each is worth: there the
-    best family is taken as it is.
+    If several models are pooled, return the best family. Simple families weigh all models alike there.
     """
     common = [name for name in compared[0].held_out if all(name in result.held_out for result in compared)]
     common = [name for name in common if name != SEARCH]

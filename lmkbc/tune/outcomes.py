@@ -1,4 +1,4 @@
-"""The official F1 of whatever a rule may select: computed once per query, then looked up."""
+"""The official F1 of every possible selection: computed once per query, then looked up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """For each ranked candidate of a query: the scorer's key ("" for no answer), and the gold that it matches."""
+    """Key and matches of each ranked candidate of a query.
+
+    keys: the scorer's key; "" for no answer.
+    matches: indices of the matching gold objects.
+    gold: number of gold objects.
+    """
 
     keys: tuple[str, ...]
     matches: tuple[tuple[int, ...], ...]
@@ -31,10 +36,10 @@ class Matched:
 
 
 class Outcomes:
-    """F1 of any rule on the queries of one relation, without running the scorer again.
+    """F1 of any rule on the queries of one relation, without a new run of the scorer.
 
-    A rule that keeps a prefix of the ranking is a look-up in (n, m + 1) prefix scores. Any other mask is a sum of hits
-    where candidates find distinct objects, and the scorer's own count where they compete.
+    A rule that keeps a prefix of the ranking is a look-up in (n, m + 1) prefix scores. For another mask, hits are
+    summed if the candidates match distinct objects; else the scorer counts them.
     """
 
     def __init__(
@@ -51,26 +56,26 @@ class Outcomes:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Return the distinct names proposed, in order of appearance."""
+        """Return the distinct proposed names, in order of appearance."""
         return list(dict.fromkeys(candidate.text for ranked in self.ranking.ranked for candidate in ranked))
 
     @cached_property
     def names(self) -> Ints:
-        """Return each candidate's place in the vocabulary, (n, m), 0 where padded."""
+        """Return each candidate's index in the vocabulary, (n, m), 0 for padding."""
         places = {name: place for place, name in enumerate(self.vocabulary)}
         names = [[places[candidate.text] for candidate in ranked] for ranked in self.ranking.ranked]
         return table_of(names, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def gold(self) -> Ints:
-        """Return how many gold objects each query has, (n,)."""
+        """Return the number of gold objects of each query, (n,)."""
         return np.array([matched.gold for matched in self.matched], dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def cached(self, make: Callable[..., Made], **options: Any) -> Made:
-        """Return what `make` derives from these outcomes, made once: folds share it."""
+        """Return what `make` computes from these outcomes, from a cache that all folds share."""
         key = (make.__name__, *sorted(options.items()))
         if key not in self._made:
             self._made[key] = make(self, **options)
@@ -94,14 +99,14 @@ class Outcomes:
         return np.array([self._score(prediction, i) for i, prediction in enumerate(made)])
 
     def cached_f1(self, rule: Rule) -> Floats:
-        """Return `f1`, kept for rules that are tried again on other folds."""
+        """Return `f1` from a cache, for rules that are tried on several folds."""
         if rule not in self._made:
             self._made[rule] = self.f1(rule)
         return cast(Floats, self._made[rule])
 
     @cached_property
     def prefix_f1(self) -> Floats:
-        """Return F1 of the best k candidates of each query, k = 0..m, (n, m + 1); constant past the end of a list."""
+        """Return the F1 of each query's best k candidates, k = 0..m, (n, m + 1); constant past the end of a list."""
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
         for row, matched in zip(table, self.matched, strict=True):
             hits, predicted = self.counts(matched, range(len(matched.keys)))
@@ -111,7 +116,7 @@ class Outcomes:
 
     @cached_property
     def changes(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Return where one more candidate changes F1, by falling score: the score, the gain, its row and place."""
+        """Return all places at which one more candidate changes F1, by descending score: score, gain, row, column."""
         gain = np.diff(self.prefix_f1, axis=1)
         row, column = np.nonzero(gain)
         order = np.argsort(-self.ranking.scores[row, column], kind="stable")
@@ -119,7 +124,7 @@ class Outcomes:
         return self.ranking.scores[row, column], gain[row, column], row, column
 
     def counts(self, matched: Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return hits and distinct answers of each prefix of some order."""
+        """Return hits and distinct answers of each prefix of a given order."""
         hits = np.zeros(len(order) + 1, dtype=np.int64)
         predicted = np.zeros(len(order) + 1, dtype=np.int64)
         matching: list[tuple[int, ...]] = []
@@ -133,13 +138,13 @@ class Outcomes:
 
     @cached_property
     def gains(self) -> Ints:
-        """Return hits of each candidate on its own, (n, m)."""
+        """Return the hits of each candidate alone, (n, m)."""
         gains = [[self._count(one, [i]) for i in range(len(one.matches))] for one in self.matched]
         return table_of(gains, self.ranking.scores.shape[1], 0)
 
     @cached_property
     def _competing(self) -> Ints:
-        """Return rows whose candidates share an answer or a gold object, so that hits do not add up."""
+        """Return the rows whose candidates share an answer or a gold object, so that hits do not add up."""
         rows = []
         for row, matched in enumerate(self.matched):
             everything = range(len(matched.keys))
@@ -167,7 +172,7 @@ class Outcomes:
 
 
 def _fresh(keys: Sequence[str]) -> list[bool]:
-    """Return whether each answer is one, and not given before."""
+    """Return whether each answer is non-empty and new."""
     seen = {""}
     return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
 
@@ -180,7 +185,7 @@ def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Ma
 
 
 def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:
-    """Return F1 as all editions have it: precision 1 for no answer and at most 1, recall 1 for empty gold."""
+    """Return F1 as in all editions: precision is 1 for no answer and at most 1, recall is 1 for empty gold."""
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(predicted > 0, np.minimum(hits / predicted, 1.0), 1.0)
         r = np.where(gold > 0, hits / gold, 1.0)

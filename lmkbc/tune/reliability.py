@@ -17,7 +17,7 @@ INTERVAL = (0.025, 0.975)
 
 
 class Bin(NamedTuple):
-    """Bar of a reliability diagram: the number of candidates, their mean confidence, and the share that is right."""
+    """Bar of a reliability diagram: number of candidates, their mean confidence, and the share of right ones."""
 
     candidates: int
     confidence: float
@@ -26,13 +26,14 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability:
-    """Distances between confidences and shares that are right, over all candidates of all relations; 0 is best.
+    """Calibration errors over all candidates of all relations; 0 is best.
 
-    ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, each
-    weighed by its candidates (Naeini et al. 2015). ace: the same over ten bins of equally many candidates, those of one
-    confidence together (Nixon et al. 2019). brier: mean squared error (Brier 1950); unlike the others it is not 0 for
-    who always states the base rate. ace_spread, brier_spread: half the 95 % interval, over queries. bins: of equal
-    width, for a diagram.
+    ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, weighted
+    by their candidates (Naeini et al. 2015).
+    ace: the same over ten bins of equal size; equal confidences share a bin (Nixon et al. 2019).
+    brier: mean squared error (Brier 1950); it is not 0 for a constant confidence at the base rate.
+    ace_spread, brier_spread: half the 95 % interval, over queries.
+    bins: of equal width, for a diagram.
     """
 
     ece: float
@@ -44,7 +45,10 @@ class Reliability:
 
     @classmethod
     def of(cls, confidence: Floats, right: Floats, query: Ints) -> Reliability:
-        """Return of candidates, and the number of the query of each, (f,) all; all 0 where there are none."""
+        """Return the reliability of candidates; all 0 if there are none.
+
+        confidence, right: of each candidate, (f,). query: number of its query, (f,).
+        """
         if not confidence.size:
             return cls(ece=0.0, ace=0.0, brier=0.0)
         wide, full = equal_width(confidence), equal_count(confidence)
@@ -63,12 +67,12 @@ class Reliability:
 
 
 def equal_width(confidence: Floats) -> Ints:
-    """Return the bin of each candidate, of those that share [0, 1] alike, (f,)."""
+    """Return the bin of each candidate among bins of equal width in [0, 1], (f,)."""
     return cast(Ints, np.minimum((confidence * BINS).astype(np.int64), BINS - 1))
 
 
 def equal_count(confidence: Floats) -> Ints:
-    """Return the bin of each candidate, of those that have as many each, but for candidates of one confidence, (f,)."""
+    """Return the bin of each candidate among bins of equal size, (f,); equal confidences share a bin."""
     _, first, inverse = np.unique(np.sort(confidence), return_index=True, return_inverse=True)
     order = np.argsort(confidence, kind="stable")
     places = np.empty(confidence.size, dtype=np.int64)
@@ -102,5 +106,8 @@ def interval(samples: Floats) -> tuple[float, float]:
 
 
 def resampled(queries: int, seed: int = 0) -> Ints:
-    """Return how often each query is drawn in each resample, (resamples, n): its facts are drawn together."""
+    """Return how often each query is drawn in each resample, (resamples, n).
+
+    All facts of a query are drawn together.
+    """
     return np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)

@@ -1,10 +1,10 @@
-"""Optuna's part: the parameters that no sweep finds, because they hang together, one study per relation.
+"""Optuna search over parameters that depend on each other and that no sweep finds, with one study per relation.
 
-A trial proposes them; the one that is left follows by an exact sweep, on the inner folds that the trial is not scored
-on. A study begins with what the families found on their own, and ends early where nothing beats it.
+A trial proposes them. The remaining parameter follows from an exact sweep, on inner folds on which the trial is not
+scored. A study starts with the results of the single families, and ends early if nothing beats them.
 
-A study lives in memory, or in a database that several processes share: each adds finished trials until there are
-enough, and a killed process loses only the trial it was in.
+A study lives in memory, or in a database that several processes share. Each process adds finished trials until there
+are enough. A killed process loses only its current trial.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from lmkbc.tune.sweep import TIE, Curve, ThresholdSteps, gated, swept_steps
 
 SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, Relative, Sticky, Quorum)}
 STARTUP = 10
-"""Trials, the first ones included, before the sampler has seen enough to prefer some parameters."""
+"""Trials before the sampler starts to prefer some parameters, those from the families included."""
 OPEN = "open"
 
 
 def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
-    """Open the database of a URL, None for memory. Only SQLite and PostgreSQL: Optuna's journal file has no safe locks.
+    """Open the database of a URL; None for memory. Only SQLite and PostgreSQL: Optuna's journal file has no safe locks.
 
-    InputError for another kind or a missing driver, LmkbcError where the database does not answer.
+    Raise InputError for another kind or a missing driver, LmkbcError if the database does not answer.
     """
     if url is None:
         return None
@@ -54,7 +54,7 @@ def open_storage(url: str | None) -> optuna.storages.BaseStorage | None:
 
 
 def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
-    """Give its connections back."""
+    """Close the connections of a storage."""
     if isinstance(storage, optuna.storages.RDBStorage):
         storage.remove_session()
         storage.engine.dispose()
@@ -62,19 +62,19 @@ def close_storage(storage: optuna.storages.BaseStorage | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Proposal of a trial: a rule whose swept parameter is left open, and perhaps a gate before it."""
+    """Proposal of a trial: a rule with its swept parameter left open, and optionally an abstention threshold."""
 
     rule: SweptRule
     evidence: Evidence | None = None
     threshold: float = 1.0
 
     def gate(self, inner: Rule) -> Rule:
-        """Return a rule behind the gate."""
+        """Return a rule with the abstention threshold around it."""
         evidence = self.evidence
         return AbstentionThreshold(inner=inner, threshold=self.threshold, evidence=evidence) if evidence else inner
 
     def steps(self, task: Task) -> ThresholdSteps:
-        """Return how F1 depends on the swept parameter."""
+        """Return F1 as a step function of the swept parameter."""
         steps = swept_steps(task.outcomes, self.rule)
         gate = self.gate(self.rule)
         if not isinstance(gate, AbstentionThreshold):
@@ -82,20 +82,20 @@ class Joint:
         return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
 
     def fit(self, steps: ThresholdSteps, rows: Mask) -> Rule:
-        """Return the rule whose swept parameter is the exact best on some queries; `UNFITTED` if there are none."""
+        """Return the rule with the exact best swept parameter on some queries; `UNFITTED` if there are none."""
         if not rows.any():
             return UNFITTED
         return self.gate(replace(self.rule, **{self.rule.swept: Curve.of(steps, rows).best()[0]}))
 
     def held_out(self, task: Task, rows: Mask, inner: Ints) -> Floats:
-        """Return F1 of each of the queries `rows`, by the rule fitted to those of the other inner folds."""
+        """Return the F1 of each query in `rows`, by the rule fitted to the other inner folds."""
         steps = self.steps(task)
         return task.held_out(rows, inner, lambda others, _: self.fit(steps, others))
 
 
 @dataclass(frozen=True)
 class Space:
-    """Search space of a relation: rules, and evidence for gates before them."""
+    """Search space of a relation: rules, and evidence for abstention thresholds around them."""
 
     task: Task
     kinds: Sequence[str]
@@ -103,7 +103,10 @@ class Space:
 
     @classmethod
     def of(cls, task: Task, rows: Mask, rules: Sequence[str] | None) -> Space:
-        """Return allowed rules whose joint parameters make a difference; gates make the cut-off one of them."""
+        """Return the allowed rules with parameters that matter.
+
+        The cut-off is included if there are abstention thresholds.
+        """
         allowed = set(applicable(task, rules))
         gates = (
             [evidence for evidence in get_args(Evidence) if _varies(task, rows, evidence)]
@@ -116,7 +119,7 @@ class Space:
         return cls(task, [name for name in SEARCHED if name in allowed - idle], gates)
 
     def suggest(self, trial: BaseTrial) -> Joint:
-        """Return a trial's parameters as a rule and a gate, every number rounded to four digits."""
+        """Return a trial's parameters as a rule with its gate; numbers are rounded to four digits."""
         kind = SEARCHED[trial.suggest_categorical("rule", list(self.kinds))]
         parameters: dict[str, Any] = {kind.swept: 0.0}
         for name, span in kind.joint().items():
@@ -131,14 +134,14 @@ class Space:
         return Joint(rule, evidence, _suggested(trial, "gate.threshold", CUT))
 
     def known(self, rows: Mask) -> list[dict[str, Any]]:
-        """Return trials to begin a study with: the parameters that each family alone was fitted to."""
+        """Return the first trials of a study: the parameters fitted to each family alone."""
         opened = {"gate": OPEN} if self.gates else {}
         starts: list[dict[str, Any]] = []
         for name in self.kinds:
             fitted = fit(self.task, name, rows)
             joint = SEARCHED[name].joint().items()
-            own = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
-            starts.append({"rule": name, **own, **opened})
+            values = {f"{name}.{parameter}": _within(getattr(fitted, parameter), span) for parameter, span in joint}
+            starts.append({"rule": name, **values, **opened})
         if self.gates and isinstance(fitted := fit(self.task, AbstentionThreshold.name, rows), AbstentionThreshold):
             starts.append(
                 {"rule": Cutoff.name, "gate": fitted.evidence, "gate.threshold": _within(fitted.threshold, CUT)}
@@ -147,7 +150,7 @@ class Space:
 
 
 def _spread(scores: Floats) -> bool:
-    """Return whether some query's candidates differ in score, so that one's may be weighed against another's."""
+    """Return whether candidates of some query differ in score, so that a relative rule can matter."""
     return bool(((scores >= 0) & (scores < scores.max(axis=1, initial=-1.0, keepdims=True))).any())
 
 
@@ -180,10 +183,9 @@ def search(
     name: str,
     storage: Any = None,
 ) -> dict[Joint, Floats]:
-    """Run a study to its end, with all processes that share it: each proposal tried, by trial number, -> held-out F1.
+    """Run a study to its end, with all processes that share it, and return proposal -> held-out F1, by trial number.
 
-    rows: the training rows, at least one; inner: the fold of each query, (n,). Empty where no rule has parameters that
-    hang together.
+    rows: training rows, at least one. inner: fold of each query, (n,). Return {} if no rule has parameters to search.
     """
     space = Space.of(task, rows, rules)
     tried: dict[Joint, Floats] = {}
@@ -205,10 +207,10 @@ def search(
             value = mean(space.suggest(fixed))
             study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
         else:
-            # it heeds finished trials alone, so that a resumed study goes on as it would have; a seed of its own for
-            # each trial in progress keeps processes from trying the same
-            own = seed + len(done) + _elsewhere(study, began)
-            study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=STARTUP, constant_liar=False)
+            # the sampler sees only finished trials, so that a resumed study continues as if it had not stopped; each
+            # trial in progress gets another seed, so that processes do not try the same parameters
+            trial_seed = seed + len(done) + _elsewhere(study, began)
+            study.sampler = optuna.samplers.TPESampler(seed=trial_seed, n_startup_trials=STARTUP, constant_liar=False)
             trial = study.ask()
             study.tell(trial, mean(space.suggest(trial)))
     joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
@@ -218,7 +220,7 @@ def search(
 
 
 def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:
-    """Return whether a study has all its trials, or the last `patience` of them brought no gain."""
+    """Return whether a study has all its trials, or its last `patience` trials brought no gain."""
     values = np.array([trial.value for trial in done])
     if len(values) in (0, trials) or len(values) > trials:
         return len(values) >= trials
@@ -230,6 +232,6 @@ def _complete(study: optuna.Study) -> list[FrozenTrial]:
 
 
 def _elsewhere(study: optuna.Study, began: datetime) -> int:
-    """Return how many trials other processes are in; one that a killed process left before this one began is none."""
+    """Return the number of trials in progress in other processes; trials from before this process are ignored."""
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     return sum(trial.datetime_start is not None and trial.datetime_start >= began for trial in running)

@@ -1,4 +1,4 @@
-"""The exact best value of a single threshold: F1 changes only at observed scores, so all of them are tried at once."""
+"""The exact best value of one threshold: F1 changes only at observed scores, so all of them are tried at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lmkbc.select.rule import PrefixRule, SweptRule
 from lmkbc.tune.outcomes import Outcomes
 
 LOWEST = 1e-6
-"""Scores below this are not told apart from zero when a plateau's middle is taken."""
+"""Scores below this count as zero when the middle of a plateau is computed."""
 TIE = 1e-9
-"""Totals this close are one plateau: sums of the same F1 values in another order."""
+"""Totals that differ by less are one plateau: they are sums of the same F1 values in another order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +31,10 @@ class ThresholdSteps:
 
 
 def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> ThresholdSteps:
-    """Return the steps of a threshold that keeps a prefix. levels: the highest one that keeps each candidate, (n, m).
+    """Return the steps of a threshold that keeps a prefix.
 
-    The best `min_objects` are always kept; a candidate of a level below 0 never is.
+    levels: highest threshold that keeps each candidate, (n, m); below 0 if none does. The best `min_objects` are always
+    kept.
     """
     always = min(min_objects, outcomes.ranking.scores.shape[1])
     _, gain, row, column = outcomes.changes
@@ -50,7 +51,7 @@ def cutoff_steps(outcomes: Outcomes, min_objects: int = 0, *, relative: bool = F
 
 
 def swept_steps(outcomes: Outcomes, rule: SweptRule) -> ThresholdSteps:
-    """Return the steps of a rule's swept parameter, its other parameters as they are."""
+    """Return the steps of a rule's swept parameter, with its other parameters fixed."""
     if not isinstance(rule, PrefixRule):
         outcomes = outcomes.cached(passable, rule=rule)
     return steps_of(outcomes, rule.levels(outcomes.ranking), getattr(rule, "min", 0))
@@ -67,7 +68,7 @@ def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
 
 
 def gated(steps: ThresholdSteps, opened: Mask, silent: Floats) -> ThresholdSteps:
-    """Return the steps behind a gate: a query where it is closed has its F1 `silent`, whatever the threshold."""
+    """Return the steps behind a gate. A query whose gate is closed has F1 `silent`, whatever the threshold."""
     behind = opened[steps.row]
     return ThresholdSteps(
         steps.at[behind], steps.gain[behind], steps.row[behind], np.where(opened, steps.start, silent)
@@ -75,7 +76,7 @@ def gated(steps: ThresholdSteps, opened: Mask, silent: Floats) -> ThresholdSteps
 
 
 def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> ThresholdSteps:
-    """Return the steps of a gate: F1 `answered` above a query's evidence, `silent` from there down."""
+    """Return the steps of a gate: a query has F1 `answered` above its evidence, and `silent` at or below it."""
     order = np.argsort(-strength)
     return ThresholdSteps(strength[order], (silent - answered)[order], order, answered)
 
@@ -84,7 +85,8 @@ def gate_steps(strength: Floats, answered: Floats, silent: Floats) -> ThresholdS
 class Curve:
     """Total F1 of some queries as a step function of one threshold.
 
-    falling: the negated thresholds at which it changes, ascending. totals: one more, the first above all of them.
+    falling: the negated thresholds at which it changes, ascending. totals: the totals, one more than thresholds; the
+    first is above all thresholds.
     """
 
     falling: Floats
@@ -92,7 +94,7 @@ class Curve:
 
     @classmethod
     def of(cls, steps: ThresholdSteps, rows: Mask) -> Curve:
-        """Add up the steps of the queries chosen by `rows`, (n,)."""
+        """Return the sum of the steps of the queries chosen by `rows`, (n,)."""
         used = rows[steps.row]
         at, gain = steps.at[used], steps.gain[used]
         last = np.flatnonzero(np.append(at[1:] != at[:-1], np.ones(min(at.size, 1), dtype=np.bool_)))
@@ -100,15 +102,15 @@ class Curve:
         return cls(-at[last], np.append(start, start + np.cumsum(gain)[last]))
 
     def total(self, threshold: float) -> float:
-        """Return the total F1 at a threshold: it reaches every step at the threshold or above."""
+        """Return the total F1 at a threshold; all steps at or above the threshold count."""
         return float(self.totals[self.falling.searchsorted(-threshold, side="right")])
 
     def best(self) -> tuple[float, float]:
-        """Return the threshold with the highest total, and that total; the middle of the widest plateau on a tie.
+        """Return the threshold with the highest total, and that total; on a tie, the middle of the widest plateau.
 
-        Widths are ratios, as scores span orders of magnitude.
+        Widths are ratios, since scores span orders of magnitude.
         """
-        ends = -self.falling  # the threshold may be anything in (next end, this end]
+        ends = -self.falling  # totals are constant for thresholds in (next end, this end]
         high = np.append(np.maximum(2.0, 2 * ends[:1]) if ends.size else 2.0, ends)
         low = np.append(ends, 0.0)
         best = float(self.totals.max())
@@ -120,7 +122,7 @@ class Curve:
 
 
 def _middle(low: float, high: float) -> float:
-    """Return the geometric middle of (low, high] in few digits; `high` where nothing fits between."""
+    """Return the geometric middle of (low, high] in few digits; `high` if no rounded value fits."""
     if high <= LOWEST:
         return max(high, 0.0)
     middle = math.sqrt(max(low, LOWEST) * high)

@@ -1,6 +1,6 @@
-"""Tuning: which selection rule, with which parameters, for each relation; and what that is worth on unseen subjects.
+"""Tuning: the selection rule and its parameters for each relation, and their score on unseen subjects.
 
-The number to believe is the cross-validated one: every choice is made anew without the fold it is scored on.
+The cross-validated score is the one to trust: every choice is repeated without the fold on which it is scored.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ STEP = "tune (relations x folds)"
 
 @dataclass(frozen=True, slots=True)
 class TunedRelation:
-    """The rule chosen for a relation, its official F1 out of fold and in sample, and on how many queries.
+    """The rule chosen for a relation, its official F1 out of fold and in sample, and the number of its queries.
 
-    cv_f1_without_optuna: out of fold by what the exact sweeps alone would have chosen.
+    cv_f1_without_optuna: F1 out of fold with the rules chosen by exact sweeps alone.
     """
 
     rule: Rule
@@ -53,11 +53,12 @@ class TunedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """Rules that tuning chose, and their scores. failed: queries that no model answered; all F1 count them as wrong.
+    """Rules that tuning chose, and their scores.
 
+    failed: number of queries that no model answered; every F1 counts them as wrong.
     predictions: out of fold, one per query, in the order of the candidate sets; failed ones stay failed.
-    confidences: what calibrates candidates, whatever the rule, and what that is worth. They read both sides of a pair
-    where the final rule does: that choice alone was made on all rows.
+    confidences: calibrations of candidates and their quality. They read both sides of a pair if the final rule does;
+    only that choice was made on all rows.
     """
 
     relations: Mapping[str, TunedRelation]
@@ -88,12 +89,16 @@ def tune(
 ) -> Tuned:
     """Choose a rule per relation by its official F1, cross-validated over subjects.
 
-    sets: pooled candidates, linked where the edition wants ids. relations: by the edition's spelling. rules: names of
-    the families to consider (None: all). trials: of Optuna, per relation and fold at most, fewer where they bring
-    no gain; 0 leaves the exact sweeps, grids and calibrations. storage: URL of an SQLite or PostgreSQL database where
-    processes share studies and resume them. report: told of each relation and fold that is done.
-    both_sides: try the rule `mutual` too, for relations whose other side is asked. InputError for candidates without
-    gold or settings that make no sense.
+    sets: pooled candidates, linked if the edition needs ids.
+    relations: by the edition's spelling.
+    rules: names of the families to try; None for all.
+    both_sides: whether to try the rule `mutual` for relations whose other side is queried.
+    trials: maximum Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
+    calibrations alone.
+    storage: URL of an SQLite or PostgreSQL database in which processes share and resume studies.
+    report: callback for progress, called after each relation and fold.
+
+    Raise InputError for candidates without gold, or for wrong settings.
     """
     check(rules, folds, trials)
     pairs = _paired(sets, examples)
@@ -109,7 +114,7 @@ def tune(
 
 
 def check(rules: Sequence[str] | None, folds: int, trials: int, storage: str | None = None) -> None:
-    """Raise InputError for settings that make no sense, LmkbcError for a storage that does not answer."""
+    """Raise InputError for wrong settings, LmkbcError for a storage that does not answer."""
     if folds < 2:
         raise OptionError("folds", f"is {folds}: give at least 2 folds")
     if trials < 0:
@@ -134,7 +139,7 @@ def _paired(sets: Sequence[CandidateSet], examples: Sequence[Example]) -> list[t
 
 
 def fingerprint(pairs: Sequence[tuple[CandidateSet, Example]], edition: Edition, *settings: object) -> str:
-    """Return a hash of everything that a study depends on, so that only a rerun finds its studies."""
+    """Return a hash of everything on which a study depends, so that only a repeated run finds its studies."""
     digest = hashlib.sha256(repr((edition.name, settings)).encode())
     for pair in pairs:
         digest.update(repr(pair).encode("utf-8", "backslashreplace"))
@@ -228,7 +233,7 @@ def _next(steps: Iterator[int], total: int, report: Report) -> None:
 def _selected(
     tasks: Mapping[str, Task], mutual: Mapping[str, BothSides], rules: Mapping[str, Rule], rows: Mapping[str, Mask]
 ) -> dict[Query, Prediction]:
-    """Return what each relation's rule selects of some of its queries, read as the rule reads them."""
+    """Return the selection of each relation's rule for some of its queries, read as the rule reads them."""
     made: dict[Query, Prediction] = {}
     for name, task in tasks.items():
         sets = (mutual[name].task if rules[name].reads_others else task).outcomes.sets
@@ -243,12 +248,12 @@ def _mutual(
     relations: Mapping[str, Relation],
     report: Report,
 ) -> dict[str, BothSides]:
-    """Return the tasks of relations with another side, on the mean of both, where that changes any candidate."""
+    """Return the tasks of relations with another side, on the mean of both sides, if that changes any candidate."""
     every = [candidates for candidates, _ in pairs]
-    own = {relations[name].name: name for name in tasks}
+    spelling = {relations[name].name: name for name in tasks}
     made: dict[str, BothSides] = {}
     for name, task in tasks.items():
-        other = own.get(relations[name].other_side())
+        other = spelling.get(relations[name].other_side())
         if other is None:
             continue
         inverse = "" if other == name else other
@@ -274,7 +279,7 @@ def _tasks(
 
 
 def official(predictions: Mapping[Query, Prediction], examples: Sequence[Example], edition: Edition) -> Table:
-    """Return the official table of some predictions. A failed query is wrong, even where there is nothing to find."""
+    """Return the official table of predictions. A failed query is wrong, even if its gold is empty."""
     predicted = {
         (query.subject, query.relation): WRONG if made.failed else answers(edition, made)
         for query, made in predictions.items()

@@ -182,3 +182,23 @@ def test_any_subject_is_put_in_whole_on_one_line(subject: str, style: str, form:
 @given(st.text(), st.text())
 def test_what_is_filled_in_is_not_looked_at_again(subject: str, phrase: str) -> None:
     assert fill("{subject}|{phrase}|{other}", {"subject": subject, "phrase": phrase}) == f"{subject}|{phrase}|{{other}}"
+
+
+def test_an_example_says_its_own_words_where_it_has_any() -> None:
+    style: dict[str, Any] = {"form": "single", "block": "Q: {question}\n", "answer": "So: {reasoning}\nA: {answer}"}
+    own = Example(SHOTS[0].query, SHOTS[0].objects, (("question", "Who {x}?"), ("reasoning", "Two."), ("answer", "S")))
+    found = prompt(shots=(own, SHOTS[1]), task="Tell:\n", task_end="", ask="Now {question}", null="no", **style).text
+    asked = RELATIONS[BORDERS].question
+    told = "Iceland is a country. Nothing of this kind is known of Iceland. So there is none to name."
+    assert found == (
+        f"Tell:\nQ: Who {{x}}?\nSo: Two.\nA: S\n\nQ: {asked.format(subject='Iceland')}\nSo: {told}\nA: no\n\n"
+        f"Now {asked.format(subject='Utopia')}"
+    )
+
+
+def test_a_name_and_its_place_are_told_apart_and_objects_by_the_alphabet() -> None:
+    style: dict[str, Any] = {"form": "completion", "listing": "comma", "apart": " in ", "ordered": True}
+    block = "{subject}: {subject_name} lies{subject_place}:"
+    found = prompt(Query("Rome in Texas in USA", BORDERS), block=block, **style).text
+    assert found.startswith("France: France lies: Italy, Spain\n")
+    assert found.endswith("Rome in Texas in USA: Rome lies in Texas in USA:")

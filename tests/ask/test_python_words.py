@@ -43,6 +43,29 @@ class Model:
             unsure = "Sure."
         return [{"role": "user", "text": f"Again. {who}"}, {"text": "Tell the size."}]
 
+def whole(who, kind, rows):
+    lead = "Be brief. "
+    if kind == "long":
+        count = int(kind)
+        style = f"At most {count} words."
+    elif kind in KINDS:
+        style = "One word."
+    else:
+        style = "No words."
+    shown = ""
+    if rows:
+        shown = "\n\nLike this:\n" + joined(rows)
+    return f"{lead}{style}{shown}\n\nNow: {question(who)}"
+
+def first(kind, who):
+    if kind == "own":
+        table = {"hasArea": [("%s is as large as %s.", True, 1.0)]}
+    else:
+        table = {"hasArea": [("Another %s, %s.", True, 1.0)]}
+    steps = [{"": [(f"Is {who} an isle? {gap}.", 1.0)]}, {"yes": None}]
+    named = {"isle": f"the isle of {who}", "land": f"{who} land"}
+    return steps
+
 def torn(relation):
     if relation == "hasCapacity":
         text = "one"
@@ -60,7 +83,7 @@ SLOTS = {"who": "{subject}", "gap": "{mask}", "row['name']": "{subject}", "size(
 
 def frames(*words: NamedWords, code: str = SOURCE, **slots: str) -> dict[str, dict[str, Any]]:
     file = WordFile(format="python", url="https://example.org/ask.py", words=words, slots={**SLOTS, **slots})
-    return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [code.encode()])
+    return converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [code.encode()]).frames
 
 
 def test_texts_are_put_together_and_what_the_code_fills_is_a_slot() -> None:
@@ -94,7 +117,7 @@ def test_words_for_all_relations_stand_beside_those_of_each() -> None:
 def test_a_phrase_stands_in_the_block_and_an_ask_in_the_second_turn() -> None:
     made = frames(
         NamedWords(name="Model.joined.other", relation="*"),
-        NamedWords(name="ask.phrase", setting="phrase", relations={"big": "hasArea"}),
+        NamedWords(name="ask.phrase", slot="phrase", relations={"big": "hasArea"}),
         NamedWords(name="Model.joined.text[1]", setting="ask", relation="*"),
         NamedWords(name="Model.joined.text[0]", setting="follow_up", relation="*"),
         **{"clause(who)": "{phrase}", "who": "{ask}"},
@@ -107,9 +130,51 @@ def test_a_phrase_stands_in_the_block_and_an_ask_in_the_second_turn() -> None:
     assert made["*"]["block"] == "Of {ask} {phrase}!"
 
 
+def test_what_code_returns_is_a_whole_text_with_the_words_of_one_case_in_it() -> None:
+    question = NamedWords(name="TABLE", slot="question")
+    made = frames(
+        NamedWords(name="whole.return", setting="text", relation="*"),
+        NamedWords(name="whole.style", slot="style", relation="*", when="not kind in KINDS"),
+        NamedWords(name="whole.style", slot="style", relation="hasArea", when="kind == 'long'", slots={"count": "9"}),
+        NamedWords(name="whole.shown", slot="shown", relation="*", when="rows"),
+        question,
+        style="{style}",
+        shown="{shown}",
+        **{"joined(rows)": "{examples}", "question(who)": "{question}"},
+    )
+    assert made == {
+        "hasArea": {
+            "task": "Be brief. At most 9 words.\n\nLike this:\n",
+            "task_end": "",
+            "separator": "\n\n",
+            "ask": "Now: How big is it?",
+        }
+    }
+
+
+def test_clozes_in_old_formats_a_precondition_and_the_forms_of_a_subject() -> None:
+    file = WordFile(
+        format="python",
+        url="https://example.org/ask.py",
+        words=(
+            NamedWords(name="first.table", setting="clozes", when="kind == 'own'"),
+            NamedWords(name="first.[0]", setting="precondition", relation="hasArea"),
+            NamedWords(name="first.named", setting="forms", relation="hasArea"),
+        ),
+        slots={"%s": ("{subject}", "{mask}"), "who": "{subject}", "gap": "{mask}", "True": "", "1.0": ""},
+    )
+    made = converted(WordingSource(licence="MIT", credit="Ann", files=(file,)), [SOURCE.encode()]).frames
+    assert made["hasArea"] == {
+        "clozes": ["{subject} is as large as {mask}."],
+        "precondition": "Is {subject} an isle? {mask}.",
+        "forms": {"isle": "the isle of {subject}", "land": "{subject} land"},
+    }
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (NamedWords(name="first.table", when="kind == 'none'"), "it has no condition \"kind == 'none'\""),
         (NamedWords(name="ask.nothing"), "it assigns nothing to 'ask.nothing'"),
         (NamedWords(name="told.text"), "it defines no 'told' of 'told.text'"),
         (NamedWords(name="Model.joined.text"), "what it assigns to 'Model.joined.text' is no text that can be read"),

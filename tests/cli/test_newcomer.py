@@ -134,7 +134,7 @@ def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(comma
     shown, told = command.done("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
     assert "Q183" in shown
     assert "'Germany' -> Q183" in told
-    assert "by train objects and the index alone" in told
+    assert "by train objects and --index alone" in told
     rows = [
         {"SubjectEntity": f"s{n}", "Relation": "CountryBordersCountry", "ObjectEntities": ["Germany"]} for n in "ab"
     ]

@@ -129,7 +129,7 @@ def test_a_run_with_failed_queries_goes_beside_a_finished_one(command: Command, 
     assert shown == ""
     assert (
         f"{lacking} of {len(QUERIES)} queries failed, first ({first.subject!r}, {first.relation!r}); they are "
-        "submitted as empty answers, and run/missing.jsonl lists them\n"
+        "submitted as empty answers; run/missing.jsonl lists them\n"
     ) in told
     assert len((tmp_path / "run" / "missing.jsonl").read_text().splitlines()) == lacking
     assert names(tmp_path / "run") == sorted([*WHOLE, "missing.jsonl"])

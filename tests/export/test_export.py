@@ -240,7 +240,7 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("kb", "--format", "quickstatements", "--out", "x"), "give what it has with --known"),
+        (("kb", "--format", "quickstatements", "--out", "x"), "give those that it has with --known"),
         (("kb", "--format", "quickstatements", "--out", "kb", "--known", "known"), "kb holds files already"),
         (("kb", "--format", "quickstatements", "--out", "x", "--known", "empty"), "empty holds no statement"),
         (

@@ -111,7 +111,7 @@ def test_what_only_a_server_heeds_is_named_once(run: Run, tmp_path: Path) -> Non
     }
     _, notes = generated(run, recipe_of(table), QUERIES)
     assert [remark for remark in notes.remarks if "ignored" in remark] == [
-        "tiny.gguf is asked on this machine: what its table says to a server alone is ignored (limits, prices, "
+        "tiny.gguf runs on this machine: settings that only a server uses are ignored (limits, prices, "
         "sampling.extra.chat_template_kwargs, sampling.extra.min_p, schema)"
     ]
     kept = [json.loads(line)["call"]["sampling"] for line in Store(tmp_path / "store.sqlite").export()]
@@ -140,9 +140,7 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     assert found.texts(["Say yes."], 4) == step_model({"component": "causal"}, "ask").open(run, Notes()).texts(
         ["Say yes."], 4
     )
-    assert notes.remarks == [
-        "tiny.gguf is asked on this machine: what its table says to a server alone is ignored (extra)"
-    ]
+    assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 
 MODELS = {getattr(spec, "model", "") for one in SERVED.values() for spec in one.generate if spec.component == "chat"}

@@ -230,6 +230,10 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
         row(candidates=[{"object": "y", "score": 0.4}, {"object": "x", "score": -0.1}]),
         r"line 2, field candidates\[1\]\.score: -0.1 is out of range; give a number in \[0, 1\]",
     ),
+    (
+        row(candidates=[{"object": "\u0120Oslo", "score": 0.5}]),
+        r"line 2, field candidates\[0\]\.object: '\u0120Oslo' is a token of a model's",
+    ),
     (row(candidates=[{"object": "x", "score": 5}]), r"line 2, field candidates\[0\]\.score: 5 is out of range"),
     (row(candidates=[{"object": "", "score": 1.01}], pooled=True), r"line 2, field candidates\[0\]\.score: 1.01 is"),
     (row(candidates=[{"object": "x", "score": True}]), r"line 2, field candidates\[0\]\.score: Expected `float`, got"),

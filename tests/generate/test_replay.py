@@ -125,6 +125,15 @@ def test_each_model_of_a_recipe_takes_its_own_answers(tmp_path: Path) -> None:
     whose = {candidate.text: candidate.sources for one in found for candidate in one.candidates}
     assert whose == {"Peru": sources("a#0"), "Chad": sources("owner/b-7b#0"), "Mali": sources("c#0")}
     assert found[0].draws == (State.ANSWERED, State.ANSWERED, State.MISSING)
+    alone = proposed(recipe, first, tmp_path=tmp_path)
+    assert [one.draws for one in alone.sets][:1] == [(State.ANSWERED,)]  # no draws of models that no file is of
+    kin = answers(tmp_path / "k.jsonl", said(2, '["Togo"]', model="Org/C-9B"))
+    assert [one.candidates[0].sources for one in proposed(recipe, kin, tmp_path=tmp_path).sets if one.candidates] == [
+        sources("c#0")
+    ]
+    named = answers(tmp_path / "c of z.jsonl", said(2, '["Togo"]', model="z"))
+    (only,) = [one.candidates[0] for one in proposed(recipe, named, tmp_path=tmp_path).sets if one.candidates]
+    assert only.sources == sources("c#0")  # by the file's name
     with pytest.raises(
         InputError, match=r"x\.jsonl: of the models that the recipe asks \(a, owner/b-7b, c\), it is no"
     ):
@@ -301,7 +310,7 @@ def test_the_name_of_a_row_may_say_more_than_the_name_of_a_source(name: str, pla
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ({"model": "gpt-3", "candidates": [{"object": "Peru", "score": 0.9}]}, "the recorded scores are of gpt-3"),
+        ({"model": "gpt-3", "candidates": [{"object": "Peru", "score": 0.9}]}, "the recorded answers are of gpt-3"),
         ({"model": "bert-base-cased", "completions": ["Peru"]}, "the recorded answers of bert-base-cased are texts"),
     ],
 )

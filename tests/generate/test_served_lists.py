@@ -83,7 +83,7 @@ def test_facts_are_verified_by_the_server_too(tmp_path: Path) -> None:
     ("server", "code", "said"),
     [
         (Telling("echo"), 0, ""),
-        (Loopback(), 1, "tells no log-probabilities of a text that it is given, which candidate ranking needs"),
+        (Loopback(), 1, "returns no log-probabilities of a given text, which candidate ranking needs"),
         (Telling("llama.cpp", window=8), 1, "maximum context length is 8 tokens"),
     ],
     ids=["tells", "tells none", "too narrow"],

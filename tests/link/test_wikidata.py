@@ -267,7 +267,7 @@ def test_a_bad_cached_row_is_asked_anew_and_counted(
         with pytest.raises(LmkbcError, match="offline, and the cache lacks search answers for 1 names"):
             Wikidata(None, cache).search(NAMES[:3])
         assert Wikidata(client(stand_in), cache).search(NAMES[:3]) == first
-        assert "1 answers are damaged; they are asked anew" in caplog.text
+        assert "1 answers are damaged; they are requested again" in caplog.text
         assert stand_in.searched == {"name 0": 1, "name 1": 2, "name 2": 1}
         assert rows(cache) == sound
         assert Wikidata(None, cache).search(NAMES[:3]) == first

@@ -68,7 +68,7 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
 
 def test_relations_and_counts_are_links_to_their_rows(page: str) -> None:
     for name in hostile.RELATIONS:
-        assert f'<a href="#relation={name}">{name}</a>' in page
+        assert f'<a href="#relation={name}">{name}</a>' in page.replace("<wbr>", "")
     content = held(page)
     for place in range(len(content["errors"])):
         count = sum(row[5] >> place & 1 for row in content["rows"])

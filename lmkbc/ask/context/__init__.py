@@ -1,1 +1,1 @@
-"""Passages that a prompt holds before it asks, and where they come from."""
+"""Passages that a prompt shows before the question, and their providers."""

@@ -1,7 +1,7 @@
-"""Passages: text about a subject that a prompt holds before it asks; what a recipe says of it, and its local corpus.
+"""Passages: text about a subject that a prompt shows before the question, the settings for it, and local corpora.
 
-A provider finds passages for queries. Where its text comes from decides whether a run is closed-book: "recall" asks the
-model itself, "titles" and "passages" read text from outside it, which a closed-book recipe must not do.
+A provider finds passages for queries. A run is closed-book if its text comes from the model itself ("recall"). The
+providers "titles" and "passages" read text from outside the model, which a closed-book recipe must not do.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from lmkbc.types import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Source of context, as a recipe's plain data.
+    """Source of context, as in a recipe.
 
-    path: a JSONL file with "title" and "text" per line, which "titles" and "passages" read; "from" for the one that
-    --from names. passages: how many are told of at most. words: how long a passage is, overlap: how many words it
-    shares with the one before (both 0: as read). titles: relation, by any name -> the title to look up, over {subject};
-    the subject itself where there is none.
+    path: JSONL file with "title" and "text" per line, for "titles" and "passages"; "from" for the file of --from.
+    passages: maximum number of passages in a prompt.
+    words: length of a passage.
+    overlap: words that a passage shares with the one before. With words = overlap = 0, texts are not cut.
+    titles: relation, by any name -> the title to look up, with the slot {subject}; the subject itself if not given.
     """
 
     provider: Literal["none", "titles", "passages", "recall"] = "none"
@@ -43,7 +44,7 @@ class ContextSettings:
     titles: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         refuse(
             (self.reads and not self.path, f"{self.provider!r} lacks path: name a JSONL file of title and text"),
             (
@@ -61,26 +62,26 @@ class ContextSettings:
 
 
 class Provider(Protocol):
-    """Finds passages. Batch first."""
+    """Finds passages, batch first."""
 
     def find(self, queries: Sequence[Query]) -> Sequence[tuple[Passage, ...] | None]:
-        """Return the passages of each query, best first; () if nothing is known, None if that could not be told."""
+        """Return the passages of each query, best first; () if there are none, None if the search failed."""
         ...
 
 
 def gathered(finder: Provider, queries: Sequence[Query]) -> dict[Query, tuple[Passage, ...]]:
-    """Return the passages of the queries for which it could be told whether there are any."""
+    """Return the passages of the queries whose search did not fail."""
     passages = zip(queries, finder.find(queries), strict=True)
     return {query: known for query, known in passages if known is not None}
 
 
 def as_context(passages: Sequence[Passage]) -> str:
-    """Return passages as text for a prompt, one a line."""
+    """Return passages as text for a prompt, one per line."""
     return "\n".join(f"{passage.title}: {passage.text}" if passage.title else passage.text for passage in passages)
 
 
 def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
-    """Return what was found, as JSONL in the order of the queries, to be kept with a run."""
+    """Return the passages found, as JSONL in the order of the queries, for a run's records."""
     rows = (
         {"SubjectEntity": query.subject, "Relation": query.relation, "passages": passages}
         for query, passages in by_query.items()
@@ -89,7 +90,7 @@ def lines(by_query: Mapping[Query, Sequence[Passage]]) -> bytes:
 
 
 def read_corpus(path: Path) -> list[Passage]:
-    """Return the texts of a JSONL file of "title" and "text". InputError names file, line and field."""
+    """Return the texts of a JSONL file of "title" and "text". Raise InputError with file, line and field."""
     if not path.is_file():
         raise InputError(f"the context file {path} does not exist: write one JSON object per line, with title and text")
     texts = read_jsonl(path, Passage)
@@ -99,13 +100,16 @@ def read_corpus(path: Path) -> list[Passage]:
 
 
 def stretches(texts: Iterable[Passage], settings: ContextSettings) -> Iterator[Passage]:
-    """Yield texts in stretches, as the settings say, each under its title."""
+    """Yield texts, cut into passages as the settings say, each with its title."""
     for text in texts:
         yield from (Passage(text.title, chunk) for chunk in chunks(text.text, settings.words, settings.overlap))
 
 
 def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
-    """Yield a text in stretches of so many words, each with the last words of the one before; whole for 0 words."""
+    """Yield a text in pieces of `words` words, each with the last `overlap` words of the piece before.
+
+    The whole text is one piece if words is 0.
+    """
     parts = text.split()
     if not words or len(parts) <= words:
         yield text.strip()
@@ -116,7 +120,7 @@ def chunks(text: str, words: int, overlap: int) -> Iterator[str]:
 
 
 class Titles:
-    """Looks a subject up by title, whatever its case and accents; the first passages of its texts are told.
+    """Looks up texts by the subject's title, without regard to case and accents, and returns their first passages.
 
     relations: by the edition's names.
     """
@@ -131,6 +135,6 @@ class Titles:
         return [tuple(islice(passages, self._settings.passages)) for passages in found]
 
     def _title(self, query: Query) -> str:
-        """Return the title that a query's texts have."""
+        """Return the title under which a query's texts are looked up."""
         template = self._relations[query.relation].entry(self._settings.titles, "{subject}")
         return fill(template, {"subject": query.subject})

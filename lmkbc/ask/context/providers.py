@@ -1,4 +1,4 @@
-"""From settings to what finds passages."""
+"""Construction of passage providers from settings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lmkbc.relation import Relation
 
 
 def located(settings: ContextSettings, files: Sequence[Path]) -> ContextSettings:
-    """Return the settings with the file that --from names, where path is "from". InputError unless it names one."""
+    """Return the settings with the file of --from if path is "from". Raise InputError unless --from names one file."""
     if settings.path != "from":
         return settings
     if len(files) != 1:
-        raise InputError("this system tells text about each subject: name one JSONL file of title and text with --from")
+        raise InputError("this system shows text about each subject: name one JSONL file of title and text with --from")
     return replace(settings, path=str(files[0]))
 
 
@@ -29,9 +29,9 @@ def provider(
     model: Callable[[], LanguageModel],
     cache: Path | None = None,
 ) -> Provider | None:
-    """Return the provider that the settings name; None for "none". model: opens what recall asks.
+    """Return the provider that the settings name; None for "none".
 
-    cache: where an index of passages may be kept.
+    model: returns the model for "recall". cache: directory for indexes of passages.
     """
     match settings.provider:
         case "none":

@@ -1,6 +1,6 @@
-"""Self-recall: the model first says what it knows of the subject, which is then told back to it.
+"""Self-recall: the model first writes what it knows about the subject, and the prompt then shows this text.
 
-Closed-book, since the text is the model's own.
+It is closed-book, since the text is the model's own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on
 
 
 class Recall:
-    """Asks a model about each subject."""
+    """Asks a model for a text about each subject."""
 
     def __init__(self, relations: Mapping[str, Relation], model: LanguageModel) -> None:
         self._relations, self._model = relations, model
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
-        """Return a passage without a title per query; () where the model writes nothing, None where its call failed."""
+        """Return a passage without a title per query; () if the model writes nothing, None if its call failed."""
         replies = self._model.paragraphs([self._prompt(query) for query in queries])
         return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
 

@@ -1,8 +1,8 @@
-"""Retrieval: passages of a corpus by the nearness of their embedding to the question's, by exact search.
+"""Retrieval: passages of a corpus by similarity of embeddings to the question, with exact search.
 
-As LLM2KB (Nayak & Timmapathini 2023) does it: text in stretches of 300 words with 50 in common, the inner
-product of their vectors, the nearest few told; here with the frozen sentence encoder in place of DPR, and every
-passage compared, which serves for as many as a machine's memory holds.
+The method follows LLM2KB (Nayak & Timmapathini 2023): passages of 300 words with an overlap of 50, and the inner
+product of vectors. Here a frozen sentence encoder replaces DPR, and all passages are compared, as many as fit in
+memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, npt.NDArray[np.int64]]]:
-    """Yield, for each vector, inner products with the k nearest of those known, and their places, best first."""
+    """Yield, for each vector, its inner products with the k nearest known vectors, and their indices, best first."""
     for vector in vectors:
         scores = known @ vector
         nearest = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
@@ -37,7 +37,7 @@ def search(known: Vectors, vectors: Vectors, k: int) -> Iterator[tuple[Vectors, 
 
 
 class Retrieval:
-    """Finds the passages nearest to each query's question; a title's own words count, since they head the passage."""
+    """Finds the passages nearest to each query's question. A passage is encoded with its title."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Retrieval:
         settings: ContextSettings,
         cache: Path | None = None,
     ) -> Retrieval:
-        """Over the texts' passages, whose vectors are kept in the cache under the hash of all passages.
+        """Return the retrieval over the passages of texts. The cache keeps their vectors under a hash of all passages.
 
-        InputError without the sentence encoder, naming the extra.
+        Raise InputError, with the name of the extra, without the sentence encoder.
         """
         from lmkbc.models.encoder import find_encoder
 

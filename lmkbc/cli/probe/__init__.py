@@ -1,4 +1,4 @@
-"""`lmkbc probe`: benchmarks of what a model knows, and controls that tell recall from what a train split teaches."""
+"""`lmkbc probe`: benchmarks of what a model knows, and controls that separate recall from learning."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def kamel(
     prices: tuple[float, float] | None = None,
     store: Place | None = None,
 ) -> None:
-    """Ask a model KAMEL's questions. A run that was killed goes on where it stopped."""
+    """Ask a model KAMEL's questions. A run that was killed can be resumed."""
     servers = Servers(
         base_url=base_url,
         any_model=any_model,
@@ -67,19 +67,25 @@ def kamel(
 
 
 def kamel_build(*, benchmark: KamelBuild, json: bool = False) -> None:
-    """Build questions of your own triples in KAMEL's layout. Shows how many facts each of its filters removes."""
+    """Build questions from your own triples in KAMEL's layout. Shows how many facts each of its filters removes."""
     _show(benchmark, json)
 
 
 def lama(*, benchmark: LamaBenchmark, json: bool = False, offline: bool = False) -> None:
-    """Ask masked models LAMA's clozes. P@1, P@10 and MRR of objects among the shared words, means over relations."""
+    """Ask masked models LAMA's clozes.
+
+    Shows P@1, P@10 and MRR of objects in the shared vocabulary, mean over relations.
+    """
     _show(benchmark, json, offline)
 
 
 def optiprompt(
     *, benchmark: OptiPromptBenchmark, json: bool = False, offline: bool = False, pictures: Pictures = None
 ) -> None:
-    """Compare ways of asking, and controls. P@1, averaged over relations, and on the facts that no control answers."""
+    """Compare ways of prompting, and controls.
+
+    Shows P@1, mean over relations, also on facts that no control answers.
+    """
     _show(benchmark, json, offline, pictures=pictures)
 
 
@@ -95,12 +101,12 @@ def run(
     offline: bool = False,
     store: Place | None = None,
 ) -> None:
-    """Ask a model. What was trained or answered before a kill is not done again."""
+    """Ask a model. After a kill, finished training and answers are not repeated."""
     _show(benchmark, json, offline, Servers(store=store))
 
 
 def score(*, benchmark: KmirScore, json: bool = False, pictures: Pictures = None) -> None:
-    """Score answers. Token F1 by type and topic, and how steadily facts are known."""
+    """Score answers. Shows token F1 by type and topic, and consistency of facts."""
     _show(benchmark, json, pictures=pictures)
 
 
@@ -111,11 +117,11 @@ def _show(
     servers: Servers | None = None,
     pictures: Path | None = None,
 ) -> None:
-    """Run a benchmark, and show what it found. pictures: directory for the figures of its tables."""
+    """Run a benchmark, and show its results. pictures: directory for the figures of its tables."""
     means = Means(offline=offline, servers=servers or Servers(), note=note, progress=progress)
     if pictures is not None:
         check_directory(pictures)
-        import matplotlib  # noqa: F401 -- where it is not installed, that is known before anything is asked
+        import matplotlib  # noqa: F401 -- fails here, before anything is asked, if it is not installed
     found = benchmark.run(means)
     for sheet in found.sheets:
         if pictures is not None and sheet.picture is not None:
@@ -130,7 +136,9 @@ def _show(
         note(remark)
 
 
-app = typer.Typer(no_args_is_help=True, help="Probe what a model knows.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True, help="Test what a model knows, by published benchmarks and controls.", rich_markup_mode=None
+)
 kmir = typer.Typer(no_args_is_help=True, help="KMIR: memorisation, identification, reasoning.", rich_markup_mode=None)
 GROUPS: dict[typer.Typer, tuple[Callable[..., None], ...]] = {
     app: (kamel, kamel_build, lama, optiprompt),
@@ -163,7 +171,7 @@ def controls(
     json: bool = False,
     **given: Unpack[RunOptions],
 ) -> None:
-    """Tell recall from learning. A system's F1 beside what train alone reaches, and on what no control answers."""
+    """Separate recall from learning. Shows a system's F1 beside the train split's, and its F1 on hard queries."""
     from lmkbc.probe.controls import ControlRow, Selection
     from lmkbc.probe.controls import controls as run_controls
 

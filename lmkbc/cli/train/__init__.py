@@ -1,4 +1,4 @@
-"""`lmkbc train`: teach models facts, none of which is about a subject of a val or test split."""
+"""`lmkbc train`: teaches models facts; no fact is about a subject of a val or test split."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lmkbc.train.corpus import Corpus
     from lmkbc.train.loop import Trained
 
-HELP = "Teach models facts, none of which is about a subject of a val or test split; or find prompts in a text."
+HELP = "Teach models facts (none is about a subject of a val or test split), or find prompts in a text."
 EXAMPLES = {
     "mlm": "lmkbc train mlm --backbone all-MiniLM-L6-v2 --out models/minilm-facts",
     "soft-prompt": "lmkbc train soft-prompt --backbone bert-base-cased --out models/prompts",
@@ -51,12 +51,12 @@ class CorpusOptions:
     workspace: Annotated[Path | None, SHARED["workspace"][1]] = None
 
     def training(self, given: Training) -> Training:
-        """Return the training, with the relation's own name."""
+        """Return the training settings, with the relation's own name."""
         known = Workspace(self.workspace, self.data).relations.get(given.relation)
         return replace(given, relation=known.name) if known else given
 
     def corpus(self, text: Path | None = None) -> Corpus:
-        """Return the facts that may be taught, or the sentences of a file; note where each comes from."""
+        """Return the facts that may be taught, or the sentences of a file; print where they come from."""
         space = Workspace(self.workspace, self.data)
         return _gathered(space, self.data, [space.edition(name).name for name in self.edition or ()], text)
 
@@ -97,7 +97,7 @@ def mlm(
     facts: CorpusOptions,
     json: bool = False,
 ) -> None:
-    """Masked-LM training on verbalised facts. For an encoder without a head, or all weights of a masked LM."""
+    """Masked-LM training on verbalised facts. For an encoder without a head, or for all weights of a masked LM."""
     from lmkbc.models.masked.entities import NOTHING
     from lmkbc.train import tasks
     from lmkbc.train.teach import RATES, teach
@@ -138,7 +138,7 @@ def soft_prompt(
     facts: CorpusOptions,
     json: bool = False,
 ) -> None:
-    """OptiPrompt: per relation, only the prompt's vectors learn."""
+    """OptiPrompt: train only the vectors of the prompts."""
     from lmkbc.train import tasks
 
     corpus, training = facts.corpus(), facts.training(training)
@@ -169,7 +169,7 @@ def lora(
     offline: bool = False,
     workspace: Path | None = None,
 ) -> None:
-    """Train a LoRA adapter for a causal model. Run again after a kill to go on."""
+    """Train a LoRA adapter for a causal model. A training that was killed can be resumed."""
     from lmkbc.train.lora import train
 
     check_replaceable(out, MODEL)
@@ -196,7 +196,7 @@ def _show(trained: Trained, out: Path, as_json: bool, heads: Sequence[str] = ("e
     if as_json:
         show_json(asdict(trained))
     else:
-        held_out = trained.held_out[1:] or [None] * len(trained.losses)  # the first is before training
+        held_out = trained.held_out[1:] or [None] * len(trained.losses)  # the first value is from before training
         rows = [[str(n), *both] for n, both in enumerate(zip(trained.losses, held_out, strict=True), start=1)]
         show_table(heads, [row[: len(heads)] for row in rows])
     note(f"wrote {out}")

@@ -1,4 +1,4 @@
-"""`lmkbc train mined-prompts`: clozes from a text, and which of them a masked model answers best."""
+"""`lmkbc train mined-prompts`: finds clozes in a text, and ranks them by a masked model's answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mined_prompts(
     edition: str | None = None,
     relation: list[str] | None = None,
     most: Annotated[int, typer.Option(min=1, help="Most frequent spans of a relation that are ranked.")] = 20,
-    gain: Annotated[float, typer.Option(min=0, help="Train F1 that one more cloze has to gain, and more.")] = 0.01,
+    gain: Annotated[float, typer.Option(min=0, help="Least gain in train F1 for which one more cloze joins.")] = 0.01,
     json: bool = False,
     data: Path | None = None,
     offline: bool = False,
@@ -38,13 +38,13 @@ def mined_prompts(
 
     1. Mine: "Ada lives in Rome" holds a train subject and its object, and gives "{subject} lives in {mask}.".
 
-    2. Filter: "of the" has only stop words, and is dropped; so is a span of more than 10 words.
+    2. Filter: "of the" has only stop words, and is dropped. A span of more than 10 words is dropped too.
 
     3. Rank: with --most 20, the model answers the 20 most frequent clozes of a relation for all train subjects.
 
-    4. Average: with --gain 0.01, a second cloze that lifts train F1 from .40 to .42 joins the first.
+    4. Average: with --gain 0.01, a second cloze that raises train F1 from .40 to .42 joins the first.
 
-    5. Ask: in a recipe, under [[generate]] of a masked model, write frames = "mined.toml".
+    5. Use: in a recipe, under [[generate]] of a masked model, write frames = "mined.toml".
     """
     from lmkbc.train import mined_prompts as mining
 

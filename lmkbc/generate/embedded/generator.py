@@ -1,4 +1,4 @@
-"""The embedded default: answers from the edition's own train split, without a language model or a network."""
+"""The embedded default: answers from the edition's train split, without a language model or a network."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import ArrayStore, key
+from lmkbc.generate.embedded.blend import Blend
 from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
-from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
+from lmkbc.generate.embedded.trees import BOOST, ITERATIONS
 from lmkbc.groups import grouped
 from lmkbc.models.encoder import Encoder
 from lmkbc.progress import ExpectedStep, Report, silent
@@ -28,19 +29,24 @@ from lmkbc.types import CandidateSet, Example, Query, State
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader
 
-VERSION = 4
-"""Part of every stored file's name: raise it with each change of what is fitted or how it is kept."""
+VERSION = 5
+"""Part of every stored file's name; raise it with each change of the fit or the file format."""
 
 
 class EmbeddedGenerator:
-    """Scores a closed set of candidates, train's objects, by a stack of signals fitted on train.
+    """Scores a closed set of candidates, the train objects, by stacked signals fitted on train.
 
-    relations: by the edition's spelling. encoder: None to work on strings alone. kept: where what is fitted is kept,
-    the user's cache if None. report: told of each step of fitting, which comes before the first answer. reader: reads a
-    language model's states. sources: what other generators say, as signals beside its own. own: whether it has such.
-    Scores are probabilities; the empty candidate carries that of "no object". A query that train answers is scored by
-    a stack fitted without the fold of its subject; one that a source failed to answer has failed. InputError without
-    train, LmkbcError where a source fails there.
+    relations: by the edition's spelling.
+    encoder: None to use strings alone.
+    kept: store of fitted models and vectors; the user's cache if None.
+    report: callback for progress, also during fitting, which precedes the first answer.
+    reader: reads a language model's states.
+    sources: other generators, whose scores are further signals.
+    train_features: whether words, names and links of train are signals.
+
+    Scores are probabilities. The empty candidate has the probability of "no object". A query in train is scored by a
+    stack fitted without the fold of its subject. A query that a source failed to answer fails. Raise InputError without
+    train rows, LmkbcError if a source fails on a train query.
     """
 
     def __init__(
@@ -54,31 +60,33 @@ class EmbeddedGenerator:
         report: Report = silent,
         reader: StateReader | None = None,
         sources: OtherSources | None = None,
-        own: bool = True,
+        train_features: bool = True,
     ) -> None:
         if not train:
             raise InputError(f"edition {edition.name} has no train rows here: the embedded default learns from them")
         self._edition, self._relations, self._train = edition, relations, train
         self._encoder, self._seed, self._report = encoder, seed, report
-        self._reader, self._sources, self._own = reader, sources or OtherSources({}), own
+        self._reader, self._sources = reader, sources or OtherSources({})
+        self._train_features = train_features
         self._store = kept or array_store(None)
         self._fold = folds(train, FOLDS, seed)
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
         self._vectors: dict[str, Floats] = {}
         self._states: dict[Query, Floats] = {}
-        self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
+        self._fitted: dict[int | None, tuple[Stack, Blend]] = {}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
         by_fold = grouped((self._fold_of(query), query) for query in dict.fromkeys(queries))
         self._announce(list(dict.fromkeys(queries)), [fold for fold in by_fold if fold not in self._fitted])
-        with threadpool_limits(1):  # small arrays: threads that wait for one another cost more than they bring
+        with threadpool_limits(1):  # for small arrays, several threads are slower than one
             self._embed_all([row.query.subject for row in self._train] + list(_labels(self._train)))
             self._embed_all([query.subject for query in queries])
         train = list(dict.fromkeys(row.query for row in self._train))
-        apart = train, [query for query in queries if query not in frozenset(train)]  # train is read alike in any run
+        # train is read separately, so that its results are the same in any run
+        apart = train, [query for query in queries if query not in frozenset(train)]
         self._sources.ask(*apart)
-        self._read_all(*apart)  # after: their prompts may be read by then
+        self._read_all(*apart)  # after the sources, whose prompts may be the same
         if lost := next((row.query for row in self._train if row.query in self._sources.failed), None):
             raise LmkbcError(
                 f"the train query ({lost.subject!r}, {lost.relation!r}) was not answered, so that signals cannot be "
@@ -90,11 +98,11 @@ class EmbeddedGenerator:
         self._forget(queries)
 
     def _fold_of(self, query: Query) -> int | None:
-        """Return the fold of a query that train answers; None for another."""
+        """Return the fold of a query in train; None for another query."""
         return next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
-        """Tell of all steps that are to come, and about how long each takes."""
+        """Report all steps in advance, with about how long each takes."""
         train = [row.query for row in self._train]
         asked, rows = [*train, *queries], len(train)
         texts = {query.subject for query in asked} | set(_labels(self._train))
@@ -115,24 +123,26 @@ class EmbeddedGenerator:
             with threadpool_limits(1):
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)
-                stack, trees = self._fitted[fold]
-                sets = stack.candidates(trees, relation, group)
+                stack, blend = self._fitted[fold]
+                sets = stack.candidates(blend, relation, group)
             yield from sets
 
-    def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
+    def _fit(self, held_out: int | None) -> tuple[Stack, Blend]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         read = self._read if self._reader else None
-        stack = Stack(self._edition, self._relations, train, self._embed, read, self._sources, own=self._own)
+        stack = Stack(
+            self._edition, self._relations, train, self._embed, read, self._sources, train_features=self._train_features
+        )
         rounds = _rounds(held_out)
-        name = key(*self._fingerprint(), rounds, train, *self._heard([row.query for row in train]))
-        return stack, Trees.of(
-            self._store.get("trees", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
+        name = key(*self._fingerprint(), rounds, train, *self._model_outputs([row.query for row in train]))
+        return stack, Blend.of(
+            self._store.get("blend", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
         )
 
-    def _heard(self, queries: Sequence[Query]) -> Iterator[Any]:
-        """Yield what a fit takes from models, as far as there are any: what sources say, and the hash of states."""
+    def _model_outputs(self, queries: Sequence[Query]) -> Iterator[Any]:
+        """Yield the scores of sources and the hash of states on which a fit depends."""
         if self._sources:
-            yield self._sources.said(queries)
+            yield self._sources.scores(queries)
         if self._reader:
             yield hashlib.sha256(self._read(queries).tobytes()).hexdigest()
 
@@ -146,7 +156,7 @@ class EmbeddedGenerator:
             VERSION,
             (np.__version__, sklearn.__version__),
             self._seed,
-            self._own,
+            self._train_features,
             None if self._encoder is None else self._encoder.digest,
             self._edition.target,
             type(self._edition.metric.scorer).__name__,
@@ -162,13 +172,13 @@ class EmbeddedGenerator:
         return np.stack([self._states[query] for query in queries])
 
     def _read_all(self, *groups: Sequence[Query]) -> None:
-        """Read what the language model makes of queries that are not known yet, each group apart."""
+        """Read the states of queries that are not read yet, each group separately."""
         new = [[query for query in dict.fromkeys(group) if query not in self._states] for group in groups]
         if self._reader and any(new):
             self._states.update(zip(chain.from_iterable(new), self._reader.read(*new), strict=True))
 
     def _forget(self, queries: Sequence[Query]) -> None:
-        """Keep of models' words what train needs alone, so that a run of millions of queries needs no more memory."""
+        """Delete the vectors, states and scores that train does not need, so that memory does not grow."""
         train = {row.query for row in self._train}
         known = {"", *(query.subject for query in train), *_labels(self._train)}
         for text in {query.subject for query in queries} - known:
@@ -179,7 +189,7 @@ class EmbeddedGenerator:
         self._sources.forget(others)
 
     def _embed_all(self, texts: Sequence[str]) -> None:
-        """Look up or compute the vectors that are not known yet, as one block."""
+        """Look up or compute the missing vectors, as one block."""
         if self._encoder is None:
             return
         encode, new = self._encoder.encode, sorted({*texts, ""} - self._vectors.keys())
@@ -190,12 +200,15 @@ class EmbeddedGenerator:
 
 
 def array_store(cache: Path | None, *, dry: bool = False) -> ArrayStore:
-    """Return the store of what is fitted, below a run's cache or the user's. dry: nothing is written there."""
+    """Return the store of fitted arrays, below a run's cache or the user's. dry: whether it is read only."""
     return ArrayStore(cache or places.cache_dir() / "embedded", writable=not dry)
 
 
 def _rounds(held_out: int | None) -> int:
-    """Return how often train is put in folds: once for tuning, which takes half the time for the same score."""
+    """Return the number of splits of train into folds.
+
+    A held-out fit for tuning has one, which halves the time at equal score.
+    """
     return ROUNDS if held_out is None else 1
 
 

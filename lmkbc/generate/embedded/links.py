@@ -1,7 +1,7 @@
-"""Evidence from train's own facts about a subject and a candidate: the entities that share a row with them.
+"""Evidence from train's facts about a subject and a candidate: the entities that share a row with them.
 
-Every train row links its subject and its objects. Rows of all relations count, because a river's countries tend to
-be neighbours, and a spouse plays in the same band.
+Every train row links its subject and its objects. Rows of all relations count: a river's countries tend to be
+neighbours, and a spouse plays in the same band.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmkbc.types import Candidate, Example, Query
 
 
 class Links:
-    """The entities of n train rows. An entity is a normal form of the edition's scorer, merged over aliases."""
+    """The entities of n train rows. An entity is a normal form of the edition's scorer; aliases are merged."""
 
     def __init__(self, edition: Edition, train: Sequence[Example]) -> None:
         self._edition = edition
@@ -44,19 +44,20 @@ class Links:
         return self._edition.metric.scorer.key(value)
 
     def of_queries(self, queries: Sequence[Query]) -> Ints:
-        """Return the entity of each query's subject, -1 where train never names it."""
+        """Return the entity of each query's subject; -1 if train does not name it."""
         return np.array([self._entities.get(self._key(query), -1) for query in queries], dtype=np.int64)
 
     def of_candidates(self, candidates: Sequence[Candidate]) -> Ints:
-        """Return the entity of each candidate, -1 for "no object"."""
+        """Return the entity of each candidate; -1 for "no object"."""
         key = self._edition.metric.scorer.key
         return np.array([self._entities.get(key(self._edition.value(c)), -1) if c.text else -1 for c in candidates])
 
     def scores(self, relation: str, rows: Ints, subjects: Ints, candidates: Ints) -> dict[str, Floats]:
-        """Scores (m, c) of candidates for asked subjects, from the given train rows only.
+        """Return scores (m, c) of candidates for subjects, from the given train rows only.
 
-        inverse: rows of the relation that say (candidate, relation, subject). together: rows of the relation that
-        hold both. anywhere: rows of any relation that hold both. bridges: entities that stand with both.
+        inverse: number of rows of the relation that state (candidate, relation, subject). together: number of rows of
+        the relation with both. anywhere: number of rows of any relation with both. bridges: weighted number of entities
+        that share rows with both.
         """
         same = rows[self._relations[rows] == relation]
         both = self._subjects + self._objects

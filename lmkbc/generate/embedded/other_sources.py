@@ -1,4 +1,4 @@
-"""Scores of other generators for a relation's closed set: signals of the embedded default beside its own."""
+"""Scores of other generators for a relation's closed set, used as further signals of the embedded default."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lmkbc.select.ranking import Floats
 from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 ASKING = "language models (answers)"
-"""The step of asking, in reports."""
+"""Name of the step in progress reports."""
 UNKNOWN = -1.0
-"""The score of what a source was not asked, or did not name: below all that it did."""
+"""Score of an object that a source did not name; it is below all scores of named objects."""
 Scores = dict[str, float]
-"""Object -> score: by QID, by its folded name, and by "" for none."""
+"""Object -> score. Keys are QIDs, folded names, and "" for no object."""
 
 
 class OtherSources:
-    """Scores of generators, by name, for queries; each query is asked once.
+    """Scores of generators, by name, for queries. Each query is asked once.
 
-    failed: queries that some of them failed to answer, and that are therefore not known.
+    failed: queries that some generator failed to answer.
     """
 
     def __init__(self, generators: Mapping[str, Generator], report: Report = silent) -> None:
@@ -37,11 +37,10 @@ class OtherSources:
         return bool(self._generators)
 
     def ask(self, *groups: Sequence[Query]) -> None:
-        """Take in what the sources say of queries that they were not asked before.
+        """Ask the sources about new queries.
 
-        groups: asked one after the other, since what a model makes of a prompt depends, in its last digits, on those
-        that are read beside it. Within one, they are asked relation by relation, so that a model reads once what all
-        prompts of a relation begin with.
+        groups: asked one after the other, since the last digits of a local model's scores depend on the batch. Within a
+        group, relations are asked in turn, so that a model encodes the common prefix of a relation's prompts once.
         """
         total, done = self.lacking([*chain.from_iterable(groups)]), 0
         if total:
@@ -59,7 +58,7 @@ class OtherSources:
                     self._report(ASKING, done := done + 1, total)
 
     def lacking(self, queries: Sequence[Query]) -> int:
-        """Return how many answers are to be asked for."""
+        """Return the number of answers that are missing."""
         return sum(
             query not in known and query not in self.failed
             for known in self._scores.values()
@@ -67,27 +66,27 @@ class OtherSources:
         )
 
     def forget(self, queries: Sequence[Query]) -> None:
-        """Let go of what was said of queries."""
+        """Delete the scores of queries."""
         for known in self._scores.values():
             for query in queries:
                 known.pop(query, None)
         self.failed.difference_update(queries)
 
-    def said(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
-        """Return source -> the scores that it gives, by query; for the name of what was fitted to them."""
+    def scores(self, queries: Sequence[Query]) -> dict[str, list[Scores]]:
+        """Return source -> its scores, by query. They are part of the key of a stored fit."""
         return {name: [known.get(query, {}) for query in queries] for name, known in self._scores.items()}
 
     def signals(self, queries: Sequence[Query], candidates: Sequence[Candidate]) -> dict[str, Floats]:
-        """Return source -> its scores of a closed set, (m, c + 1), UNKNOWN where it gives none."""
+        """Return source -> its scores of a closed set, (m, c + 1); UNKNOWN if it gives none."""
         names = [(candidate.id or "", folded_key(candidate.text)) for candidate in candidates]
         return {
             name: np.array([[_score(scores, *keys) for keys in names] for scores in rows])
-            for name, rows in self.said(queries).items()
+            for name, rows in self.scores(queries).items()
         }
 
 
 def _scores(answer: CandidateSet) -> Scores:
-    """Return the mean over the draws that answered, of the best that each says; silence counts 0."""
+    """Return the mean, over the draws that answered, of each draw's best score; a draw without the object counts 0."""
     by_draw: defaultdict[str, defaultdict[tuple[Source, ...], float]] = defaultdict(lambda: defaultdict(float))
     for candidate in answer.candidates:
         for key in filter(None, (candidate.id, folded_key(candidate.text))):

@@ -1,7 +1,7 @@
-"""The sources of the embedded default: each scores a relation's closed set of candidates for some queries.
+"""Signals of the embedded default: each scores a relation's closed set of candidates for some queries.
 
 A signal maps train rows and queries of one relation to scores (m, c + 1); column 0 is "no object". Fitting is part of
-the call: a relation has about a hundred rows, so a fit costs milliseconds and nothing needs storing.
+the call. A relation has about a hundred rows, so a fit takes milliseconds and is not stored.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ STATE_TEMPERATURE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """n texts as features: word presence (n, words), character n-gram counts (n, grams), unit vectors (n, d).
+    """n texts as features.
 
-    states: what a language model has made of the question about them, (n, s). Words and grams are 0 where the texts are
-    not looked at, d where there is no sentence encoder, and s where there is no such model, or the texts are no
+    words: word presence, (n, words); no columns if texts are not used.
+    grams: counts of character n-grams, (n, grams); no columns if texts are not used.
+    vectors: unit vectors, (n, d); d is 0 without a sentence encoder.
+    states: a language model's states for the question, (n, s); s is 0 without a model, and for texts that are no
     subjects.
     """
 
@@ -57,12 +59,12 @@ class Fit:
 
 
 def prior(fit: Fit, texts: Texts) -> Floats:
-    """Return the share of the train rows that a candidate answers, whatever the query."""
+    """Return the share of train rows for which a candidate is right, for every query."""
     return np.repeat(class_prior(fit.hits)[None, :], texts.words.shape[0], axis=0)
 
 
 def naive_bayes(fit: Fit, texts: Texts) -> Floats:
-    """Return binary words of the subject, smoothed towards the background, as a distribution over candidates."""
+    """Return a distribution over candidates from the subject's words (binary), smoothed by their background."""
     used = np.unique(texts.words.indices)
     words = fit.train.words[:, used]
     background = (np.asarray(words.mean(axis=0)) + 1e-4)[:, None]
@@ -79,7 +81,7 @@ def naive_bayes(fit: Fit, texts: Texts) -> Floats:
 
 
 def kernel_ridge(fit: Fit, texts: Texts) -> Floats:
-    """Fit ridge regression on TF-IDF of character n-grams, in its dual form."""
+    """Return ridge regression on TF-IDF of character n-grams, in its dual form."""
     weights = _idf(fit.train.grams)
     known, new = _tfidf(fit.train.grams, weights), _tfidf(texts.grams, weights)
     return _dual_ridge((known @ known.T).toarray(), (new @ known.T).toarray(), fit.hits, KERNEL_RIDGE)
@@ -94,14 +96,14 @@ def neighbours(fit: Fit, texts: Texts) -> Floats:
 
 
 def ridge(fit: Fit, texts: Texts) -> Floats:
-    """Fit one-vs-rest ridge regression on the centred sentence embedding."""
+    """Return one-vs-rest ridge regression on the centred sentence embedding."""
     centre = fit.train.vectors.mean(axis=0)
     known, new = fit.train.vectors - centre, texts.vectors - centre
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, RIDGE)
 
 
 def mapping(fit: Fit, texts: Texts) -> Floats:
-    """Return the cosine of each candidate with the place where a linear map from subjects to their objects points."""
+    """Return the cosine of each candidate with the image of the subject under a linear map from subjects to objects."""
     centre, objects = fit.train.vectors.mean(axis=0), fit.candidates.vectors
     known, new = fit.train.vectors - centre, texts.vectors - centre
     means = fit.hits[:, 1:] @ objects / np.maximum(fit.hits[:, 1:].sum(axis=1, keepdims=True), 1)
@@ -111,19 +113,19 @@ def mapping(fit: Fit, texts: Texts) -> Floats:
 
 
 def state_ridge(fit: Fit, texts: Texts) -> Floats:
-    """Fit one-vs-rest ridge regression on the language model's states: a linear probe."""
+    """Return one-vs-rest ridge regression on the language model's states: a linear probe."""
     known, new = _scaled(fit.train.states, texts.states)
     return _dual_ridge(known @ known.T, new @ known.T, fit.hits, STATE_RIDGE)
 
 
 def state_neighbours(fit: Fit, texts: Texts) -> Floats:
-    """Return the votes of the train subjects whose states point in the same direction."""
+    """Return the votes of the train subjects, weighted by the cosine of their states."""
     known, new = (_unit(part) for part in _scaled(fit.train.states, texts.states))
     return _softmax(new @ known.T / STATE_TEMPERATURE) @ fit.hits
 
 
 def _scaled(known: Floats, new: Floats) -> tuple[Floats, Floats]:
-    """Return both without the centre of the first, which has rows of length 1 on average then."""
+    """Return both arrays without the mean of the first, scaled so that its rows have length 1 on average."""
     centre = known.mean(axis=0)
     size = np.sqrt(np.square(known - centre).sum(axis=1).mean()) + 1e-9
     return (known - centre) / size, (new - centre) / size
@@ -145,7 +147,7 @@ def string_similarity(fit: Fit, texts: Texts) -> Floats:
 
 
 def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
-    """Return every signal that the features allow, by name."""
+    """Return all signals that the features allow, by name."""
     signals = [
         prior,
         *((naive_bayes, kernel_ridge, string_similarity) if texts.words.shape[1] else ()),
@@ -156,9 +158,9 @@ def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
 
 
 def steady(values: Floats, bits: int = BITS) -> Floats:
-    """Round values so that they do not depend on the processor: libraries add in other orders on each.
+    """Round values so that they do not depend on the processor, since libraries add in different orders.
 
-    bits: of the mantissa that are kept. Below 2 ** FLOOR, where a difference of two numbers may end, fewer are.
+    bits: bits of the mantissa to keep. Below 2 ** FLOOR, where differences of numbers may lie, fewer are kept.
     """
     step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, FLOOR))
     return cast(Floats, np.rint(values / step) * step + 0.0)  # no -0.0

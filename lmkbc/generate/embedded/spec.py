@@ -1,4 +1,4 @@
-"""The table of the embedded default in a recipe, and what it opens."""
+"""The recipe's table of the embedded default, and the construction of its generator."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class Embedded(GeneratorSpec):
     """The recipe's table of this generator.
 
-    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder.
-    Without, a stack has what models say, and how often train names an object. encoder: whether to use the sentence
-    encoder, where this machine has it. features: tables of generators whose scores are features, too; they are asked of
-    train. hidden_states: the table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
+    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder. Without
+    them, the stack has models' scores and train frequencies.
+    encoder: whether to use the sentence encoder, if it is installed.
+    features: tables of generators whose scores are features; they are asked about train too.
+    hidden_states: table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
     """
 
     use_train_features: bool = True
@@ -37,7 +38,7 @@ class Embedded(GeneratorSpec):
     hidden_states: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """ValueError for a stack of nothing."""
+        """Raise ValueError if there are no features."""
         if not self.use_train_features and not self.features and self.hidden_states is None:
             raise ValueError("use_train_features = false leaves nothing to learn from: give features or hidden_states")
 
@@ -54,20 +55,20 @@ class Embedded(GeneratorSpec):
         return checked(States, flat(self.hidden_states), "hidden_states")
 
     def check(self, relations: Relations) -> None:
-        """InputError for a relation that does not exist, and for a table within that makes no sense."""
+        """Raise InputError for an unknown relation, and for a wrong table within."""
         super().check(relations)
         _ = self._reading
         for spec in self._specs:
             spec.check(relations)
 
     def whole(self) -> Iterator[GeneratorSpec]:
-        """Yield the table itself, and those of its features."""
+        """Yield the table itself and the tables of its features."""
         yield self
         for spec in self._specs:
             yield from spec.whole()
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
-        """Yield the questions to the models behind its hidden states and features, about train too; nothing is kept."""
+        """Yield the questions to the models of its hidden states and features, also about train; nothing is stored."""
         train = [row.query for row in run.train]
         reading = self._reading
         reader = reading.open(run, notes, array_store(run.cache, dry=True)) if reading else None
@@ -93,7 +94,7 @@ class Embedded(GeneratorSpec):
             report=run.report,
             reader=reader,
             sources=sources,
-            own=self.use_train_features,
+            train_features=self.use_train_features,
         )
 
 

@@ -1,6 +1,6 @@
-"""Tables of all relations under one set of trees: what is fitted on some train rows, and scores queries.
+"""Tables of all relations with one blend of models: fitted on train rows, and used to score queries.
 
-Stacking (Wolpert 1992): the trees learn from signals that were computed out of fold.
+Stacking (Wolpert 1992): the blend learns from signals that were computed out of fold.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
+from lmkbc.generate.embedded.blend import Blend
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, RelationTable
-from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -30,7 +30,7 @@ FOLDS = 5
 ROUNDS = 2
 RARE = 1e-6
 SIGNALS = "signals (folds)"
-"""The step of fitting signals, in reports."""
+"""Name of the step in progress reports."""
 
 _WORDS = HashingVectorizer(n_features=1 << 12, alternate_sign=False, norm=None, binary=True)
 _GRAMS = HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), n_features=1 << 18, alternate_sign=False, norm=None)
@@ -45,15 +45,17 @@ def folds(train: Sequence[Example], count: int, seed: int) -> Ints:
 
 
 def identity(query: Query) -> str:
-    """Return what tells subjects apart: the QID where there is one, else the name."""
+    """Return the identity of a query's subject: the QID if there is one, else the name."""
     return query.subject_id or query.subject
 
 
 class Stack:
-    """Signals and links of some train rows; `trees` turn them into probabilities once learned or set.
+    """Signals and links of some train rows; a blend turns them into probabilities.
 
-    embed: texts -> (n, d) vectors, d = 0 without an encoder. read: queries -> (n, s) states of a language model.
-    sources: what other generators say, of train too. own: whether train's words, names and links are signals.
+    embed: texts -> (n, d) vectors, d = 0 without an encoder.
+    read: queries -> (n, s) states of a language model.
+    sources: other generators, asked about train too.
+    train_features: whether train's words, names and links are signals.
     """
 
     def __init__(
@@ -65,11 +67,11 @@ class Stack:
         read: Read | None = None,
         sources: OtherSources | None = None,
         *,
-        own: bool = True,
+        train_features: bool = True,
     ) -> None:
-        self._train, self._embed, self._read, self._own = train, embed, read, own
+        self._train, self._embed, self._read, self._train_features = train, embed, read, train_features
         self._sources = sources or OtherSources({})
-        self._links = Links(edition, train) if own else None
+        self._links = Links(edition, train) if train_features else None
         self._tables: dict[str, RelationTable] = {}
         for name in edition.relations:
             positions = np.array(
@@ -89,7 +91,8 @@ class Stack:
     def _texts(self, texts: Sequence[str]) -> Texts:
         nothing = sparse.csr_array((len(texts), 0))
         words, grams = (
-            sparse.csr_array(vectorizer.transform(texts)) if self._own else nothing for vectorizer in (_WORDS, _GRAMS)
+            sparse.csr_array(vectorizer.transform(texts)) if self._train_features else nothing
+            for vectorizer in (_WORDS, _GRAMS)
         )
         return Texts(words, grams, self._embed(texts), np.zeros((len(texts), 0)))
 
@@ -97,9 +100,9 @@ class Stack:
         texts = self._texts([query.subject for query in queries])
         return texts if self._read is None else replace(texts, states=self._read(queries))
 
-    def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Trees:
-        """Fit the trees on pairs of some rounds of folds."""
-        features, right = [], []
+    def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Blend:
+        """Fit the blend on the pairs of `rounds` splits into folds."""
+        features, right, nothing = [], [], []
         total = rounds * FOLDS
         report(SIGNALS, 0, total)
         for repeat in range(rounds):
@@ -108,10 +111,12 @@ class Stack:
                 for pairs, hits in self._fold_pairs(fold == held_out):
                     features.append(pairs.features)
                     right.append(hits)
+                    nothing.append(pairs.candidates == 0)
                 report(SIGNALS, repeat * FOLDS + held_out + 1, total)
         if not features:
-            return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
-        return Trees.fit(np.concatenate(features), np.concatenate(right), seed, report)
+            none = np.zeros(0, dtype=bool)
+            return Blend.fit(np.zeros((0, 0), dtype=np.float32), none, none, seed)
+        return Blend.fit(np.concatenate(features), np.concatenate(right), np.concatenate(nothing), seed, report)
 
     def _fold_pairs(self, held_out: Mask) -> Iterator[tuple[Pairs, Mask]]:
         within = np.flatnonzero(~held_out)
@@ -123,22 +128,22 @@ class Stack:
                 pairs = table.pairs(self._links, rows, within, queries, table.texts[held])
                 yield pairs, table.closed.hits[held[pairs.queries], pairs.candidates]
 
-    def candidates(self, trees: Trees, relation: str, queries: Sequence[Query]) -> list[CandidateSet]:
-        """Score queries of a relation; without train rows of it, they get no candidates."""
+    def candidates(self, blend: Blend, relation: str, queries: Sequence[Query]) -> list[CandidateSet]:
+        """Score queries of a relation. If train has no rows of it, there are no candidates."""
         table = self._tables.get(relation)
         if table is None:
             return [CandidateSet(query) for query in queries]
         rows, everything = np.arange(len(table.queries)), np.arange(len(self._train))
         pairs = table.pairs(self._links, rows, everything, queries, self._subjects(queries))
-        return list(_sets(table.closed, queries, pairs, trees.probabilities(pairs.features)))
+        return list(_sets(table.closed, queries, pairs, blend.probabilities(pairs.features, pairs.candidates == 0)))
 
 
 def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:
-    """Yield candidate sets; where train knows no empty answer, "no object" is proposed as all but impossible."""
+    """Yield candidate sets. If train has no empty answer, "no object" gets the score RARE."""
     scores = np.zeros((len(queries), len(closed.candidates)))
     scores[:, 0] = RARE
     scores[pairs.queries, pairs.candidates] = np.round(probabilities, 6)
-    frequent = np.argsort(-closed.hits.sum(axis=0), kind="stable")  # the more frequent first on a tie
+    frequent = np.argsort(-closed.hits.sum(axis=0), kind="stable")  # more frequent candidates first on a tie
     candidates = [closed.candidates[column] for column in frequent]
     for query, row in zip(queries, scores, strict=True):
         yield ranked(query, candidates, row[frequent], "embedded")

@@ -17,7 +17,7 @@ from lmkbc.types import Query
 
 POOL = 12
 COARSE = 5
-"""Bits that are kept of what a language model says, which is computed in float32: two processors differ in its 18th."""
+"""Bits kept of a language model's scores: they are float32, and processors differ in the 18th bit."""
 ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge", "state_ridge", "state_neighbours"})
 
 
@@ -44,10 +44,11 @@ class RelationTable:
     sources: OtherSources
 
     def pairs(self, links: Links | None, rows: Ints, within: Ints, queries: Sequence[Query], texts: Texts) -> Pairs:
-        """Return each query with the candidates that some signal ranks high, learned from some rows of the table only.
+        """Return pairs of each query and the candidates that some signal ranks high.
 
-        within: the train rows of all relations that links may use. A candidate whose every source lies outside
-        `rows` is unknown there: it is no pair, else the trees would learn that what no signal knows is right.
+        rows: rows of the table to learn from. within: train rows of all relations that links may use. A candidate is
+        excluded if all its source rows are outside `rows`; else the trees would learn that candidates without any
+        signal are right.
         """
         known = np.flatnonzero(self.closed.sources[rows][:, 1:].any(axis=0)) + 1
         frequent = known[np.argsort(-self.closed.hits[np.ix_(rows, known)].sum(axis=0), kind="stable")]
@@ -57,11 +58,11 @@ class RelationTable:
         linked = {}
         if links is not None:
             linked = links.scores(self.relation, within, links.of_queries(queries), self.entities[columns])
-        heard = self.sources.signals(queries, [self.closed.candidates[column] for column in columns])
+        given = self.sources.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
-        for name, exact in (fitted | linked | heard).items():
-            signal = steady(exact, COARSE) if name in heard or name.startswith("state_") else steady(exact)
-            seen, top = _views(signal, name in ON_EMPTY or name in heard)
+        for name, exact in (fitted | linked | given).items():
+            signal = steady(exact, COARSE) if name in given or name.startswith("state_") else steady(exact)
+            seen, top = _views(signal, name in ON_EMPTY or name in given)
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)
         pooled[:, 0] = hits[:, 0].any()
@@ -73,7 +74,7 @@ class RelationTable:
 
 
 def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
-    """Return a signal's scores (m, c + 1) as features, and which candidates it would ask about."""
+    """Return a signal's scores (m, c + 1) as several features, and which candidates it ranks among the first POOL."""
     objects = signal.copy()
     objects[:, 0] = -np.inf
     order = np.argsort(-objects, axis=1, kind="stable")
@@ -84,7 +85,7 @@ def _views(signal: Floats, on_empty: bool) -> tuple[list[Floats], npt.NDArray[np
 
 
 def _context(hits: Floats) -> list[Floats]:
-    """Return what holds for a whole relation or candidate, each broadcastable to (m, c + 1)."""
+    """Return features of the whole relation or of a candidate, each broadcastable to (m, c + 1)."""
     counts = hits[:, 1:].sum(axis=1)
     shares = hits.mean(axis=0)
     relation = [
@@ -103,7 +104,7 @@ def _context(hits: Floats) -> list[Floats]:
 
 
 def _lengths(queries: Sequence[Query]) -> list[Floats]:
-    """Return how long subjects' names are, in characters and in words, (m, 1) each."""
+    """Return the lengths of subjects' names in characters and in words, (m, 1) each."""
     subjects = [query.subject for query in queries]
     return [
         np.array([[len(subject)] for subject in subjects], dtype=np.float64),

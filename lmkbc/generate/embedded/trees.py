@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from lmkbc.generate.embedded.logistic import smoothed_log_odds
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 
 BOOST = "boost (trees)"
-"""The step of fitting trees, in reports."""
+"""Name of the step in progress reports."""
 ITERATIONS = 120
 RATE = 0.06
 LEAVES = 12
@@ -23,9 +23,9 @@ L2 = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """t trees of up to n nodes, all (t, n) and padded; a leaf's children are the leaf itself.
+    """t trees of up to n nodes, as padded arrays (t, n). A leaf's children are the leaf itself.
 
-    baseline: (1,) log-odds before the first tree; the trees add theirs (Friedman 2001).
+    baseline: (1,) log-odds before the first tree; each tree adds to them (Friedman 2001).
     """
 
     baseline: Floats
@@ -40,16 +40,18 @@ class Trees:
     def fit(
         cls, features: npt.NDArray[np.float32], right: npt.NDArray[np.bool_], seed: int, report: Report = silent
     ) -> Trees:
-        """Learn the probability that each pair is right. Without both outcomes to tell apart, only their share."""
+        """Learn the probability that each pair is right.
+
+        If all outcomes are equal, the result is their smoothed share.
+        """
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        share = (float(right.sum()) + 0.5) / (len(right) + 1)
         if not 0 < right.sum() < len(right):
-            return cls(np.array([np.log(share / (1 - share))]), *_packed([]))
+            return cls(np.array([smoothed_log_odds(right)]), *_packed([]))
         grown = itertools.count()
 
         def score(*_: object) -> float:
-            """Report progress after each tree. The result grows with each call, so that all trees are fitted."""
+            """Report progress after each tree. The score rises with each call, so that fitting does not stop early."""
             report(BOOST, done := next(grown), ITERATIONS)
             return float(done)
 
@@ -66,11 +68,11 @@ class Trees:
             n_iter_no_change=ITERATIONS,
             random_state=seed,
         ).fit(features, right)
-        # scikit-learn has no public access to these trees; a test holds this reading against predict_proba
+        # scikit-learn has no public access to these trees; a test compares the result with predict_proba
         return cls(np.ravel(model._baseline_prediction), *_packed([tree.nodes for (tree,) in model._predictors]))
 
-    def probabilities(self, features: npt.NDArray[np.float32]) -> Floats:
-        """Return the probability that each pair is right: features (pairs, f) -> (pairs,), in (0, 1)."""
+    def log_odds(self, features: npt.NDArray[np.float32]) -> Floats:
+        """Return the log-odds that each pair is right: features (pairs, f) -> (pairs,)."""
         rows = np.arange(len(features))
         odds = np.full(len(features), self.baseline[0])
         for tree in range(len(self.feature)):
@@ -79,17 +81,7 @@ class Trees:
                 lower = features[rows, self.feature[tree, node]] <= self.threshold[tree, node]
                 node = np.where(lower, self.left[tree, node], self.right[tree, node])
             odds += self.value[tree, node]
-        probabilities: Floats = 1 / (1 + np.exp(-odds))
-        return probabilities
-
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the fields by name, for storage."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Trees:
-        """Return the inverse of `arrays`."""
-        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        return odds
 
 
 def _packed(trees: list[npt.NDArray[np.void]]) -> tuple[Ints, Floats, Ints, Ints, Floats, Ints]:

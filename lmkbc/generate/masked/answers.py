@@ -1,8 +1,7 @@
-"""Candidates from a masked model's scores, asked or recorded: limits, cleaning, merged clozes, NIL probabilities.
+"""Candidates from a masked model's scores, live or recorded: limits, cleaning, merged clozes, NIL probabilities.
 
-Scores of a model that is asked now and recorded scores are read alike. In a recorded row each source is a cloze. The
-object "" with the source "veto" tells how probable the preconditions made it that there is no object; the other scores
-of such a row are those before it.
+Live and recorded scores are read in the same way. In a recorded row each source is a cloze. The object "" with the
+source "veto" holds the preconditions' probability of no object. The other scores of the row do not include it.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Query, Source
 
 VETO = "veto"
-"""Source of the NIL probability that preconditions give."""
+"""Source of the NIL probability from preconditions."""
 
 
 @dataclass(frozen=True)
 class ClozeAnswers:
-    """Reads scores as a recipe's table `probe` says. cleaning: what brings their names into the relation's shape."""
+    """Reads scores as a recipe's table `probe` says. cleaning: brings names into the relation's shape."""
 
     probe: ProbeSettings
     cleaning: AnswerCleaning
 
     def best(self, relation: Relation, scores: Scores) -> dict[str, float]:
-        """Return the answers of one cloze that `top_k` and `min_prob` leave. scores: best first."""
+        """Return the answers of one cloze that pass `top_k` and `min_prob`. scores: best first."""
         least: float = for_relation(self.probe.min_prob, relation, 0.0)
         top_k: int = for_relation(self.probe.top_k, relation, TOP_K)
         return {name: score for name, score in list(scores.items())[:top_k] if score > least}
@@ -40,8 +39,8 @@ class ClozeAnswers:
     def merged(self, query: Query, proposals: Mapping[str, Scores], vetoed: float, model: str) -> CandidateSet:
         """Return the candidates of a query, best first.
 
-        proposals: per cloze, the cleaned answers with their scores. vetoed: NIL probability of the preconditions; it
-        scales all scores, and proposes to answer nothing.
+        proposals: cloze -> cleaned answers with their scores. vetoed: NIL probability of the preconditions; it scales
+        all scores, and becomes the score of NIL.
         """
         scores = combine([*proposals.values()], self.probe.ensemble)
         named = self.cleaning.named_in(query)
@@ -57,10 +56,7 @@ class ClozeAnswers:
         return CandidateSet.proposing(query, candidates)
 
     def of_row(self, query: Query, row: RecordedRow, model: str, relation: Relation) -> CandidateSet:
-        """Return the candidates of a recorded row of scores.
-
-        An object that has an id is no spelling left to clean, except a number.
-        """
+        """Return the candidates of a recorded row of scores. Names with an id are not cleaned, except numbers."""
         by_cloze: dict[str, dict[str, float]] = {}
         known: dict[str, CandidateRow] = {}
         vetoed = 0.0

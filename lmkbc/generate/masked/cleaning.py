@@ -1,4 +1,4 @@
-"""AnswerCleaning of a cloze's answers: which are kept, and under which name, by the relation's shape and the recipe."""
+"""Cleaning of a cloze's answers: which are kept, and under which name, by the relation's shape and the recipe."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FUNCTION_WORDS = frozenset(
     under until up upon very was we well were what when where whether which while whom whose why with within without
     would yet you your yours""".split()
 )
-"""English words that name nothing. Without those that are also names or numbers: who, us, may, will, one."""
+"""English function words, without those that are also names or numbers: who, us, may, will, one."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 Origins = Mapping[str, Mapping[str, Sequence[Query]]]
-"""Relation -> object of its train rows -> the queries with it."""
+"""Relation -> object of its train rows -> queries with this object."""
 
 
 def origins_of(train: Iterable[Example], edition: Edition) -> Origins:
@@ -69,9 +69,9 @@ class AnswerCleaning:
         self._names = cache(self._looked_up)
 
     def kept(self, query: Query, scores: Scores, linked: Container[str] = ()) -> dict[str, float]:
-        """Return scores by object, "" for answering nothing. What only the query's own row names is left out.
+        """Return the scores by object, "" for NIL. Names that only the query's own train row holds are left out.
 
-        linked: names that have an id, and so are no spellings left to clean.
+        linked: names with an id, which are not cleaned.
         """
         relation, null = self._relations[query.relation], self._probe.null
         kept: dict[str, float] = {}
@@ -91,14 +91,14 @@ class AnswerCleaning:
         return kept
 
     def words(self, query: Query) -> tuple[str, ...]:
-        """Return the words of the subject's name asked beside it; none without `name_words`, or of one word."""
+        """Return the words of the subject's name that are asked too; () without `name_words`, or for a single word."""
         if self._name_words(self._relations[query.relation]) is None:
             return ()
         words = tuple(dict.fromkeys(_WORD.findall(query.subject)))
         return words if len(words) > 1 else ()
 
     def named_in(self, query: Query) -> dict[str, float]:
-        """Return the objects that words of the subject's name name, each with the score that `name_words` declares."""
+        """Return the objects that words of the subject's name name, each with the score from `name_words`."""
         relation = self._relations[query.relation]
         score = self._name_words(relation)
         if not score:
@@ -113,7 +113,7 @@ class AnswerCleaning:
         return [form for form in self._names(name, query.relation) if may_be or not same_name(form, query.subject)]
 
     def _looked_up(self, word: str, spelling: str) -> tuple[str, ...]:
-        """Return the names that a word may stand for, as an answer to a relation."""
+        """Return the names for which a word may stand, as an answer to a relation."""
         relation = self._relations[spelling]
         word = for_relation(self._probe.variants, relation, {}).get(word.casefold(), word)
         if word.casefold() in FUNCTION_WORDS and not (word.isupper() and len(word) > 1):
@@ -128,17 +128,17 @@ class AnswerCleaning:
         return names
 
     def _known(self, name: str, query: Query) -> bool:
-        """Return whether a name of a vocabulary that train gave is known from another subject."""
+        """Return whether a name of the train vocabulary occurs with another subject."""
         if self._probe.vocabulary != "train":
             return True
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
 
 
 class Stems:
-    """The names that a relation's shape lists, by so many first letters (Fang et al. 2022: four, of elements).
+    """Names in a relation's closed list, by their first letters (Fang et al. 2022: four letters, for elements).
 
-    A model's "sulfide" and a name's "sulfuric" both say "sulfur". Of names that begin alike, the first listed is meant;
-    shorter ones have no stem. InputError without a closed list.
+    For example, the model's "sulfide" and a variant "sulfuric" both give "sulfur". Of names with the same first
+    letters, the first listed counts. Shorter names have no stem. Raise InputError without a closed list.
     """
 
     def __init__(self, relation: Relation, letters: int) -> None:
@@ -154,7 +154,7 @@ class Stems:
                     self._names.setdefault(key[:letters], name)
 
     def find(self, word: str) -> str | None:
-        """Return the name that begins as a word does."""
+        """Return the name with the same first letters as a word; None if there is none."""
         return self._names.get(folded_key(word)[: self._letters])
 
 

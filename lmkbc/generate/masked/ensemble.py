@@ -1,4 +1,4 @@
-"""Merged answers of several clozes: by average, by the best score, or by number of votes (Ning and Celebi 2022)."""
+"""Merging of several clozes' answers: by mean, by maximum, or by number of votes (Ning and Celebi 2022)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Ensemble = Literal["mean", "max", "count"]
 
 
 def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:
-    """Return object -> score in [0, 1], best first, from one mapping of objects to probabilities per cloze.
+    """Return object -> score in [0, 1], best first.
 
-    "mean": what a cloze does not propose counts 0; "max" takes the best; "count" ranks by the number of clozes and then
-    by the best, as (number - 1 + best) / all.
+    proposals: one mapping of objects to probabilities per cloze. method: "mean", where a cloze without the object
+    counts 0; "max", the best score; or "count", by number of clozes, then by best score: (number - 1 + best) / all.
     """
     merged: dict[str, float] = {}
     for name in dict.fromkeys(name for scores in proposals for name in scores):

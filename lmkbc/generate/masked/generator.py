@@ -28,11 +28,11 @@ from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Example, Query
 
 CHUNK = 256
-"""Queries answered at a time: enough for full batches, few enough to show progress."""
+"""Queries per block: enough for full batches, few enough to show progress."""
 
 
 class _Job(NamedTuple):
-    """A cloze of a query, by their indices, and the subject that fills it: the query's, or a word of its name."""
+    """A cloze of a query, both as indices, and the subject to insert: the query's, or a word of its name."""
 
     query: int
     cloze: int
@@ -41,10 +41,10 @@ class _Job(NamedTuple):
 
 
 class MaskedGenerator:
-    """Asks a masked LM every query's clozes. Scores are probabilities; a source is the model with a cloze.
+    """Asks a masked LM all clozes of every query. Scores are probabilities; a source is the model with a cloze.
 
-    relations: by the edition's spelling. train: what the closed vocabularies come from; an object that only the
-    query's own row names is not proposed. A declared veto scales all scores and proposes to answer nothing.
+    relations: by the edition's spelling. train: source of the closed vocabularies; an object that only the query's own
+    row names is not proposed. A declared veto scales all scores and proposes NIL.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MaskedGenerator:
             yield self._answers.merged(query, by_cloze, known.vetoed, self._name)
 
     def _prepared(self, queries: Sequence[Query]) -> list[Prepared]:
-        """Return what the preconditions of each query's relation make of it."""
+        """Return the results of the preconditions for each query."""
         every_prepared = [Prepared()] * len(queries)
         for name, indices in grouped((query.relation, index) for index, query in enumerate(queries)).items():
             preconditions = self._probe.preconditions_of(self._relations[name])

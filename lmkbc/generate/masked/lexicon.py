@@ -1,4 +1,4 @@
-"""The objects that clozes may be answered with, and how probable a model finds each: its words, train's, or a list."""
+"""Possible answers to clozes (the model's words, train objects, or a list) and their probabilities."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lmkbc.types import Example
 Request = tuple[str, str, Relation]
 """A template, a subject, and the relation."""
 TOP_K = 100
-"""Answers of one cloze where a table does not name the relation."""
+"""Answers per cloze if a table does not name the relation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Names, each with the id of its one token; a token may have several names."""
+    """Names, each with the id of its token; a token may have several names."""
 
     names: tuple[str, ...]
     ids: tuple[int, ...]
 
     @classmethod
     def of_words(cls, words: Words) -> Lexicon:
-        """Return every whole word of the vocabulary."""
+        """Return all whole words of the vocabulary."""
         if not words.plain:
             raise InputError("the model's vocabulary holds no whole word: nothing is left to propose")
         return cls(tuple(words.plain.values()), tuple(words.plain))
 
     @classmethod
     def of_names(cls, words: Words, names: Iterable[str]) -> Lexicon:
-        """Return the names that are one token."""
+        """Return the names that are a single token."""
         known = {name: single for name in names if (single := words.single(name)) is not None}
         return cls(tuple(known), tuple(known.values()))
 
@@ -46,7 +46,7 @@ class Lexicon:
     ) -> list[dict[str, float]]:
         """Return the most probable names at the mask of each cloze, best first, with their probabilities.
 
-        Probabilities of tokens that share a name are summed.
+        Probabilities of tokens with the same name are summed.
         """
         answers: list[dict[str, float]] = [{} for _ in requests]
         if not self.names:
@@ -66,7 +66,7 @@ class Lexicon:
 
 
 def names_of_type(rows: Sequence[Example], relations: Mapping[str, Relation], qid: str) -> list[str]:
-    """Return every name that labelled rows give to things of a Wikidata class, as subjects or as objects."""
+    """Return all names that labelled rows give to entities of a Wikidata class, as subjects or as objects."""
     names: dict[str, None] = {}
     for row in rows:
         relation = relations[row.query.relation]

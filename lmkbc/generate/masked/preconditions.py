@@ -1,8 +1,8 @@
-"""Preconditions: asks what kind of thing a subject is first, and turns the answers into clozes and vetoes.
+"""Preconditions: clozes about the type of a subject that are asked first, and their results as clozes and vetoes.
 
-Li T. et al. (2022, section 3.2): what kind of place the subject is, put into the cloze, nearly doubles their baseline
-on bordering states; whether a person is dead is read from calibrated answers. Fang et al. (2022): the most probable
-country is put into the cloze, and a person is dead if "died" is among the answers.
+In Li T. et al. (2022, section 3.2), the kind of place is inserted into the cloze, which nearly doubles their baseline
+on bordering states. Calibrated answers show whether a person is dead. In Fang et al. (2022), the most probable country
+is inserted into the cloze, and a person is dead if "died" is among the answers.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Prepared:
 
 
 class Asker:
-    """Asks preconditions of one model. named: from a Wikidata class, which a precondition declares, to its things."""
+    """Asks preconditions of one model. named: function from a Wikidata class to the names of its entities in train."""
 
     def __init__(self, forward: Forward, clozes: Clozes, words: Words, named: Callable[[str], Sequence[str]]) -> None:
         self._forward, self._clozes, self._words, self._named = forward, clozes, words, named
 
     def prepare(self, preconditions: Sequence[Precondition], subjects: Sequence[str]) -> list[Prepared]:
-        """Return each subject's clozes and veto after all preconditions; the last that rewrites clozes counts."""
+        """Return each subject's clozes and veto after all preconditions; the last one that rewrites clozes counts."""
         prepared = [Prepared()] * len(subjects)
         for precondition in preconditions:
             for index, answers in enumerate(self.answers(precondition, subjects)):
@@ -49,9 +49,9 @@ class Asker:
         return prepared
 
     def answers(self, precondition: Precondition, subjects: Sequence[str]) -> list[dict[str, float]]:
-        """Return each subject's answers that count, with probabilities that sum to 1, calibrated where it is said how.
+        """Return each subject's answers that count, with probabilities that sum to 1, calibrated if declared.
 
-        InputError when a declared answer is no single token of the model.
+        Raise InputError if a declared answer is not a single token of the model.
         """
         ids = self._ids(precondition)
         columns = torch.tensor(list(ids.values()), dtype=torch.int64)
@@ -81,7 +81,7 @@ class Asker:
         ]
 
     def _ids(self, precondition: Precondition) -> dict[str, int]:
-        """Return the vocabulary id of each answer; of the names of a type, those that are one token."""
+        """Return the vocabulary id of each answer; for the names of a type, only of single tokens."""
         known = {
             answer: self._words.single(answer) for answer in precondition.answers or self._named(precondition.type)
         }
@@ -95,16 +95,19 @@ class Asker:
 
 
 def rewritten(precondition: Precondition, subject: str, answers: Answers) -> tuple[str, ...]:
-    """Return the clozes for a subject: with the declared answer that its name holds as a word, else with the best one.
+    """Return the clozes for a subject, with an answer that is a word of its name, else with the best answer.
 
-    None where no answer counts, unless one is drawn then.
+    Return () if no answer counts and none is drawn.
     """
     words = set(subject.casefold().split())
     in_name = next((answer for answer in precondition.answers if answer in words), None)
     best = in_name or max(answers, key=lambda answer: answers[answer], default=None)
     if best is None and precondition.drawn:
         best = random.Random(subject).choice(precondition.answers)
-    return () if best is None else tuple(cloze.replace("{answer}", best) for cloze in precondition.clozes)
+    if best is None:
+        return ()
+    form = precondition.forms.get(best, "{subject}")
+    return tuple(cloze.replace("{answer}", best).replace("{subject}", form) for cloze in precondition.clozes)
 
 
 def veto(precondition: Precondition, answers: Answers) -> float:

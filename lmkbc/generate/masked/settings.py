@@ -1,4 +1,4 @@
-"""A recipe's table `probe`: how a masked LM is asked clozes (not the benchmarks in `lmkbc.probe`)."""
+"""A recipe's table `probe`: settings of cloze questions to a masked LM (not the benchmarks in `lmkbc.probe`)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,34 @@ WHOLE = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSettings:
-    """Settings of a masked generator, per relation: its clozes, and the use of their answers.
+    """Settings of a masked generator: its clozes, and the use of their answers.
 
-    Tables have relations as keys, in any spelling, and "*" for all that they do not name.
+    Tables have relations as keys, in any spelling, and "*" for all others.
 
-    clozes: how many of the relation's own and then of its paraphrases, 0 for all of its own, or a table of numbers and
-    of other ones. soft_prompts: those trained beside the model go before all clozes. ensemble: how clozes are merged.
-    top_k: answers of one cloze; min_prob: what each must score more than; numbers, or tables of them. vocabulary: "all"
-    words of the model, the objects of "train", or a list of names. softmax: over "all" tokens or the "subset" that is
-    the vocabulary. match: see `Forward`. preconditions: ask those that the relation declares first, or a table of
-    others (one that rewrites clozes replaces all others).
+    clozes: number of clozes, first the relation's, then its paraphrases; 0 for all of the relation's; or a table of
+    numbers and of lists of clozes.
+    soft_prompts: whether soft prompts trained beside the model replace the clozes.
+    ensemble: how clozes are merged.
+    top_k: maximum number of answers per cloze.
+    min_prob: lower bound of their probability. Both are numbers or tables.
+    vocabulary: "all" words of the model, the objects of "train", or a list of names.
+    softmax: over "all" tokens or the "subset" in the vocabulary.
+    match: see `Forward`.
+    preconditions: whether to ask those of the relation, or a table of others. If several rewrite clozes, the last one
+    counts.
 
-    clean: bring answers into the relation's shape. variants: a table of words and what they stand for. stems: how many
-    first letters tell the names of the relation's closed list. name_words: ask the words of the subject's name too, and
-    propose an object that one of them names with this score. digits: a number is written in digits alone. maximum: a
-    table of the largest numbers that may be answered. null: the word that stands for no object. rescale: after
-    cleaning, give the answers that remain the mass of all.
+    clean: whether to bring answers into the relation's shape.
+    variants: table of words and their meanings.
+    stems: number of first letters by which names of the relation's closed list are recognised.
+    name_words: whether to ask the words of the subject's name too, and the score of an object that one of them names.
+    digits: whether numbers must be digits.
+    maximum: table of the largest numbers.
+    null: word for no object.
+    rescale: whether the answers that remain after cleaning get the total probability of all.
 
-    objects: how those of several tokens are found: not at all ("token"), or as new tokens for train's or the listed
-    names ("expand"). compose: a new token's vector is the "mean" of its pieces', or weighted by inverse "frequency"
-    (Yang et al. 2023), or, where the file `vectors` has the name, that vector mapped onto the model's space (see
-    `entity_space`).
+    objects: objects of several tokens: excluded ("token"), or added as new tokens for train's or the listed names
+    ("expand"). compose: vector of a new token: "mean" of its pieces', or weighted by inverse "frequency" (Yang et al.
+    2023). For names in the file `vectors`, it is that vector mapped into the model's space (see `entity_space`).
     """
 
     clozes: int | Mapping[str, int | Sequence[str]] = 0
@@ -63,7 +70,7 @@ class ProbeSettings:
     precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
-        """ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         refuse(
             (
                 isinstance(self.vocabulary, str) and self.vocabulary not in (WHOLE, "train"),
@@ -93,28 +100,28 @@ class ProbeSettings:
 
     @property
     def by_relation(self) -> dict[str, Mapping[str, Any]]:
-        """The settings that are tables with relations as keys, by their names."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in own.items() if isinstance(value, Mapping)}
+        """Return the settings that are tables with relations as keys, by name."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in settings.items() if isinstance(value, Mapping)}
 
     def templates(self, relation: Relation) -> tuple[str, ...]:
-        """Return the clozes to ask of a relation."""
+        """Return the clozes of a relation."""
         chosen: int | Sequence[str] = for_relation(self.clozes, relation, 0)
         if not isinstance(chosen, int):
             return tuple(chosen)
         return (*relation.clozes, *relation.paraphrases)[:chosen] if chosen else relation.clozes
 
     def preconditions_of(self, relation: Relation) -> Sequence[Precondition]:
-        """Return the preconditions that are asked of a relation first."""
+        """Return the preconditions that a relation is asked first."""
         chosen: bool | Sequence[Precondition] = for_relation(self.preconditions, relation, False)
         return chosen if not isinstance(chosen, bool) else relation.preconditions if chosen else ()
 
 
 def for_relation(setting: Any, relation: Relation, default: Any) -> Any:
-    """Return what a setting is for a relation: the table's entry, else that of "*", else the default."""
+    """Return a setting for a relation: the table's entry, else that of "*", else the default."""
     return relation.entry(setting, default) if isinstance(setting, Mapping) else setting
 
 
 def _values(setting: Any) -> Iterable[Any]:
-    """Return the values of a table, or the one for all relations."""
+    """Return the values of a table, or the single value for all relations."""
     return setting.values() if isinstance(setting, Mapping) else (setting,)

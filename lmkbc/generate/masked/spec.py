@@ -1,4 +1,4 @@
-"""A recipe's table of a generator over a masked LM: what it checks, and what it opens, live or recorded."""
+"""A recipe's table of a generator over a masked LM: its checks, and the construction of live or recorded generators."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import load
 from lmkbc.notes import Notes
-from lmkbc.relation import OTHERS, Relation
+from lmkbc.relation import OTHERS, Precondition, Relation
 from lmkbc.run.base import RecordedFile, Run
-from lmkbc.settings import checked
+from lmkbc.settings import changed, checked
 from lmkbc.types import CandidateSet, Generator, Query
 
 
@@ -31,8 +31,9 @@ from lmkbc.types import CandidateSet, Generator, Query
 class Masked(GeneratorSpec):
     """The table of a generator over a masked language model.
 
-    model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames: a
-    file of frames (see `lmkbc.ask.frames`), whose `clozes` come before those of `probe`.
+    model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames:
+    file of frames (see `lmkbc.ask.frames`). Its `clozes` replace those of `probe`, and its `precondition` rewords the
+    first precondition. With `forms`, that precondition rewrites the clozes of the file.
     """
 
     model: str | Mapping[str, str] = ""
@@ -44,12 +45,15 @@ class Masked(GeneratorSpec):
 
     @classmethod
     def reworded(cls, table: Mapping[str, Any], frames: str) -> Mapping[str, Any]:
-        """Return a table that asks the clozes of a file of frames, and none of what that does not name."""
+        """Return the table with the clozes of a file of frames; other relations get no clozes."""
         return {**table, "frames": frames, "probe": {**table.get("probe", {}), "clozes": {OTHERS: []}}}
 
     @cached_property
     def framed(self) -> Mapping[str, Sequence[str]]:
-        """Return the clozes of the file of frames, by relation. InputError for what is no list of clozes."""
+        """Return the clozes of the file of frames, by relation.
+
+        Raise InputError for a value that is no list of clozes.
+        """
         frames = Frames.read(self.frames)
         tables = {name: table.get("clozes", []) for name, table in frames.tables.items()}
         for name, clozes in tables.items():
@@ -59,8 +63,23 @@ class Masked(GeneratorSpec):
         return tables
 
     def templates(self, relation: Relation) -> Sequence[str]:
-        """Return the clozes to ask of a relation: those of the file of frames, else of the table `probe`."""
+        """Return the clozes of a relation: those of the file of frames, else of the table `probe`."""
         return relation.entry(self.framed, self.probe.templates(relation))
+
+    def preconditions(self, relation: Relation) -> Sequence[Precondition]:
+        """Return the preconditions of a relation, in the words of the file of frames.
+
+        Raise InputError for wrong ones.
+        """
+        asked, frames = self.probe.preconditions_of(relation), Frames.read(self.frames)
+        name, frame = frames.of(relation)
+        if not asked or "precondition" not in frame:
+            return asked
+        first = asked[0]
+        words = {"cloze": frame["precondition"]}
+        if "forms" in frame:
+            words |= {"forms": frame["forms"], "clozes": self.templates(relation)}
+        return [changed(first, words, f"{frames.name}, {name}.precondition"), *asked[1:]]
 
     @property
     def models(self) -> Sequence[str]:
@@ -80,11 +99,11 @@ class Masked(GeneratorSpec):
 
     @property
     def asks_model(self) -> bool:
-        """A masked one, whose candidates can be recorded."""
+        """Return True: the candidates of a masked model can be recorded."""
         return True
 
     def check(self, relations: Relations) -> None:
-        """InputError for a relation that does not exist."""
+        """Raise InputError for an unknown relation."""
         super().check(relations)
         tables = {f"probe.{setting}": table for setting, table in self.probe.by_relation.items()}
         tables["frames"] = self.framed
@@ -96,7 +115,7 @@ class Masked(GeneratorSpec):
             )
 
     def open(self, run: Run, notes: Notes) -> Generator:
-        """Return the generator. InputError where no model, or no file of vectors, is named."""
+        """Return the generator. Raise InputError if no model, or no file of vectors, is named."""
         probe = self.probe
         if run.answers is not None:
             return Replay(self._recorded(run.answers, run, notes) if run.answers else None, None)
@@ -108,7 +127,9 @@ class Masked(GeneratorSpec):
             probe = replace(probe, vectors=str(run.files[0]))
         asked = self.asked(run).items()
         clozes = {name: self.templates(relation) for name, relation in asked}
-        probe = replace(probe, clozes=clozes) if self.framed else probe
+        if self.framed:
+            asked_first = {name: self.preconditions(relation) for name, relation in asked}
+            probe = replace(probe, clozes=clozes, preconditions=asked_first)
         if unasked := next((name for name, some in clozes.items() if not some), ""):
             raise InputError(
                 f"no cloze for relation {unasked!r} of edition {run.edition.name}: add some to probe.clozes or frames"
@@ -122,7 +143,7 @@ class Masked(GeneratorSpec):
         return parts[0][1] if len(parts) == 1 else ByRelation(parts)
 
     def _recorded(self, files: Sequence[RecordedFile], run: Run, notes: Notes) -> Recorded:
-        """Return the generator over recorded scores, which are read as those of the model would be."""
+        """Return the generator over recorded scores, which are read like those of the model."""
         probe = self.probe
         origins = origins_of(run.train, run.edition)
         answers = ClozeAnswers(probe, AnswerCleaning(probe, run.edition, run.relations, origins))
@@ -136,11 +157,11 @@ class Masked(GeneratorSpec):
         return recorded
 
     def _check_models(self, recorded: Sequence[str], run: Run) -> None:
-        """InputError for scores of another model than the recipe's, where no option names their model."""
+        """Raise InputError for scores of another model than the recipe's, unless an option names their model."""
         others = [name for name in recorded if not names_model(name, self)]
         if others and self.models and not run.model:
             raise InputError(
-                f"the recorded scores are of {', '.join(others)}, and the limits of this recipe are for "
+                f"the recorded answers are of {', '.join(others)}, and the limits of this recipe are for "
                 f"{', '.join(self.models)}: name another file with --from, or the model with --model {others[0]}"
             )
 
@@ -158,7 +179,7 @@ class Masked(GeneratorSpec):
 
 
 class ByRelation:
-    """A generator of several parts, each of which is asked about relations of its own."""
+    """Generator of several parts, each of which is asked about its own relations."""
 
     def __init__(self, parts: Sequence[tuple[Collection[str], Generator]]) -> None:
         self._parts = parts
@@ -166,12 +187,12 @@ class ByRelation:
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield the sets of each part."""
         for relations, generator in self._parts:
-            if own := [query for query in queries if query.relation in relations]:
-                yield from generator.generate(own)
+            if some := [query for query in queries if query.relation in relations]:
+                yield from generator.generate(some)
 
 
 def _refuse_texts(_: Query, __: Sequence[Sequence[Reply | None]], name: str) -> CandidateSet:
-    """Raise InputError for answers that are no scores."""
+    """Raise InputError for answers that are not scores."""
     raise InputError(
         f"the recorded answers of {name} are texts: a masked model's recipe reads candidates with scores; name such a "
         "file with --from, or a system that asks a language model"

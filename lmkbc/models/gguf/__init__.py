@@ -1,1 +1,1 @@
-"""GGUF files, in which llama.cpp and its kin keep models: read as data and unpacked once for transformers."""
+"""GGUF files, the format of llama.cpp and related programs: read as data and converted once for transformers."""

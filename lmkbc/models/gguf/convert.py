@@ -1,7 +1,7 @@
-"""A GGUF file as a model directory in the user's cache, unpacked once: exact weights in float32, as safetensors.
+"""Conversion of a GGUF file into a model directory in the user's cache: exact weights in float32, as safetensors.
 
-The directory is called by the file's SHA-256, so it does not matter where that lies, and by VERSION. It holds the
-SHA-256 of its own files: one that is damaged is made anew. One process unpacks at a time, and others wait for it.
+The directory's name holds the file's SHA-256 and VERSION, so the file may lie anywhere. The directory holds the SHA-256
+of its files; if one is damaged, it is made again. One process converts at a time, and others wait for it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("lmkbc")
 VERSION = 1
-"""Version of the conversion: another version makes another directory."""
+"""Version of the conversion; each version makes its own directory."""
 RECORD = "unpacked.json"
-"""The file that lists the others with their SHA-256."""
+"""Name of the file that lists the others with their SHA-256."""
 SHARD = 1 << 30
-"""Bytes of weights that are in memory at a time, and in one file."""
+"""Maximum number of bytes of weights in memory at a time, and in one file."""
 
 
 def unpacked(path: Path) -> Path:
-    """Return the directory of a GGUF file's model, made where it is not there yet.
+    """Return the directory of a GGUF file's model; it is made if it does not exist.
 
-    InputError for a file that is damaged or that is not read; LmkbcError where the cache cannot be written.
+    Raise InputError for a damaged or unsupported file, LmkbcError if the cache cannot be written.
     """
     if not path.is_file():
         raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
@@ -55,7 +55,7 @@ def unpacked(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Files to write: tables by file name, the tokenizer, and every tensor with its place."""
+    """Files to write: tables by file name, the tokenizer, and all tensors with their names."""
 
     tables: Mapping[str, Mapping[str, Any]]
     tokenizer: PreTrainedTokenizerFast
@@ -63,21 +63,21 @@ class Conversion:
 
 
 def plan(path: Path) -> Conversion:
-    """Return what a file's model is unpacked to. InputError for a file that is damaged or that is not read."""
+    """Return the conversion of a file's model. Raise InputError for a damaged or unsupported file."""
     parsed = header.read(path)
     config = config_of(parsed)
     tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
     places = placed(parsed, config)
     _check_kinds(path, places)
     tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot")}
-    own = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
+    special = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
-    tables = {"config.json": {**config, **own}, "generation_config.json": own | {"eos_token_id": stops}}
+    tables = {"config.json": {**config, **special}, "generation_config.json": special | {"eos_token_id": stops}}
     return Conversion(tables, tokenizer, places)
 
 
 def write_settings(made: Conversion, folder: Path) -> None:
-    """Write all but the weights."""
+    """Write all files except the weights."""
     for name, table in made.tables.items():
         (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
     with _disk_errors():
@@ -116,7 +116,7 @@ def _write_weights(path: Path, placed: Sequence[Placed], stage: Path) -> None:
 
 @contextmanager
 def _disk_errors() -> Iterator[None]:
-    """Yield what the disk refuses, by its usual name: tokenizers and safetensors have their own, and one has none."""
+    """Turn all write errors into OSError, since tokenizers and safetensors raise types of their own."""
     try:
         yield
     except OSError:
@@ -126,13 +126,13 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Return a tensor's numbers, in the order that transformers has."""
+    """Return a tensor's numbers, in the order of transformers."""
     tensor = placed.tensor
     raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
     if len(raw) < tensor.size:
         raise InputError(f"{path} changed while it was read: its tensor {tensor.name} is cut short; try again")
     numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
-    if placed.heads:  # rows are r0 i0 r1 i1 ...; transformers has r0 r1 ... i0 i1 ... in each head
+    if placed.heads:  # rows r0 i0 r1 i1 ... of each head become r0 r1 ... i0 i1 ..., as in transformers
         numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
     if placed.raised:
         numbers = numbers - np.float32(1)
@@ -148,7 +148,7 @@ def _dequantised(raw: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, np.dty
 
 
 def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
-    """InputError for a quantisation that cannot be undone, before anything is written."""
+    """Raise InputError for an unsupported quantisation, before anything is written."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     for kind, name in {part.tensor.kind: part.tensor.name for part in placed}.items():
@@ -162,7 +162,7 @@ def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
 
 
 def _sound(target: Path) -> bool:
-    """Return whether a directory holds what was written, and nothing of it changed."""
+    """Return whether a directory holds exactly the files that were written."""
     try:
         files = msgspec.json.decode((target / RECORD).read_bytes(), type=dict[str, str])
         return bool(files) and not any(damaged(target, files))

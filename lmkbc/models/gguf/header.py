@@ -1,7 +1,7 @@
-"""The header of a GGUF file, read as what it is: data from anywhere.
+"""Header of a GGUF file, read as untrusted data.
 
-Layout: github.com/ggml-org/ggml, docs/gguf.md. The package gguf reads such files too, but believes every length in
-them: an array of 2^60 entries is walked to its end. Here a length is believed once the file is known to be as long.
+Layout: github.com/ggml-org/ggml, docs/gguf.md. The package gguf reads such files too, but trusts every length in them;
+for example, it walks through a claimed array of 2^60 entries. Here a length is used only if the file is long enough.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lmkbc.errors import InputError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_BYTES = 64 << 20
-"""Bytes of a header at most: a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
+"""Maximum number of bytes of a header; a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
 MOST_STRINGS = 800_000
-"""In all arrays together: Python keeps 60 bytes and more of each, and a tokenizer that is made of them 300 more."""
+"""Maximum number of strings in all arrays; each takes 60 bytes or more in Python, and 300 more in a tokenizer."""
 MOST_KEYS = MOST_TENSORS = 1 << 16
 MOST_AXES = 4
 ALIGNMENT = 32
 ELSEWHERE = "serve it with llama.cpp and name the server with --base-url, or name a directory of safetensors"
-"""Advice on a file that is sound but cannot be read here."""
+"""Advice for a sound file that is not supported here."""
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?"))) | {10: "<u8", 11: "<i8", 12: "<f8"}
@@ -38,9 +38,12 @@ _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?")))
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Place of a tensor. shape: as torch has it, rows first. kind: of number, by its name in llama.cpp, as in Q4_1.
+    """Place of a tensor in a file.
 
-    start, size: bytes from the file's beginning, and how many.
+    shape: as in torch, rows first.
+    kind: number format, by its name in llama.cpp, such as Q4_1.
+    start: first byte.
+    size: number of bytes.
     """
 
     name: str
@@ -60,11 +63,11 @@ class Header:
 
     @cached_property
     def architecture(self) -> str:
-        """Return what llama.cpp calls the kind of model."""
+        """Return llama.cpp's name of the architecture."""
         return str(self.value("general.architecture", str))
 
     def value(self, key: str, kind: type, default: Any = None) -> Any:
-        """Return a value by its key. InputError where it is missing and has no default, or is of another type."""
+        """Return a value by its key. Raise InputError if it has another type, or is missing without a default."""
         value = self.metadata.get(key, default)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -75,7 +78,7 @@ class Header:
 
 
 def read(path: Path) -> Header:
-    """Return the header of a file. InputError for no GGUF file, or one cut short, damaged or out of bounds."""
+    """Return the header of a file. Raise InputError if it is no GGUF file, or is cut off, damaged or out of bounds."""
     try:
         with path.open("rb") as file:
             return _Reading(path, file).header()
@@ -84,7 +87,7 @@ def read(path: Path) -> Header:
 
 
 class _Reading:
-    """A header on its way in."""
+    """Reader of a header, with its position in the file."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path, self._file = path, file

@@ -1,8 +1,8 @@
-"""The model of a GGUF file as transformers has it: its configuration, and its names of tensors.
+"""The model of a GGUF file in transformers' terms: its configuration and its tensor names.
 
-Llama and its kin (Llama, Mistral, SmolLM2, Qwen2, Qwen3), and Gemma 3 without stretched positions (270M, 1B).
-Tensors are named by the package gguf, and their sizes are those of transformers' own model. A tensor that it has no
-place for is refused: it would be left out in silence, and the model would answer otherwise than it was trained to.
+Supported are Llama and related models (Llama, Mistral, SmolLM2, Qwen2, Qwen3), and Gemma 3 without scaled positions
+(270M, 1B). The package gguf maps the names, and transformers' model gives the shapes. An unknown tensor is refused: if
+it were ignored, the model would answer differently.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from lmkbc.errors import InputError
 from lmkbc.models.gguf.header import ELSEWHERE, Header, Tensor
 
 MOST = 1 << 24
-"""Largest value of any size of a model."""
+"""Largest value of any dimension of a model."""
 GEMMA = "gemma3"
 ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3", GEMMA: "Gemma3"}
 PATTERN, LOCAL_THETA = 6, 10000.0
-"""Every sixth layer of Gemma 3 sees all; the others see a window, with rotary positions of this base."""
+"""In Gemma 3, every sixth layer has full attention; the others have a window, and rotary positions of this base."""
 PAIRED = {"llama": {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}}
-"""Architecture -> tensors whose rows llama.cpp keeps in the order of rotary pairs, and how many heads they have."""
+"""Architecture -> tensor whose rows llama.cpp orders by rotary pairs -> setting with its number of heads."""
 Config = Mapping[str, Any]
 Place = tuple[str, tuple[int, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A tensor, its name in transformers, and of how many heads its rows are paired (0: of none).
+    """A tensor with its name in transformers.
 
-    raised: whether llama.cpp keeps it with 1 added.
+    heads: number of heads whose rows are in the order of rotary pairs; 0 for none. raised: whether llama.cpp stores it
+    with 1 added.
     """
 
     tensor: Tensor
@@ -46,9 +47,9 @@ class Placed:
 
 
 def config_of(header: Header) -> Config:
-    """Return what config.json says. InputError for another architecture, or sizes that no model has.
+    """Return the content of config.json. Raise InputError for another architecture, or impossible sizes.
 
-    Its dtype is for accelerators; the weights are kept as exact as the file has them.
+    The dtype is meant for accelerators; the weights stay as exact as in the file.
     """
     name = header.architecture
     if name not in ARCHITECTURES:
@@ -100,7 +101,7 @@ def config_of(header: Header) -> Config:
 
 
 def _gemma(sizes: Config, window: int) -> Config:
-    """Return what differs in a Gemma from Llama and its kin."""
+    """Return the configuration of a Gemma, from that of a Llama."""
     rope = sizes["rope_parameters"]
     return {
         **sizes,
@@ -114,7 +115,7 @@ def _gemma(sizes: Config, window: int) -> Config:
 
 
 def placed(header: Header, config: Config) -> list[Placed]:
-    """Return every tensor of the file with its place. InputError for one too many, too few, or of another size."""
+    """Return all tensors of the file with their names. Raise InputError for missing, unknown or misshapen ones."""
     wanted = dict(_wanted(header, config))
     here = {tensor.name: tensor for tensor in header.tensors}
     if lacking := sorted(wanted.keys() - here.keys()):
@@ -135,9 +136,9 @@ def placed(header: Header, config: Config) -> list[Placed]:
 
 
 def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:
-    """Yield names in the file -> name in transformers, shape, heads whose rows are paired.
+    """Yield the file's name of each tensor, with its name in transformers, its shape, and its heads with paired rows.
 
-    A model of one layer tells the shapes of all.
+    The shapes of all layers follow from a model of one layer.
     """
     layers, auto = config["num_hidden_layers"], AutoConfig
     if layers > len(header.tensors):
@@ -145,7 +146,7 @@ def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:
     try:
         with torch.device("meta"):
             one_layer = AutoModelForCausalLM.from_config(auto.for_model(**{**config, "num_hidden_layers": 1}))
-    except Exception:  # sizes that do not fit fail in any way
+    except Exception:  # wrong sizes may raise any error
         raise _unfit(header) from None
     names = get_tensor_name_map(MODEL_ARCH[header.architecture.upper()], 1)
     for name, value in one_layer.state_dict().items():

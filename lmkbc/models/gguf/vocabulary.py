@@ -1,10 +1,10 @@
-"""The tokenizer that a GGUF file describes: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), or Gemma's.
+"""The tokenizer in a GGUF file: byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), or Gemma's.
 
-How a text is split before its merges is named in the file, and the patterns are those that llama.cpp keeps for that
-name. A name that is not known here is refused: another split gives other tokens, and a model that seems to know less.
+The file names the pattern that splits a text before its merges; the patterns are llama.cpp's for that name. An unknown
+name is refused: another split gives other tokens, and worse answers.
 
-Gemma's file lists tokens and no merges. A token is merged of any two others, earlier tokens first, as transformers
-derives it too; the scores do not keep that order. Blanks are as in SentencePiece (Kudo and Richardson 2018).
+Gemma's file lists tokens without merges. A token is a merge of any two other tokens, in the order of the tokens, as in
+transformers; the order of the scores differs. Blanks are handled as in SentencePiece (Kudo and Richardson 2018).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 BLANK = "▁"
 LONGEST, MOST_MERGES = 128, 600_000
-"""Characters of a token, and merges, that Gemma's vocabulary may have; its own are 31 and 514,906."""
+"""Maximum number of characters of a token, and of merges, of Gemma's vocabulary; it has 31 and 514,906."""
 _CONTROL, _OWN = 3, 4
-"""Types of tokens that are never split: those that steer the model, and those that its makers added."""
+"""Types of tokens that are never split: control tokens, and tokens that the model's makers added."""
 
 _LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
@@ -46,11 +46,11 @@ SPLITS = {
     "qwen2": _QWEN2,
     "deepseek-r1-qwen": _QWEN2,
 }
-"""Pattern of each `tokenizer.ggml.pre`: GPT-2's own split, the same with single digits, or another pattern."""
+"""`tokenizer.ggml.pre` -> pattern: GPT-2's split, the same with single digits, or another pattern."""
 
 
 def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
-    """Return the tokenizer with its chat template. InputError for another kind, or one that is damaged."""
+    """Return the tokenizer with its chat template. Raise InputError for an unsupported or damaged one."""
     from transformers import PreTrainedTokenizerFast
 
     kind, split = header.value("tokenizer.ggml.model", str), header.value("tokenizer.ggml.pre", str, "default")
@@ -62,7 +62,7 @@ def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
             f"{', '.join(SPLITS)}, 'llama' of a Gemma: {ELSEWHERE}"
         )
     tokens = _strings(header, "tokenizer.ggml.tokens")
-    if pieces:  # its tokens of blanks alone are in the file as blanks
+    if pieces:  # the file holds tokens of mere blanks as blanks
         tokens = [BLANK * len(token) if token and not token.strip(" ") else token for token in tokens]
     template = header.value("tokenizer.chat_template", str, "")
     places = {f"{end}_token": token_id(header, key) for end, key in _ENDS.items()}
@@ -77,7 +77,7 @@ def tokenizer(header: Header, window: int) -> PreTrainedTokenizerFast:
         )
     except InputError:
         raise
-    except Exception as error:  # a damaged vocabulary fails in any way
+    except Exception as error:  # a damaged vocabulary may raise any error
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise InputError(f"{header.path} has a tokenizer that cannot be used: {reason}; fetch it again") from None
 
@@ -142,7 +142,7 @@ def _sentence_pieces(header: Header, words: dict[str, int]) -> Tokenizer:
 
 
 def _merges(words: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield every two tokens that make a third, by the place of the third."""
+    """Yield all pairs of tokens that form a third token, in the order of the third."""
     for token in words:
         for cut in range(len(token) - 1, 0, -1):
             if (left := token[:cut]) in words and (right := token[cut:]) in words:
@@ -154,7 +154,7 @@ def _strings(header: Header, key: str) -> list[str]:
 
 
 def token_id(header: Header, name: str) -> int | None:
-    """Return the place of a token with a task, such as "eos"; None where it has none. InputError for no place."""
+    """Return the id of a special token, such as "eos"; None if there is none. Raise InputError for an impossible id."""
     key = f"tokenizer.ggml.{name}_token_id"
     if key not in header.metadata:
         return None

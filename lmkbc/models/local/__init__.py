@@ -1,1 +1,1 @@
-"""Local causal models, the tokens that prompts share encoded once."""
+"""Local causal models, with shared prefixes encoded once."""

@@ -1,4 +1,4 @@
-"""Ways to read prompts with a shared beginning in a causal model: packed in a row, a row each, or each as a whole."""
+"""Tests of how a causal model can read prompts with a shared prefix: packed in one row, one row each, or whole."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.local.branches import Batched, Branches, Packed
-from lmkbc.models.local.caches import Beginnings, cache_argument, sliding_window
+from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_window
 from lmkbc.models.local.prefixes import Tokens
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
-"""A beginning and two ways to go on, on which a model that is not known is tried."""
+"""A prefix and two continuations, with which unknown models are tested."""
 
 RANKS = 3
-"""In a trial in half precision, the likeliest token is among so many of the likeliest of the other way of reading."""
+"""In a test in half precision, the top token must be among this many top tokens of the other way of reading."""
 
 NARROW = 3
-"""Tokens of a window in a trial of what is longer."""
+"""Tokens of the window in a test of prompts that exceed it."""
 
 
 class Abilities(NamedTuple):
-    """packs: many prompts can stand in one row, kept apart by a mask. shares: a cache can be gone on from at all.
+    """Ways in which a model can read prompts.
 
-    reaches: such prompts may be longer than the model's sliding window, where it has one.
+    packs: many prompts can share one row, separated by a mask.
+    shares: a cache can be continued.
+    reaches: packed prompts may exceed the model's sliding window, if it has one.
     """
 
     packs: bool
@@ -39,12 +41,12 @@ class Abilities(NamedTuple):
 def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> Abilities:
     """Return what a model can do.
 
-    What a class of transformers can do is known from its arguments, its positions and its kind of cache. A model that
-    brings a class of its own, and every model in float32, is tried on text besides, since a wrong answer there is one
-    that nobody sees. In half precision two correct ways of reading differ so much that ranks are compared.
+    The abilities of a class of transformers follow from its arguments, its positions and its kind of cache. Classes
+    from elsewhere, and all models in float32, are also tested on text, since wrong results would stay unnoticed. In
+    half precision, two correct ways of reading differ so much that only ranks are compared.
     """
     takes = inspect.signature(model.forward).parameters
-    alibi = getattr(model.config, "alibi", False)  # there, positions come from the mask
+    alibi = getattr(model.config, "alibi", False)  # then positions come from the mask
     layers = DynamicCache(config=model.config).layers
     recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
     shares = cache_argument(model) is not None
@@ -61,20 +63,20 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
         return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
     with torch.inference_mode():
-        packs = packs and (trusted or agrees(Packed(model, Beginnings(model))))
+        packs = packs and (trusted or agrees(Packed(model, PrefixCaches(model))))
         shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
         if not packs or sliding_window(model) is None:
             return Abilities(packs, shares, packs)
         with _narrowed(model):
             try:
-                return Abilities(packs, shares, agrees(Packed(model, Beginnings(model))))
-            except Exception:  # a class that takes no mask for each kind of layer fails in any way
+                return Abilities(packs, shares, agrees(Packed(model, PrefixCaches(model))))
+            except Exception:  # a class that takes no mask per kind of layer may raise any error
                 return Abilities(packs, shares, reaches=False)
 
 
 @contextmanager
 def _narrowed(model: PreTrainedModel) -> Iterator[None]:
-    """Let a model's window be so small that a trial of few tokens is longer."""
+    """Set a window so small that a test of few tokens exceeds it."""
     config = model.config.get_text_config()
     window, config.sliding_window = config.sliding_window, NARROW
     try:
@@ -84,9 +86,9 @@ def _narrowed(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:
-    """Return a beginning, and two prompts of one length that go on from it: few tokens, so that no window is left."""
+    """Return a prefix, and two prompts of equal length that start with it; they are short enough for any window."""
     beginning, ways = TRIAL
     size = model.config.get_text_config().vocab_size
-    prefix, *own = (tuple(token % size for token in tokens) for tokens in encode([beginning, *ways]))
-    length = min(*map(len, own), 3)
-    return prefix[:5], [prefix[:5] + tokens[:length] for tokens in own]
+    prefix, *rests = (tuple(token % size for token in tokens) for tokens in encode([beginning, *ways]))
+    length = min(*map(len, rests), 3)
+    return prefix[:5], [prefix[:5] + tokens[:length] for tokens in rests]

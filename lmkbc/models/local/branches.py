@@ -1,9 +1,10 @@
-"""Shared prefixes: each is encoded once, and every prompt of its group branches from its key/value cache.
+"""Shared prefixes: each is encoded once, and all prompts of its group continue its key/value cache.
 
-Two ways, with one interface. `Packed` holds prefixes and branches in one row of the cache; an attention mask lets a
-token see its own prefix, prompt and answer, so that nothing is copied or padded, whatever the lengths. `Batched` gives
-every prompt a row with a copy of the one prefix's cache; its prompts have equal lengths, so that models without
-attention masks or position ids (recurrent layers, ALiBi) are served too, or with a window that no mask of ours narrows.
+There are two ways with one interface. `Packed` holds prefixes and branches in one row of the cache. An attention mask
+lets a token see its own prefix, prompt and answer. Nothing is copied or padded, whatever the lengths.
+
+`Batched` gives every prompt a row with a copy of one prefix's cache. Its prompts have equal lengths. It suits models
+without attention masks or position ids (recurrent layers, ALiBi), and models whose window our mask cannot narrow.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.local.caches import Beginnings, forward, read_row
+from lmkbc.models.local.caches import PrefixCaches, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
 
 PIECE = 512
-"""Tokens of prompts that are read at one time: with more, what they do not see of each other takes longer than reading.
-"""
+"""Maximum tokens of prompts that are read at once; with more, masked pairs of tokens cost more than reading."""
 
 
 class Packed:
-    """Prefixes and branches in a single row of the cache, kept apart by the attention mask.
+    """Prefixes and branches in one row of the cache, separated by the attention mask.
 
-    Prompts may be added at any time, those of one prefix one after another. A column's owner is a number: a prefix's,
-    a prompt's or an answer's; it is kept with the column's position.
+    Prompts may be added at any time; those of one prefix are adjacent. The owner of a column is a number, of a prefix,
+    a prompt or an answer. It is stored with the column's position.
     """
 
-    def __init__(self, model: torch.nn.Module, beginnings: Beginnings) -> None:
-        self._model, self._beginnings = model, beginnings
+    def __init__(self, model: torch.nn.Module, prefix_caches: PrefixCaches) -> None:
+        self._model, self._prefix_caches = model, prefix_caches
         self._device = next(model.parameters()).device
         self._cache, self._columns = DynamicCache(), self._tensor([[], []])
         self._numbers = count()
@@ -43,9 +43,9 @@ class Packed:
         self._next: list[int] = []
 
     def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Add some prompts; logits after their `last[i]` last tokens, of which each follows the prompt's prefix."""
+        """Add prompts, and return logits after the last `last[i]` tokens of each; these follow the prompt's prefix."""
         self._heads = {
-            prefix: self._heads.get(prefix) or (next(self._numbers), self._beginnings.cache(prefix))
+            prefix: self._heads.get(prefix) or (next(self._numbers), self._prefix_caches.cache(prefix))
             for prefix in dict.fromkeys(prefixes)
         }
         there = set(self._columns[0].tolist())
@@ -62,9 +62,9 @@ class Packed:
         sizes = [len(prompt) - len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
         logits = []
         for piece in portions(range(len(prompts)), sizes, PIECE):
-            own = dict.fromkeys(prefixes[place] for place in piece)
-            cache = _in_a_row([(self._heads[prefix][1], 0) for prefix in own])
-            head = torch.cat([self._head(prefix) for prefix in own], 1)
+            used = dict.fromkeys(prefixes[place] for place in piece)
+            cache = _in_a_row([(self._heads[prefix][1], 0) for prefix in used])
+            head = torch.cat([self._head(prefix) for prefix in used], 1)
             rows = [before + place for place in piece for _ in range(sizes[place])]
             tokens = [token for place in piece for token in prompts[place][len(prefixes[place]) :]]
             positions = [at for place in piece for at in range(len(prefixes[place]), len(prompts[place]))]
@@ -78,7 +78,7 @@ class Packed:
         return torch.cat(logits)
 
     def fork(self, copies: int) -> None:
-        """Let each prompt that was just read have so many answers, whose rows stand next to each other."""
+        """Give each prompt that was just read `copies` answers, in adjacent rows."""
         if copies == 1:
             return
         first = len(self._next) - self._fresh
@@ -87,7 +87,7 @@ class Packed:
         self._answer[first:] = islice(self._numbers, len(self._answer) - first)
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
-        """Go on with some of the rows only, one token each; logits after it."""
+        """Continue some of the rows, with one token each, and return logits after it."""
         self._prefix, self._prompt, self._answer, positions = (
             [values[row] for row in kept] for values in (self._prefix, self._prompt, self._answer, self._next)
         )
@@ -111,13 +111,13 @@ class Packed:
         rows: Sequence[int],
         wanted: Sequence[int],
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add a column per token, which sees its row's prefix, prompt and answer up to its own; logits and columns."""
+        """Add a column per token, which sees its row's prefix, prompt and answer; return logits and columns."""
         of = self._tensor(rows)
-        prefix, prompt, own = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
+        prefix, prompt, answer = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
         before = columns.shape[1]
-        columns = torch.cat([columns, torch.stack([own[:, 0], self._tensor(positions)])], 1)
+        columns = torch.cat([columns, torch.stack([answer[:, 0], self._tensor(positions)])], 1)
         owner, order = columns[0], torch.arange(columns.shape[1], device=self._device)
-        seen = (owner == prefix) | (owner == prompt) | (owner == own)
+        seen = (owner == prefix) | (owner == prompt) | (owner == answer)
         seen &= order <= order[before:, None]
         return read_row(self._model, cache, tokens, columns[1], seen, wanted)[0], columns
 
@@ -130,7 +130,7 @@ class Packed:
 
 
 def _in_a_row(parts: Sequence[tuple[DynamicCache, int]]) -> DynamicCache:
-    """Return a cache of the columns of some, of each from a given one on. They stay as they are."""
+    """Return a cache with the columns of several caches, each from a given column on. These do not change."""
     joined = DynamicCache()
     filled: list[tuple[Sequence[Any], int]] = [(cache.layers, first) for cache, first in parts if cache.layers]
     for number in range(len(filled[0][0]) if filled else 0):
@@ -143,7 +143,10 @@ def _in_a_row(parts: Sequence[tuple[DynamicCache, int]]) -> DynamicCache:
 
 
 class Batched:
-    """A row of the cache per branch, of one prefix. Prompts take the place of those before, and have one length."""
+    """One row of the cache per branch, all with one prefix.
+
+    New prompts replace the old ones; their lengths are equal.
+    """
 
     def __init__(self, model: torch.nn.Module, prefix: Tokens) -> None:
         self._model, self._size = model, len(prefix)
@@ -155,19 +158,19 @@ class Batched:
     def read(
         self,
         prompts: Sequence[Tokens],
-        prefixes: Sequence[Tokens],  # noqa: ARG002 -- all have the one that the cache holds
+        prefixes: Sequence[Tokens],  # noqa: ARG002 -- all have the prefix in the cache
         last: Sequence[int],
     ) -> torch.Tensor:
-        """Start afresh with some prompts."""
+        """Replace the prompts, and return logits after the last `last[i]` tokens of each."""
         logits, _ = self.read_all(prompts, keep=max(last))
         return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
 
     def read_all(
         self, prompts: Sequence[Tokens], layer: int | None = None, keep: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Start afresh with some prompts; return the states of every token that follows the prefix, and logits.
+        """Replace the prompts; return the logits, and the hidden states of all tokens after the prefix.
 
-        keep: logits of how many last tokens are needed at least; 0: of all.
+        layer: layer of the states; None for no states. keep: number of last tokens whose logits are needed; 0 for all.
         """
         self._cache = copy.deepcopy(self._prefix)
         self._select([0] * len(prompts))
@@ -175,12 +178,12 @@ class Batched:
         return forward(self._model, rest, self._cache, layer=layer, logits_to_keep=keep)
 
     def fork(self, copies: int) -> None:
-        """Let each prompt have so many answers."""
+        """Give each prompt `copies` answers."""
         rows = self._rows
         self._select([row for row in range(rows) for _ in range(copies)])
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
-        """Go on with some of the rows only."""
+        """Continue some of the rows, with one token each, and return logits after it."""
         if len(kept) < self._rows:
             self._select(kept)
         return forward(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[0][:, -1]
@@ -192,4 +195,4 @@ class Batched:
 
 
 Branches = Packed | Batched
-"""Prompts that continue prefixes, and their answers. Logits are of shape (positions, vocabulary)."""
+"""Prompts that continue prefixes, and their answers. Logits have shape (positions, vocabulary)."""

@@ -1,4 +1,4 @@
-"""Key/value caches: the forward pass that goes on from one, and the caches of what prompts begin with."""
+"""Key/value caches: forward passes that continue a cache, and the caches of prompts' prefixes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from transformers import Cache, DynamicCache
 from lmkbc.models.local.prefixes import Group, Tokens
 
 CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
-"""Names of the cache argument: in transformers since 5.24; before it, and in classes of models; of recurrent ones."""
+"""Names of the cache argument: since transformers 5.24, before, and in recurrent models."""
 KEPT = 8
-"""Beginnings whose caches are kept, the latest."""
+"""Number of latest prefixes whose caches are kept."""
 
 
 def cache_argument(model: torch.nn.Module) -> str | None:
-    """Return by which argument a model takes a cache; None where it takes none."""
+    """Return the name of a model's cache argument; None if it takes none."""
     known = inspect.signature(model.forward).parameters
     return next((name for name in CACHE_ARGUMENTS if name in known), None)
 
@@ -29,10 +29,9 @@ def cache_argument(model: torch.nn.Module) -> str | None:
 def forward(
     model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, *, layer: int | None = None, **more: Any
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return logits in float32, and the hidden states of a layer, (rows, tokens, d), where one is asked for.
+    """Return logits in float32, and the hidden states of a layer, (rows, tokens, d), if requested.
 
-    Logits are those of the positions in `logits_to_keep` only, where the model can leave out the rest. Layer 0 would be
-    the embeddings.
+    Logits are only of the positions in `logits_to_keep`, if the model supports it. Layer 0 is the embeddings.
     """
     known = inspect.signature(model.forward).parameters
     keep = more.pop("logits_to_keep", 0)
@@ -57,9 +56,10 @@ def read_row(
     keep: Sequence[int],
     layer: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Add n tokens to the one row of a cache; return the logits of those to keep, and the states of all.
+    """Add n tokens to the single row of a cache; return the logits of those to keep, and the states of all.
 
-    at: positions of all columns, (before + n). seen: which of them each token sees, (n, before + n), its window aside.
+    at: positions of all columns, (before + n). seen: the columns that each token sees, (n, before + n), without regard
+    to the window.
     """
     weight = next(model.parameters())
     places = torch.as_tensor(at, device=weight.device)
@@ -77,9 +77,9 @@ def read_row(
 
 
 def _masks(model: Any, weight: torch.Tensor, seen: torch.Tensor, distance: torch.Tensor) -> Any:
-    """Return the attention mask of tokens, by the kind of layer where a window narrows some of the layers.
+    """Return the attention mask of tokens; a mask per kind of layer if only some layers have a window.
 
-    distance: by how much a column's position is below a token's.
+    distance: position of each token minus the position of each column.
     """
 
     def mask(shown: torch.Tensor) -> torch.Tensor:
@@ -94,26 +94,26 @@ def _masks(model: Any, weight: torch.Tensor, seen: torch.Tensor, distance: torch
 
 
 def sliding_window(model: Any) -> int | None:
-    """Return how many tokens some layers of a model see, the token itself included; None where all see all."""
+    """Return the number of tokens, the current one included, that some layers see; None if all layers see all."""
     config = model.config.get_text_config()
     kinds = getattr(config, "layer_types", None)
     slides = kinds is None or "sliding_attention" in kinds
     return getattr(config, "sliding_window", None) if slides else None
 
 
-class Beginnings:
-    """The key/value caches of what prompts begin with, the latest few of them.
+class PrefixCaches:
+    """Key/value caches of the latest few prefixes.
 
-    A beginning is read as a whole and by itself, so that its numbers do not depend on what was read before it.
+    A prefix is read as a whole and alone, so that its numbers do not depend on what was read before.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._model = model
-        self._kept: OrderedDict[Tokens, _Beginning] = OrderedDict()
+        self._kept: OrderedDict[Tokens, _Prefix] = OrderedDict()
         self._lock = Lock()
 
     def reused(self, prompts: Sequence[Tokens], group: Group) -> Group:
-        """Return a group of prompts that goes on from a kept beginning instead, where that leaves less to read."""
+        """Return a group of prompts, changed to continue a cached prefix if that leaves fewer tokens to read."""
         tokens = prompts[group.members[0]][: group.shared]
         for kept in sorted(self._kept, key=len, reverse=True):
             more = len(group.members) * (group.shared - len(kept))
@@ -122,28 +122,28 @@ class Beginnings:
         return group
 
     def cache(self, tokens: Tokens) -> DynamicCache:
-        """Return a cache of the beginning. What the caller adds to it changes no other."""
+        """Return a cache of the prefix. Additions to it do not change other caches."""
         with self._lock:
-            beginning = self._kept.setdefault(tokens, _Beginning())
+            prefix = self._kept.setdefault(tokens, _Prefix())
             self._kept.move_to_end(tokens)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        with beginning.lock:  # others that need it wait until it is read
-            if not beginning.layers and tokens:
+        with prefix.lock:  # threads that need it wait until it is read
+            if not prefix.layers and tokens:
                 device = next(self._model.parameters()).device
-                cache = DynamicCache()  # not of the model's config: no layer may forget what left its window
+                cache = DynamicCache()  # without the model's config, so that no layer drops tokens outside its window
                 forward(self._model, torch.tensor([tokens], device=device), cache, logits_to_keep=1)
                 layers: list[Any] = cache.layers
-                beginning.layers = [(layer.keys, layer.values) for layer in layers]
+                prefix.layers = [(layer.keys, layer.values) for layer in layers]
         copy = DynamicCache()
-        for number, (keys, values) in enumerate(beginning.layers):
+        for number, (keys, values) in enumerate(prefix.layers):
             copy.update(keys, values, number)
         return copy
 
 
 @dataclass(slots=True)
-class _Beginning:
-    """A beginning's keys and values, layer by layer; none until it is read."""
+class _Prefix:
+    """A prefix's keys and values, layer by layer; empty until it is read."""
 
     lock: Any = field(default_factory=Lock)
     layers: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)

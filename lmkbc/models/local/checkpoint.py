@@ -1,6 +1,6 @@
-"""Loading a causal language model from the hub, a directory or a GGUF file, without pickles or code that travels along.
+"""Loading of a causal model from the hub, a directory or a GGUF file, without pickles and without code from the model.
 
-A directory that holds a LoRA adapter loads its base model and merges the adapter into it.
+For a directory with a LoRA adapter, the base model is loaded and the adapter is merged into it.
 """
 
 from __future__ import annotations
@@ -43,18 +43,20 @@ def load(
     quantise: Quantise = "none",
     weights: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model, ready to answer, and its tokenizer.
+    """Return the model, ready to use, and its tokenizer.
 
-    dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 where the hardware multiplies it, else float32),
-    or a torch type's name. quantise: "4bit" keeps linear layers in four bits (NF4, doubly quantised; Dettmers et al.
-    2023). weights: False leaves them out, so that the model tells its settings and nothing else. InputError where the
-    name leads to no causal model, to pickled weights only, or to a model that needs its own code while
-    `trust_remote_code` is not allowed.
+    dtype: "auto" (float32 on a CPU, else as saved), "native" (bfloat16 if the hardware multiplies it, else float32), or
+    the name of a torch type.
+    quantise: "4bit" stores linear layers in four bits (NF4, doubly quantised; Dettmers et al. 2023).
+    weights: False for a model without weights, which has only settings.
+
+    Raise InputError if the name leads to no causal model, or only to pickled weights. Raise it also if the model needs
+    its own code while `trust_remote_code` is False.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
         from lmkbc.models.gguf.convert import plan, write_settings
 
-        with TemporaryDirectory() as folder:  # the cache is for whole models
+        with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
             write_settings(plan(packed_file), Path(folder))
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
@@ -84,7 +86,7 @@ def load(
         _check_kind(name, config)
         if not weights:
             kind = _dtype(dtype, place)
-            with torch.device("meta"):  # the type that its weights would have, and no memory for them
+            with torch.device("meta"):  # weights with the right type but without memory
                 hollow = AutoModelForCausalLM.from_config(config, dtype=config.dtype if kind == "auto" else kind)
             return cast(PreTrainedModel, hollow), AutoTokenizer.from_pretrained(source, **how)
         loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -93,23 +95,23 @@ def load(
             use_safetensors=True,
             dtype=_dtype(dtype, place),
             output_loading_info=True,
-            adapter_kwargs={"local_files_only": how["local_files_only"]},  # not handed on: it would ask the hub
+            adapter_kwargs={"local_files_only": how["local_files_only"]},  # peft does not inherit it
             **how,
             **packed,
         )
-        model, told = loaded
+        model, info = loaded
         (model if packed else model.to(place)).eval()
         tokenizer = AutoTokenizer.from_pretrained(source, **how)
         if gguf_digest(name):
-            model.name_or_path = name  # where it was unpacked is of no use to an adapter that is trained on it
-    if told["missing_keys"]:
-        missing = sorted(told["missing_keys"])[0]
+            model.name_or_path = name  # an adapter that is trained on it must name the GGUF file
+    if info["missing_keys"]:
+        missing = sorted(info["missing_keys"])[0]
         raise InputError(f"the model {name!r} lacks weights, such as {missing}: name a causal model's full checkpoint")
     return cast(PreTrainedModel, model), tokenizer
 
 
 def library_of_adapters(what: str) -> Any:
-    """Return peft. InputError, which says what needs it, where it is not installed."""
+    """Return peft. Raise InputError, with what needs it, if it is not installed."""
     try:
         return import_module("peft")
     except ModuleNotFoundError:
@@ -117,24 +119,27 @@ def library_of_adapters(what: str) -> Any:
 
 
 def adapted(model: PreTrainedModel, adapter: Path) -> PreTrainedModel:
-    """Return the model with a LoRA adapter merged into its weights. InputError unless it is saved as safetensors."""
+    """Return the model with a LoRA adapter merged into its weights.
+
+    Raise InputError unless it is saved as safetensors.
+    """
     peft = library_of_adapters(f"{adapter} is a LoRA adapter, which")
     if not (adapter / "adapter_model.safetensors").is_file():
         raise InputError(f"{adapter} holds no adapter_model.safetensors: save the adapter as safetensors")
     try:
-        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # it asks for what transformers renamed
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # peft uses an old name
             merged: Any = peft.PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
-    except Exception as error:  # damaged files fail in any way
+    except Exception as error:  # damaged files may raise any error
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise InputError(f"the adapter {adapter} does not fit its base model: {reason}; train it anew") from None
     return cast(PreTrainedModel, merged.eval())
 
 
 def identity(name: str, model: PreTrainedModel) -> str:
-    """Return what tells a model from others of its name, its precision included.
+    """Return what distinguishes models of the same name: content and precision.
 
-    The hub's commit, or the SHA-256 of a GGUF file or of a directory's files; an adapter's is followed by its base's.
-    A model that was quantised says so besides.
+    The content is the hub's commit, or the SHA-256 of a GGUF file or of a directory's files; for an adapter, its base's
+    follows. Quantisation is marked too.
     """
     precise = str(model.dtype).removeprefix("torch.")
     return f"{_files_of(name, model)}+{precise}" + ("+quantised" if getattr(model, "is_quantized", False) else "")
@@ -149,7 +154,7 @@ def _files_of(name: str, model: PreTrainedModel) -> str:
 
 
 def _base(adapter: Path) -> str:
-    """Return the model that an adapter adapts."""
+    """Return the name of an adapter's base model."""
     try:
         base = json.loads((adapter / ADAPTER).read_text(encoding="utf-8")).get("base_model_name_or_path")
     except (OSError, ValueError, AttributeError, RecursionError) as error:
@@ -160,7 +165,7 @@ def _base(adapter: Path) -> str:
 
 
 def _four_bits(place: torch.device) -> dict[str, Any]:
-    """Return what from_pretrained is told, so that weights are put in four bits as they are read."""
+    """Return the arguments for from_pretrained that quantise weights to four bits while they are read."""
     lacking = [name for name in ("bitsandbytes", "accelerate") if find_spec(name) is None]
     if lacking:
         raise InputError(f"quantise = '4bit' needs {' and '.join(lacking)}: install lmkbc[quantise], or leave it out")
@@ -172,7 +177,10 @@ def _four_bits(place: torch.device) -> dict[str, Any]:
 
 
 def _check_kind(name: str, config: Any) -> None:
-    """Refuse what is no left-to-right model. BERT and its like load as one, and then answer nonsense."""
+    """Raise InputError for a model that is not left-to-right.
+
+    BERT can be loaded as such a model, with useless answers.
+    """
     masked = [kind for kind in config.architectures or () if "MaskedLM" in kind or "PreTraining" in kind]
     if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
         kind = masked[0] if masked else "encoder-decoder"

@@ -1,9 +1,8 @@
-"""Decoding: the next token of every row until each has come to the end of its answer.
+"""Decoding: the next token of every row, until all answers are complete.
 
-A row ends at a stop string, an end token or the end of its list, and then leaves the batch, which waiting prompts join
-as it empties: a step takes hardly longer for many rows than for one. A row that ends at the
-budget, or that only repeats itself, is unfinished. The tokens that a draw takes depend on its prompt, the seed and its
-number alone, never on what else is in the batch.
+A row ends at a stop string, an end token or the end of its list, and leaves the batch. Waiting prompts join as the
+batch empties, since a step takes hardly longer for many rows than for one. A row that spends its budget, or repeats
+itself, is unfinished. The tokens of a draw depend only on its prompt, the seed and its number, not on the batch.
 """
 
 from __future__ import annotations
@@ -25,19 +24,23 @@ from lmkbc.models.local.prefixes import Tokens
 from lmkbc.settings import checked
 
 ANSWER = 32
-"""Tokens that an answer is taken to have when it is asked whether there is room for it."""
+"""Assumed tokens of an answer, to decide whether there is room for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
     """Settings of decoding.
 
-    max_tokens: tokens of an answer at most. temperature: 0 takes the likeliest token. top_p, top_k: only the likeliest
-    tokens with that much probability in all, only so many of them (0: all). draws: answers per prompt, first: the
-    number of the first of them, since a draw's number decides what it takes.
-    repetition_penalty: what the scores of tokens already seen are divided by (or multiplied, below 0), as in CTRL.
-    stops: what ends an answer, besides the model's end token. lists: whether an answer that is a list ends where that
-    is closed. logprobs: whether those of the tokens are told.
+    max_tokens: maximum number of tokens of an answer.
+    temperature: 0 takes the likeliest token.
+    top_p: total probability of the likeliest tokens to sample from.
+    top_k: number of these tokens; 0 for all.
+    draws: answers per prompt.
+    first: number of the first draw, which selects its random numbers.
+    repetition_penalty: divisor of the scores of tokens already seen (a factor for scores below 0), as in CTRL.
+    stops: texts that end an answer, besides the model's end token.
+    lists: whether an answer ends with its list.
+    logprobs: whether to return the tokens' log-probabilities.
     """
 
     max_tokens: int = 64
@@ -54,15 +57,15 @@ class Decoding:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Return the settings that identify stored answers. `lists` is left out: text behind a list never counts."""
+        """Return the settings that identify stored answers. `lists` is left out: text after a list never counts."""
         return {name: value for name, value in asdict(self).items() if name != "lists"}
 
     @classmethod
     def of(cls, sampling: Sampling, stops: Sequence[str], *, lists: bool = False) -> Decoding:
-        """From a recipe's sampling; `extra` may hold top_k and repetition_penalty. InputError for senseless values.
+        """Return the settings from a recipe's sampling; `extra` may hold top_k and repetition_penalty.
 
         Without a temperature, several draws are sampled at 1, and a single one is greedy. stops, lists: of the prompt's
-        style.
+        style. Raise InputError for wrong values.
         """
         given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
         if given["temperature"] is None and sampling.samples > 1:
@@ -78,12 +81,13 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Draw: its text up to the stop string, and whether it came to an end by itself.
+    """Draw: its text up to the stop string, and whether it is complete.
 
-    text: None where the model was not asked, since the prompt leaves no room in its window. logprobs: what each token
-    adds to the text, and its log-probability, where asked for. looped: whether it was stopped since it only repeated
-    itself. tokens: how many were decoded, the end token included. prompt_tokens: that were read for this draw, none
-    for a further one of the same prompt.
+    text: None if the prompt leaves no room in the model's window.
+    logprobs: the text that each token adds, and the token's log-probability, if requested.
+    looped: whether it was stopped because it repeated itself.
+    tokens: number of decoded tokens, the end token included.
+    prompt_tokens: tokens read for this draw; 0 for further draws of the same prompt.
     """
 
     text: str | None
@@ -96,7 +100,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt to be answered. place: the caller's. prefix: what it begins with as others do. room: for its answer."""
+    """A prompt to answer. place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer."""
 
     place: int
     prompt: Tokens
@@ -105,7 +109,7 @@ class Asked:
 
 
 Read = Callable[[list[int]], Completion]
-"""From an answer's tokens to what they say, finished where that holds a stop string."""
+"""Function from an answer's tokens to its text, finished if that holds a stop string."""
 
 
 class _Row:
@@ -123,7 +127,7 @@ class _Row:
         self._repeats = Repeats()
 
     def take(self, token: int, ends: Collection[int], read: Read) -> None:
-        """Add a token; the row is complete at an end token or stop string, in a loop, or when its budget is spent."""
+        """Add a token. An end token, a stop string, a loop or a spent budget completes the row."""
         if token in ends:
             self.completion = Completion(read(self.tokens).text, tokens=len(self.tokens) + 1)
             return
@@ -138,16 +142,16 @@ class _Row:
 def decode(
     branches: Branches, prompts: Iterable[Asked], how: Decoding, most: int, ends: Collection[int], read: Read
 ) -> Iterator[tuple[Asked, list[Completion]]]:
-    """Yield the draws of each prompt as they end. Waiting prompts join as soon as half of `most` is free.
+    """Yield the draws of each prompt when they are complete. Waiting prompts join when half of `most` is free.
 
-    most: columns that prompts and answers have beyond the longest prefix; a prompt alone may have more. ends: end
-    tokens.
+    most: maximum number of columns of prompts and answers beyond the longest prefix; a single prompt may have more.
+    ends: end tokens.
     """
     waiting = deque(prompts)
-    rows: list[_Row] = []  # as the branches have them
-    draws: dict[int, list[_Row]] = {}  # of prompts that are not answered
+    rows: list[_Row] = []  # in the order of the branches
+    draws: dict[int, list[_Row]] = {}  # by unanswered prompt
     while waiting or draws:
-        fresh = _admitted(waiting, [own[0].asked for own in draws.values()], how, most)
+        fresh = _admitted(waiting, [series[0].asked for series in draws.values()], how, most)
         with torch.inference_mode():
             if fresh:
                 logits = branches.read([one.prompt for one in fresh], [one.prefix for one in fresh], [1] * len(fresh))
@@ -172,7 +176,7 @@ def decode(
 
 
 def _admitted(waiting: deque[Asked], live: list[Asked], how: Decoding, most: int) -> list[Asked]:
-    """Prompts that there is room for, taken from those that wait: many at a time, or none."""
+    """Return the waiting prompts for which there is room: many at a time, or none."""
     fresh: list[Asked] = []
     if not live or 2 * _columns(live, how) <= most:
         while waiting and (not (live or fresh) or _columns([*live, *fresh, waiting[0]], how) <= most):
@@ -181,7 +185,7 @@ def _admitted(waiting: deque[Asked], live: list[Asked], how: Decoding, most: int
 
 
 def _columns(prompts: Sequence[Asked], how: Decoding) -> int:
-    """Columns that some prompts and their answers take, but for the longest prefix."""
+    """Return the columns that prompts and their answers take, without the longest prefix."""
     heads = {id(one.prefix): len(one.prefix) for one in prompts}
     answers = how.draws * min(how.max_tokens, ANSWER)
     return (
@@ -193,26 +197,26 @@ def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Colle
     """Add a token to each row."""
     taken = _pick(logits, rows, how)
     if how.logprobs:
-        told = logits.log_softmax(-1).gather(-1, torch.tensor(taken, device=logits.device)[:, None])[:, 0].tolist()
-        for row, logprob in zip(rows, told, strict=True):
+        chosen = logits.log_softmax(-1).gather(-1, torch.tensor(taken, device=logits.device)[:, None])[:, 0].tolist()
+        for row, logprob in zip(rows, chosen, strict=True):
             row.logprobs.append(logprob)
     for row, token in zip(rows, taken, strict=True):
         row.take(token, ends, read)
 
 
 def spelt(tokens: list[int], logprobs: Sequence[float], read: Read) -> tuple[tuple[str, float], ...]:
-    """Return the text that each token of an answer added, with its log-probability, up to the stop string."""
-    told, pieces = 0, []
+    """Return the text that each token of an answer adds, with its log-probability, up to the stop string."""
+    shown, pieces = 0, []
     for end, logprob in zip(range(1, len(tokens) + 1), logprobs, strict=False):
         text = read(tokens[:end]).text or ""
         whole = text if end == len(tokens) else text.rstrip("\ufffd")  # a character may take several tokens
-        pieces.append((whole[told:], logprob))
-        told = max(told, len(whole))
+        pieces.append((whole[shown:], logprob))
+        shown = max(shown, len(whole))
     return tuple(pieces)
 
 
 def _pick(logits: torch.Tensor, rows: Sequence[_Row], how: Decoding) -> list[int]:
-    """Return a token per row: the likeliest, or by the row's own random number on the cumulative distribution."""
+    """Return a token per row: the likeliest, or one sampled with the row's own random number."""
     if how.repetition_penalty != 1:
         logits, penalty = logits.clone(), how.repetition_penalty
         for scores, row in zip(logits, rows, strict=True):

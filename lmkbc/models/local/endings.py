@@ -1,17 +1,17 @@
-"""The end of an answer after which the model goes on: behind its list, or where it only repeats itself."""
+"""Ends of answers that a model continues: after a closed list, and in a loop."""
 
 from __future__ import annotations
 
 import re
 
 LOOP = 24
-"""Tokens that repeat with one period, three times at least, before an answer counts as one that goes round in circles.
+"""Tokens that must repeat with one period, at least three times, to count as a loop.
 
-No list of different names does; a small model that has come there hardly ever finds out of it.
+No list of different names repeats like this. A small model in a loop hardly ever leaves it.
 """
 
 PERIOD = 32
-"""Tokens of the longest period that is looked for."""
+"""Tokens of the longest period that is searched."""
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“"}
@@ -21,14 +21,14 @@ _CLOSERS = {mark: re.compile(rf"(?<!\\){mark}(?=\s*[,;:\])}}]|[ \t]*\n)") for ma
 
 
 class Repeats:
-    """Counts, for each period, how many tokens in a row are those of a period before."""
+    """Counts, for each period, how many tokens in a row equal the token one period before."""
 
     def __init__(self) -> None:
         self._tokens: list[int] = []
         self._runs = [0] * (PERIOD + 1)
 
     def take(self, token: int) -> bool:
-        """Add a token. Whether the tokens so far end in a loop; what comes after does not change that."""
+        """Add a token, and return whether the tokens end in a loop."""
         for period, before in enumerate(reversed(self._tokens), start=1):
             self._runs[period] = self._runs[period] + 1 if before == token else 0
         self._tokens = [*self._tokens[1 - PERIOD :], token]
@@ -36,10 +36,10 @@ class Repeats:
 
 
 def list_end(text: str) -> int | None:
-    """Return the end of the list, tuple or object that a text starts with; None while it is open, or for another text.
+    """Return the end of the list, tuple or object at the start of a text; None if it is open, or for other text.
 
-    A string ends at a quote that a separator, a bracket or the end of the line follows, as the parser has it; but what
-    the parser repairs, such as brackets that do not match or a string without end, is taken for open.
+    A string ends at a quote before a separator, a bracket or the end of the line, as in the parser. Errors that the
+    parser repairs, such as mismatched brackets or a string without end, count as open.
     """
     if not (opening := _OPENS.match(text)):
         return None

@@ -1,4 +1,4 @@
-"""The back end of this machine: a causal model that answers all conversations side by side, its answers kept."""
+"""The back end for local models: a causal model that answers all conversations in parallel and stores its answers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.notes import Notes
 
 AT_ONCE = 2048
-"""Prompts that are in memory as tokens at a time."""
+"""Maximum number of prompts that are in memory as tokens."""
 PORTION = 512
-"""Prompts that are answered and kept at a time: a killed run loses no more, and their shared beginning is read once."""
+"""Prompts that are answered and stored at a time; a killed run loses at most these. Their prefix is read once."""
 
 ENDS = {
     "length": "cut off at max_tokens",
@@ -29,11 +29,11 @@ ENDS = {
     "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
     "so that they are shown fewer examples, or give them less to read",
 }
-"""Reasons for an incomplete answer, each with its message for the user."""
+"""Reason of an incomplete answer -> message for the user."""
 
 
 class _Draw(NamedTuple):
-    """A draw that is wanted of a prompt, and how it is decoded, as one of a series from the seed on."""
+    """A draw of a prompt, its decoding, and its number in a series that starts with the seed."""
 
     prompt: Prompt
     how: Decoding
@@ -43,9 +43,10 @@ class _Draw(NamedTuple):
 class LocalModel:
     """A causal model of this machine.
 
-    identity: what tells it from others of its name in the store, weights included. chats: whether plain questions are
-    put as a chat. longest: tokens of an answer that its sampling does not limit, `Decoding`'s own if None. notes:
-    where usage goes.
+    identity: distinguishes it, weights included, from models of the same name in the store.
+    chats: whether plain questions use the chat template.
+    longest: tokens of an answer without a limit; None for the default of `Decoding`.
+    notes: get the usage.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class LocalModel:
 
     @property
     def lost(self) -> str:
-        """Why answers of the last conversation are missing."""
+        """Return why answers of the last conversation are missing."""
         return "prompts exceed the model's window" if self._ends["window"] else ""
 
     def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
-        """Answer all talks side by side, so that what all of them ask next is asked together."""
+        """Answer all talks in parallel: their next requests are processed together."""
         self._ends, self._shortened = Counter(), 0
         with self.model.usage.added(self.notes.usage):
             known: Iterable[tuple[Key, list[Answered] | None]] = ((key, None) for key in talks)
@@ -88,7 +89,7 @@ class LocalModel:
                 known = self._round(asked)
 
     def remarks(self) -> Iterator[str]:
-        """Yield how many draws of the last conversation were no whole answers, and what became of prompts and rows."""
+        """Yield sentences about incomplete draws, shortened prompts and damaged rows of the last conversation."""
         total = self._ends.total()
         yield from (f"{self._ends[end]} of {total} draws {why}" for end, why in ENDS.items() if self._ends[end])
         if self._shortened:
@@ -99,7 +100,7 @@ class LocalModel:
     def texts(
         self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0
     ) -> list[list[str]]:
-        """Return the draws of each prompt, up to the end of the line; draws that say nothing are left out."""
+        """Return the draws of each prompt, up to the end of the line, without blank ones."""
         how = Decoding(draws=draws, temperature=temperature, seed=seed, max_tokens=max_tokens, stops=("\n",))
 
         def drawn(row: Sequence[Completion]) -> list[str] | None:
@@ -110,18 +111,18 @@ class LocalModel:
         return [[text for draw in draws or () if (text := draw.strip())] for draws in found]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> list[str | None]:
-        """Return the greedy answer to each prompt; None for a prompt that the window has no room for."""
+        """Return the greedy answer to each prompt; None for a prompt that exceeds the window."""
         return self._completed(
             prompts, Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ()), lambda row: row[0].text
         )
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """Return, for each prompt, the log-probability of each word that may come next."""
+        """Return, for each prompt, the log-probability of each option as the next word."""
         words = list(options) if self._chats else [f" {option}" for option in options]
         return self._likelihoods(self._put(prompts), [words] * len(prompts), "words")
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return the log-probability that each prompt is answered by each of its own options; -inf if unknown."""
+        """Return the log-probability of each of its options as the answer to each prompt; -inf if unknown."""
         spaced = [
             [f" {text}" if prompt.form == "completion" else text for text in row]
             for prompt, row in zip(prompts, options, strict=True)
@@ -135,11 +136,11 @@ class LocalModel:
         return rows
 
     def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return of how many tokens each option is, as it stands after a prompt."""
+        """Return the number of tokens of each option after a prompt."""
         return [max(len(tokens), 1) for tokens in self.model.encode([f" {option}" for option in options])]
 
     def _round(self, asked: Mapping[Key, Sequence[Request]]) -> Iterator[tuple[Key, list[Answered]]]:
-        """Yield the answers to the requests of each key, as soon as they are there."""
+        """Yield the answers to the requests of each key as soon as they are complete."""
         draws: list[_Draw] = []
         keys: list[Key] = []
         fitted: dict[Key, list[tuple[Prompt, int, int]]] = defaultdict(list)
@@ -147,7 +148,7 @@ class LocalModel:
             for request in requests:
                 prompt, how = self._fitted(request)
                 fitted[key].append((prompt, len(draws), len(draws) + len(request.draws)))
-                shared = request.draws == tuple(range(how.draws))  # else each is asked alone, with its own seed
+                shared = request.draws == tuple(range(how.draws))  # else each draw has its own seed
                 for number in request.draws:
                     seed = how.seed if shared or not how.temperature else how.seed + number
                     draws.append(_Draw(prompt, replace(how, draws=1, seed=seed), number if shared else 0))
@@ -162,7 +163,7 @@ class LocalModel:
                 yield key, [Answered(prompt, [replies.pop(at) for at in range(*its)]) for prompt, *its in fitted[key]]
 
     def _replies(self, draws: Sequence[_Draw]) -> Iterator[tuple[int, Reply | None]]:
-        """Yield the place of each draw with its reply, from the store where it is there."""
+        """Yield the place of each draw with its reply, from the store if possible."""
         new: set[int] = set()
 
         def ask(places: Sequence[int]) -> Iterator[dict[int, Any]]:
@@ -198,7 +199,7 @@ class LocalModel:
         )
 
     def _fitted(self, request: Request) -> tuple[Prompt, Decoding]:
-        """Return the prompt, with fewer examples if the window has no room for an answer, and how it is decoded."""
+        """Return the prompt, with fewer examples if the window leaves no room for an answer, and its decoding."""
         sampling = request.sampling
         extra = {name: value for name, value in sampling.extra.items() if name in LOCAL_EXTRAS}
         sampling = replace(sampling, max_tokens=sampling.max_tokens or self._longest, extra=extra)
@@ -215,7 +216,7 @@ class LocalModel:
     def _completed(
         self, prompts: Sequence[str], how: Decoding, read: Callable[[Sequence[Completion]], Any]
     ) -> list[Any]:
-        """Return what each prompt's draws read as."""
+        """Return the result of `read` for the draws of each prompt."""
         texts = self._put(prompts)
 
         def complete(places: Sequence[int]) -> list[Any]:
@@ -227,7 +228,7 @@ class LocalModel:
     def _likelihoods(
         self, texts: Sequence[str], options: Sequence[Sequence[str]], key: Literal["words", "options"]
     ) -> list[list[float]]:
-        """Return log-probabilities of each text's options. key: what the store calls the options."""
+        """Return log-probabilities of each text's options. key: name of the options in the store."""
 
         def score(places: Sequence[int]) -> list[list[float | None] | None]:
             rows = self.model.log_probabilities([texts[at] for at in places], [options[at] for at in places])
@@ -243,7 +244,7 @@ class LocalModel:
     def _kept(
         self, texts: Sequence[str], sampling: Sequence[Mapping[str, Any]], answer: Callable[[Sequence[int]], list[Any]]
     ) -> list[Any]:
-        """Return the answer to each text, from the store where it is there; None, which is not kept, for nothing."""
+        """Return the answer to each text, from the store if possible; None, which is not stored, for no answer."""
         calls = [
             Call(model=self.name, revision=self.identity, prompt=text, sampling=how)
             for text, how in zip(texts, sampling, strict=True)

@@ -1,4 +1,4 @@
-"""A causal model that answers many prompts at a time, as if each had been asked alone."""
+"""A causal model that answers many prompts at a time, with the results of each prompt alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmkbc.models.base import Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Packed
-from lmkbc.models.local.caches import Beginnings, sliding_window
+from lmkbc.models.local.caches import PrefixCaches, sliding_window
 from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, decode
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.options import Option, with_options
@@ -34,13 +34,13 @@ Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
-"""Tokens of prompts and answers that branch from a prefix at one time: more saves no time and takes memory."""
+"""Maximum number of tokens of prompts and answers that continue prefixes at a time; more would only take memory."""
 
 
 class CausalModel:
-    """Completes prompts and scores continuations. Prompts that begin alike share that beginning's key/value cache.
+    """Completes prompts and scores continuations. Prompts share the key/value cache of a common prefix.
 
-    usage: what that took so far.
+    usage: the counts so far.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -49,7 +49,7 @@ class CausalModel:
         self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
         self._sizes: dict[str, int] = {}
-        self._beginnings = Beginnings(model)
+        self._prefix_caches = PrefixCaches(model)
         self._watched: int | None = None
         self._noted: dict[Tokens, npt.NDArray[np.float32]] = {}
 
@@ -69,9 +69,9 @@ class CausalModel:
             yield one.place, [replace(first, prompt_tokens=len(one.prompt)), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return, for each prompt, the natural logarithm of the probability that it goes on with each of its options.
+        """Return, for each prompt, the log-probability (natural) of each of its options as its continuation.
 
-        -inf for what the model's window has no room for, and after an empty prompt.
+        It is -inf for options that exceed the model's window, and after an empty prompt.
         """
         tokens = with_options(self.encode, prompts, options)
         logs = [[0.0 if 1 <= first == len(whole) else -math.inf for whole, first in choices] for choices in tokens]
@@ -92,30 +92,36 @@ class CausalModel:
     def _read(
         self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
     ) -> Iterator[tuple[int, PromptScores]]:
-        """Yield what prompts with their options are read as, by place. reuse: go on from beginnings of before."""
+        """Yield the scores of prompts with options, by place.
+
+        reuse: whether to continue cached prefixes of earlier calls.
+        """
         longest = max((len(option.whole) for options in prompts for option in options), default=0)
         if not self._packs_up_to(longest):
             return read_batched(self.model, self._groups, prompts, COLUMNS, layer)
         starts = [_start(options) for options in prompts]
         shared = self._groups(starts)
         if reuse:
-            shared = [self._beginnings.reused(starts, group) for group in shared]
+            shared = [self._prefix_caches.reused(starts, group) for group in shared]
         self.usage.saved_by_prefixes += sum(group.saved for group in shared)
-        return read_packed(self.model, self._beginnings, shared, prompts, layer)
+        return read_packed(self.model, self._prefix_caches, shared, prompts, layer)
 
     def computes(self) -> dict[str, str | int]:
-        """Return in what it computes on this machine."""
+        """Return the device, the precision and the like of the computation."""
         return computes(self.model)
 
     def watch(self, depth: float) -> None:
-        """Note the states at this depth of prompts whose options are scored, so that `states` need not read them.
+        """Record the states at this depth of prompts whose options are scored, so that `states` need not read them.
 
-        Calling it again forgets those that were noted so far.
+        A second call deletes the states recorded so far.
         """
         self._watched, self._noted = layer_at(self.model, depth), {}
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
-        """Return the hidden state behind each prompt's last token (n, d) at a share of layers, 0 beyond the window."""
+        """Return the hidden state after each prompt's last token, (n, d); 0 for prompts beyond the window.
+
+        depth: share of the layers after which it is read.
+        """
         tokens, layer = self.encode(prompts), layer_at(self.model, depth)
         noted = self._noted if layer == self._watched else {}
         states = np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
@@ -130,15 +136,15 @@ class CausalModel:
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return texts to tokens, with the model's start token once."""
+        """Return the tokens of texts, with the model's start token once."""
         plain = [text.removeprefix(self._start) if self._start else text for text in texts]
         return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Return a chat as the text that the model's template makes of it, up to where the answer begins.
+        """Return a chat as text, rendered by the model's template, up to where the answer begins.
 
-        A last turn of the assistant is the beginning of the answer. InputError where the template refuses the turns, as
-        some do a system turn.
+        A last assistant turn is the beginning of the answer. Raise InputError if the template refuses the turns; some
+        refuse a system turn.
         """
         values = {**self.tokenizer.special_tokens_map, "enable_thinking": False}
         try:
@@ -150,7 +156,7 @@ class CausalModel:
             ) from None
 
     def text(self, prompt: Prompt) -> str:
-        """Return what the model reads of a prompt: a text as it is, turns as its chat template makes them."""
+        """Return a prompt as the text that the model reads: a text unchanged, turns rendered by the chat template."""
         if prompt.form == "completion":
             return prompt.text
         if not self.tokenizer.chat_template:
@@ -161,13 +167,13 @@ class CausalModel:
         return self.chat(prompt.messages())
 
     def fits(self, text: str, answer: int) -> bool:
-        """Return whether the window has room for a text and for an answer of so many tokens."""
+        """Return whether the window has room for a text and an answer of `answer` tokens."""
         room = self._window - answer
-        return len(text.encode()) < room or len(self.encode([text])[0]) <= room  # a token is a byte or more
+        return len(text.encode()) < room or len(self.encode([text])[0]) <= room  # a token has at least one byte
 
     def replayed(self, texts: Sequence[str]) -> None:
-        """Count what texts would have taken, whose answers were stored without a count."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._sizes]  # sources replay the same prompts
+        """Count the tokens of texts whose stored answers have no counts."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._sizes]  # sources may replay one prompt
         self._sizes |= zip(new, map(len, self.encode(new)), strict=True)
         for text in texts:
             self.usage.replayed(self._sizes[text])
@@ -177,7 +183,7 @@ class CausalModel:
         self.usage.prompt_tokens += sum(prompts)
 
     def _timed(self, work: Iterator[Worked]) -> Iterator[Worked]:
-        """Yield the same, without the time that passes between one piece of work and the next."""
+        """Yield the pieces of work, and count the time that each takes."""
         start = time.perf_counter()
         for piece in work:
             self.usage.seconds += time.perf_counter() - start
@@ -190,7 +196,7 @@ class CausalModel:
         able = abilities(self.model, self.encode)
         if not able.shares:
             log.warning(
-                "%s cannot go on from what it has read (%s): every prompt is read as a whole, which takes longer",
+                "%s cannot continue from a cache (%s): every prompt is read as a whole, which takes longer",
                 self.model.name_or_path or "the model",
                 type(self.model).__name__,
             )
@@ -198,15 +204,15 @@ class CausalModel:
 
     @property
     def _window(self) -> int:
-        """Tokens that prompt and answer may have together."""
+        """Return the most tokens of prompt and answer together."""
         return int(getattr(self._config, "max_position_embeddings", None) or 1 << 30)
 
     def _packs_up_to(self, longest: int) -> bool:
-        """Return whether prompts and answers of so many tokens may stand in one row, each reading as it would alone."""
+        """Return whether prompts with answers of up to `longest` tokens can share a row with correct results."""
         return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-        """Return prompts by shared beginning; all in one where the model can share none, and none of no prompts."""
+        """Return prompts grouped by prefix; all in one group without prefix if the model cannot share prefixes."""
         if self._able.shares or not prompts:
             return groups(prompts, spare)
         return [Group(0, tuple(range(len(prompts))))]
@@ -214,7 +220,7 @@ class CausalModel:
     def _answered(
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
     ) -> Iterator[tuple[Asked, list[Completion]]]:
-        """Yield the draws of the prompts in some places."""
+        """Yield the draws of the prompts at the given places."""
         packed: list[Asked] = []
         equal: list[list[Asked]] = []
         for group in self._groups([encoded[place] for place in places]):
@@ -228,7 +234,7 @@ class CausalModel:
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
         ends = self.tokenizer.eos_token_id if ends is None else ends
         how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
-        yield from decode(Packed(self.model, self._beginnings), packed, how, COLUMNS, *how_to_read)
+        yield from decode(Packed(self.model, self._prefix_caches), packed, how, COLUMNS, *how_to_read)
         for asked in equal:
             with torch.inference_mode():
                 branches = Batched(self.model, asked[0].prefix)
@@ -248,5 +254,5 @@ class CausalModel:
 
 
 def _start(options: Sequence[Option]) -> Tokens:
-    """Return the tokens that are a prompt's alone, whatever it goes on with."""
+    """Return the tokens of a prompt that do not depend on its continuation."""
     return options[0].whole[: min(option.first for option in options)]

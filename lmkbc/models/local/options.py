@@ -1,4 +1,4 @@
-"""Prompts with what they may go on with, in tokens: a long prompt is split once, not once for each of its options."""
+"""Tokens of prompts with their options; a long prompt is tokenised once, not once per option."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def with_options(
 ) -> list[list[Option]]:
     """Return the tokens of each prompt with each option.
 
-    No token goes on over the beginning of a word, so an option that only adds tokens to the shortest prompt adds
-    the same ones to every prompt that ends with the same word.
+    No token crosses the beginning of a word. The tokens that an option adds are therefore equal for all prompts with
+    the same last word. They are computed for the shortest of these prompts.
     """
     starts = encode(prompts)
     shortest: dict[str, int] = {}
@@ -49,6 +49,6 @@ def with_options(
 
 
 def _last_word(text: str) -> str:
-    """Return the last word of a text, with the blank before it and the white space behind it."""
+    """Return the last word of a text, with the blank before it and the white space after it."""
     words = text.rstrip()
     return text[max(words.rfind(" "), words.rfind("\n"), 0) :]

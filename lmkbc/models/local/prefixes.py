@@ -1,6 +1,6 @@
-"""Groups of prompts that share a beginning, in tokens; the common tokens of a group are encoded once.
+"""Groups of prompts with a common prefix, which is encoded once per group.
 
-Tokens, not texts, are compared, so that every prompt keeps exactly the tokens it has on its own.
+Tokens are compared, not texts, so that every prompt keeps the tokens that it has alone.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Prompts that begin alike: their first `shared` tokens, and who they are."""
+    """Prompts with a common prefix. shared: number of its tokens. members: indices of the prompts."""
 
     shared: int
     members: tuple[int, ...]
 
     @property
     def saved(self) -> int:
-        """Tokens that need not be encoded, since they are shared."""
+        """Return the number of tokens that need not be encoded, since they are shared."""
         return self.shared * (len(self.members) - 1)
 
 
 def common(first: Sequence[object], second: Sequence[object]) -> int:
-    """Return how many leading tokens are the same."""
+    """Return the number of equal leading tokens."""
     for index, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:
             return index
@@ -36,14 +36,14 @@ def common(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def groups(prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
-    """Return prompts by shared beginning, each group leaving at least `spare` tokens of every member unshared.
+    """Return prompts grouped by prefix, with at least `spare` tokens of every member outside the prefix.
 
-    The tree of what they begin with is gone through from its leaves: where prompts part, the groups so far become one
-    if that means no more tokens to encode.
+    The tree of prefixes is traversed from its leaves. At each branching, the groups below are joined if that does not
+    increase the number of tokens to encode.
     """
     heads = [prompt[: max(len(prompt) - spare, 0)] for prompt in prompts]
     order = sorted(range(len(heads)), key=heads.__getitem__)
-    open_nodes: list[tuple[int, list[Group]]] = [(0, [])]  # how many tokens all below begin with, and their groups
+    open_nodes: list[tuple[int, list[Group]]] = [(0, [])]  # length of the common prefix, and the groups below
     for place, index in enumerate(order, start=1):
         below = [Group(len(heads[index]), (index,))]
         alike = common(heads[index], heads[order[place]]) if place < len(order) else 0
@@ -58,7 +58,7 @@ def groups(prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
 
 
 def _joined(shared: int, parts: list[Group]) -> list[Group]:
-    """Join groups that begin alike, where sharing that saves more tokens than what they share now."""
+    """Join groups with a common prefix if that saves more tokens than their separate prefixes."""
     near = [group for group in parts if shared * len(group.members) >= group.saved]
     whole = Group(shared, tuple(member for group in near for member in group.members))
     if len(near) < 2 or whole.saved < sum(group.saved for group in near):
@@ -67,7 +67,7 @@ def _joined(shared: int, parts: list[Group]) -> list[Group]:
 
 
 def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator[list[Item]]:
-    """Yield items in a row whose sizes sum to at most so much, or one that is too large alone."""
+    """Yield runs of items whose sizes sum to at most `most`, or single items that are larger."""
     portion: list[Item] = []
     total = 0
     for item, size in zip(items, sizes, strict=True):
@@ -81,7 +81,7 @@ def portions(items: Sequence[Item], sizes: Sequence[int], most: int) -> Iterator
 
 
 def of_one_length(lengths: Sequence[int], added: int, most: int) -> Iterator[list[int]]:
-    """Yield the places of equal lengths, in portions that with what is added to each sum to at most so much."""
+    """Yield the places of equal lengths, in portions of at most `most` with `added` per place."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     for length, run in groupby(order, lengths.__getitem__):
         places = list(run)

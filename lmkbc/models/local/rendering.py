@@ -1,8 +1,8 @@
-"""The process that renders chat templates: a script which reads a request a line and answers each in a line, as JSON.
+"""The process that renders chat templates: a script that reads a JSON request per line and answers each in a line.
 
-A template comes with a model's files, so it is a program of somebody else. The sandbox keeps it from all that is
-outside; nothing but a process of its own keeps it from endless loops and from filling the memory. So this one has a
-bound on its memory, and ends itself when a render takes too long. What a template may use is as in transformers.
+A template is a foreign program, since it comes with a model's files. The sandbox prevents access to anything outside.
+Only a separate process prevents endless loops and excessive memory. Its memory is limited, and it ends itself if a
+render takes too long. Templates have the same features as in transformers.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from functools import lru_cache
 from typing import Any
 
 SECONDS = 10.0
-"""In which a template has rendered a prompt; most take a thousandth of one."""
+"""Maximum number of seconds for rendering a prompt; usually a millisecond suffices."""
 MEMORY = 400 << 20
-"""Bytes of memory that the process may take."""
+"""Maximum number of bytes of memory of the process."""
 OUTPUT = 4 << 20
-"""Characters of a rendered prompt: more than any model's window holds."""
+"""Maximum number of characters of a rendered prompt; no model's window holds more."""
 
 
 @lru_cache(maxsize=8)
 def _compiled(text: str) -> Any:
-    """Return a template in the environment that transformers gives it."""
+    """Return a template in an environment like that of transformers."""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """Marks what the assistant says, which changes nothing of the text."""
+        """Tag that marks the assistant's text; it does not change the text."""
 
-        tags = {"generation"}  # noqa: RUF012 -- as jinja2 has it
+        tags = {"generation"}  # noqa: RUF012 -- as in jinja2
 
         def parse(self, parser: Any) -> Any:
             line = next(parser.stream).lineno
@@ -63,7 +63,7 @@ def _compiled(text: str) -> Any:
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the rendered text, or why there is none; `ends` says that the process cannot go on."""
+    """Return the rendered text, or why there is none; `ends` means that the process cannot continue."""
     try:
         text = _compiled(request["template"]).render(**request["values"])
         if len(text) > OUTPUT:
@@ -71,13 +71,13 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"text": text}
     except MemoryError:
         return {"limit": f"takes more than {MEMORY >> 20} MiB of memory", "ends": True}
-    except Exception as error:  # a template fails in any way
+    except Exception as error:  # a template may raise any error
         return {"error": " ".join(str(error).split())[:200] or type(error).__name__}
 
 
 def main(seconds: float) -> None:
-    """Answer until there are no more requests."""
-    with contextlib.suppress(ImportError, ValueError, OSError):  # a system that bounds no memory
+    """Answer requests until the input ends. seconds: maximum time of one render."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # a system without memory limits
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -1,4 +1,4 @@
-"""Chat templates, rendered within bounds of time, memory and length (see `rendering`)."""
+"""Chat templates, rendered with limits on time, memory and length (see `rendering`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lmkbc.errors import InputError
 from lmkbc.models.local import rendering
 
 TAG = "CONTINUE_FINAL_MESSAGE_TAG "
-"""Mark of the end of a turn that is to go on; the text is cut there."""
+"""Mark at the end of a turn that the model continues; the text is cut there."""
 ANOTHER = "use form = 'completion', or name another model"
 
 
 class Renderer:
-    """Renders templates in one process after another: a new one where the last was ended by a bound.
+    """Renders templates in a separate process; after a limit has ended it, a new one starts.
 
-    seconds: that a render may take.
+    seconds: maximum time of one render.
     """
 
     def __init__(self, seconds: float = rendering.SECONDS) -> None:
@@ -33,7 +33,10 @@ class Renderer:
         self._owner, self._lock = 0, threading.Lock()
 
     def render(self, template: str, values: Mapping[str, Any]) -> str:
-        """Return the text that a template makes. ValueError says why it makes none, InputError beyond a bound."""
+        """Return the rendered text.
+
+        Raise ValueError with the template's own error, InputError if a limit is exceeded.
+        """
         with self._lock:
             answer = self._asked(json.dumps({"template": template, "values": values}, default=str))
         if "error" in answer:
@@ -51,7 +54,7 @@ class Renderer:
             line = stdout.readline()
         except BrokenPipeError:
             line = ""
-        except BaseException:  # whatever it would still answer is no answer to the next request
+        except BaseException:  # its late answer must not be read as the answer to the next request
             self.close()
             raise
         if not line:
@@ -64,7 +67,7 @@ class Renderer:
         return answer
 
     def _running(self) -> subprocess.Popen[str]:
-        """Return the process of this one: a fork does not share its parent's."""
+        """Return the process of this Python process; a fork does not share its parent's."""
         if self._process is None or self._owner != os.getpid():
             self._owner = os.getpid()
             self._process = subprocess.Popen(  # noqa: S603 -- our own script
@@ -90,10 +93,10 @@ atexit.register(_renderer.close)
 
 
 def rendered(template: str, turns: Sequence[Mapping[str, str]], values: Mapping[str, Any]) -> str:
-    """Return the text that a template makes of turns, up to the place where the answer begins.
+    """Return the text of rendered turns, up to the place where the answer begins.
 
-    A last turn of the assistant is the beginning of the answer. values: what else the template may use. ValueError with
-    the reason where the template refuses the turns, InputError where it exceeds a bound.
+    A last assistant turn is the beginning of the answer. values: further variables of the template. Raise ValueError
+    with the reason if the template refuses the turns, InputError if it exceeds a limit.
     """
     begun = turns[-1]["role"] == "assistant"
     last = turns[-1]["content"]

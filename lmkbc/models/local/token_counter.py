@@ -1,4 +1,4 @@
-"""Stand-in for a local model in a dry run: its tokenizer alone."""
+"""Stand-in for a local model in a dry run, with its tokenizer alone."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lmkbc.models.local.model import CausalModel
 
 
 class TokenCounter(CausalModel):
-    """Reads prompts as the model does, counts them, and answers none of them.
+    """Tokenises prompts as the model does, counts them, and answers none.
 
-    model: without weights, for what its settings tell.
+    model: without weights; only its settings are used.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, counter: CallCounter) -> None:
@@ -27,13 +27,13 @@ class TokenCounter(CausalModel):
         self._scored: set[str] = set()
 
     def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """No draw of any prompt."""
+        """Count the prompts, and yield no draws for them."""
         for place, (prompt, tokens) in enumerate(zip(prompts, self.encode(prompts), strict=True)):
             self._counter.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
             yield place, [Completion(None, finished=False)] * how.draws
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Nothing is known of any option."""
+        """Count the prompts, and return -inf for all options."""
         distinct = list(dict.fromkeys(option for row in options for option in row))
         lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
         for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
@@ -42,7 +42,7 @@ class TokenCounter(CausalModel):
         return [[-math.inf] * len(row) for row in options]
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
-        """No state of any prompt."""
+        """Count the prompts, and return zeros for all states."""
         for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
             if self._watched is None or prompt not in self._scored:  # else it is read with its options
                 self._counter.add(_key(prompt, depth), len(tokens), 0)

@@ -1,9 +1,9 @@
-"""Prompts read with what they may go on with: log-probabilities of options, and hidden states behind a prompt.
+"""Prompts read with their options: log-probabilities of options, and hidden states after a prompt.
 
-The options of a prompt are a tree of tokens: what several begin with is read once, and the last token of an option is
-never read, since its probability stands where the token before it ends. The trees of all prompts hang on the key/value
-cache of the beginning that the prompts share, and only places where an option goes on are compared with the vocabulary.
-A model that cannot be told what sees what reads a row for each prompt and option instead.
+The options of a prompt form a tree of tokens, so a common beginning is read once. The last token of an option is never
+read, since its probability is known after the token before it. The trees of all prompts continue the key/value cache of
+the common prefix. Logits are computed only where an option continues. A model without attention masks reads one row for
+each prompt and option instead.
 """
 
 from __future__ import annotations
@@ -18,42 +18,45 @@ import torch
 from transformers import PreTrainedModel
 
 from lmkbc.models.local.branches import Batched
-from lmkbc.models.local.caches import Beginnings, read_row
+from lmkbc.models.local.caches import PrefixCaches, read_row
 from lmkbc.models.local.options import Option
 from lmkbc.models.local.prefixes import Group, Tokens, of_one_length, portions
 from lmkbc.models.parallel import side_by_side
 
 COLUMNS = 768
-"""Tokens that are read at one time: more save little, and what they see of each other grows with the square."""
+"""Maximum number of tokens that are read at once; more save little, and the mask grows with the square."""
 
 CPU_COLUMNS = 160
-"""Tokens at a time on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
+"""The same on a CPU, which is as fast with few: progress shows earlier, and parallel passes end together."""
 
 MOST_VALUES = 1 << 26
-"""Logits at one time, where a row is read for each option: a quarter of a GiB."""
+"""Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""
 
 
 class PromptScores(NamedTuple):
-    """A prompt that was read with its options: their log-probabilities, and the state of its last token, (d,)."""
+    """Scores of a prompt: the log-probabilities of its options, and the state of its last token, (d,)."""
 
     logs: list[float]
     state: torch.Tensor | None
 
 
 def layer_at(model: PreTrainedModel, depth: float) -> int:
-    """Return the number of the layer at a share of the layers; 0 would be the embeddings."""
+    """Return the number of the layer at a share of the layers; layer 0 is the embeddings."""
     layers: int = model.config.get_text_config().num_hidden_layers
     return max(round(depth * layers), 1)
 
 
 def alone(prompt: Tokens) -> list[Option]:
-    """Return options with which a prompt is read for its state alone: any one token, which is never read."""
+    """Return an option with which a prompt is read for its state alone; its token is never read."""
     return [Option((*prompt, 0), len(prompt))]
 
 
 @dataclass(slots=True)
 class Tree:
-    """Tokens after a shared beginning: each one's parent, -1 for the beginning, and how many stand before it."""
+    """Tree of tokens after a common prefix.
+
+    parents: index of each token's parent, -1 for the prefix. depths: from 0.
+    """
 
     tokens: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -61,7 +64,7 @@ class Tree:
     _places: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def path(self, prompt: int, tokens: Sequence[int]) -> list[int]:
-        """Return the places of some tokens of a prompt, each put where it is not yet; prompts share none."""
+        """Return the indices of a sequence of tokens of a prompt, and add missing tokens. Prompts share no tokens."""
         parent, places = -1, []
         for depth, token in enumerate(tokens):
             place = self._places.setdefault((prompt, parent, token), len(self.tokens))
@@ -73,7 +76,7 @@ class Tree:
         return places
 
     def seen(self, before: int) -> torch.Tensor:
-        """Return what each token sees, (tokens, before + tokens): the beginning, what it follows, and itself."""
+        """Return which tokens each token sees, (tokens, before + tokens): the prefix, its ancestors, and itself."""
         seen = torch.eye(len(self.tokens), dtype=torch.bool)
         for place, parent in enumerate(self.parents):  # a parent stands before its children
             if parent >= 0:
@@ -83,29 +86,29 @@ class Tree:
 
 def read_packed(
     model: PreTrainedModel,
-    beginnings: Beginnings,
+    prefix_caches: PrefixCaches,
     groups: Sequence[Group],
     prompts: Sequence[Sequence[Option]],
     layer: int | None = None,
 ) -> Iterator[tuple[int, PromptScores]]:
-    """Read prompts with their options, many in one row; yield what was found by the prompt's place, in any order.
+    """Read prompts with their options, many in one row, and yield each prompt's place and scores, in any order.
 
-    Log-probabilities are natural logarithms of the probability that a prompt goes on with an option. groups: prompts
-    by beginning, which is shorter than any prompt. layer: behind which states are read, if they are asked for.
+    Scores are the natural log-probabilities that a prompt continues with an option. groups: prompts by prefix, which is
+    shorter than any prompt. layer: layer whose states are returned; None for no states.
     """
     most, parts = CPU_COLUMNS if model.device.type == "cpu" else COLUMNS, []
     for group in groups:
         sizes = [_size(prompts[member], group.shared) for member in group.members]
         parts += [(number, group, part) for number, part in enumerate(portions(group.members, sizes, most))]
-    parts.sort(key=lambda part: part[0])  # the first part of every group, which reads its beginning, comes first
+    parts.sort(key=lambda part: part[0])  # the first part of every group comes first, since it reads the prefix
     starts = ((prompts[part[0]][0].whole[: group.shared], part) for _, group, part in parts)
-    jobs = [partial(_read, model, beginnings, start, prompts, part, layer) for start, part in starts]
+    jobs = [partial(_read, model, prefix_caches, start, prompts, part, layer) for start, part in starts]
     for found in side_by_side(model, jobs):
         yield from found
 
 
 def _size(options: Sequence[Option], shared: int) -> int:
-    """Return how many tokens a prompt's tree has."""
+    """Return the number of tokens in a prompt's tree."""
     tree = Tree()
     for option in options:
         tree.path(0, option.whole[shared:-1])
@@ -114,15 +117,15 @@ def _size(options: Sequence[Option], shared: int) -> int:
 
 def _read(
     model: PreTrainedModel,
-    beginnings: Beginnings,
+    prefix_caches: PrefixCaches,
     shared: Tokens,
     prompts: Sequence[Sequence[Option]],
     part: Sequence[int],
     layer: int | None,
 ) -> list[tuple[int, PromptScores]]:
     tree, before = Tree(), len(shared)
-    steps: list[tuple[int, int]] = []  # where an option's token is predicted, and the token
-    ends: dict[int, int] = {}  # prompt -> where its last token is
+    steps: list[tuple[int, int]] = []  # position that predicts a token of an option, and the token
+    ends: dict[int, int] = {}  # prompt -> position of its last token
     for number in part:
         for whole, first in prompts[number]:
             path = tree.path(number, whole[before:-1])
@@ -132,15 +135,15 @@ def _read(
     row_of = {place: row for row, place in enumerate(read)}
     with torch.inference_mode():
         at = [*range(before), *(before + depth for depth in tree.depths)]
-        cache, seen = beginnings.cache(shared), tree.seen(before).to(model.device)
+        cache, seen = prefix_caches.cache(shared), tree.seen(before).to(model.device)
         logits, states = read_row(model, cache, tree.tokens, at, seen, read, layer)
         rows = torch.tensor([row_of[place] for place, _ in steps], device=logits.device)
         tokens = torch.tensor([token for _, token in steps], device=logits.device)
         logs = iter((logits[rows, tokens] - logits.logsumexp(-1)[rows]).tolist())
     found = []
     for number in part:
-        own = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
-        found.append((number, PromptScores(own, None if states is None else states[ends[number]].clone())))
+        scores = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
+        found.append((number, PromptScores(scores, None if states is None else states[ends[number]].clone())))
     return found
 
 
@@ -151,25 +154,25 @@ def read_batched(
     most: int,
     layer: int | None = None,
 ) -> Iterator[tuple[int, PromptScores]]:
-    """Read the same in a row for each prompt with each option, for a model that cannot be told what sees what.
+    """Return the same as `read_packed`, from one row for each prompt and option, for a model without attention masks.
 
-    find_groups: what is to be read by beginning, with so many tokens left to each. most: tokens at one time.
+    find_groups: groups sequences by prefix, with a number of tokens left outside it. most: maximum tokens at a time.
     """
-    asked: dict[Tokens, dict[Option, None]] = {}  # what is read -> the options whose last tokens it predicts
+    asked: dict[Tokens, dict[Option, None]] = {}  # tokens to read -> the options that they predict
     for option in (option for options in prompts for option in options):
         asked.setdefault(option.whole[:-1], {})[option] = None
     rows, spare = list(asked), max((_length(option) for options in prompts for option in options), default=1)
     most = min(most, max(MOST_VALUES // model.config.get_text_config().vocab_size, 1))
     logs: dict[Option, float] = {}
-    states: dict[Tokens, torch.Tensor] = {}  # of the tokens that predict
+    states: dict[Tokens, torch.Tensor] = {}  # of the predicting tokens
     for group in find_groups(rows, spare):
         members = [rows[member] for member in group.members]
         with torch.inference_mode():
             branches = Batched(model, members[0][: group.shared])
             for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, most):
-                own = [members[place] for place in places]
-                logits, hidden = branches.read_all(own, layer, keep=spare)
-                for number, (tokens, row) in enumerate(zip(own, logits, strict=True)):
+                some = [members[place] for place in places]
+                logits, hidden = branches.read_all(some, layer, keep=spare)
+                for number, (tokens, row) in enumerate(zip(some, logits, strict=True)):
                     logs |= {option: _continued(row, option) for option in asked[tokens]}
                     if hidden is not None:
                         states[tokens] = hidden[number, -spare:].clone()
@@ -184,7 +187,7 @@ def _length(option: Option) -> int:
 
 
 def _continued(logits: torch.Tensor, option: Option) -> float:
-    """Return an option's log-probability, given the logits of the positions up to its last token but one."""
+    """Return an option's log-probability from the logits of the positions up to its last token but one."""
     last = logits[len(logits) - _length(option) :]
     wanted = torch.tensor(option.whole[option.first :], device=logits.device)
     return float((last.gather(-1, wanted[:, None])[:, 0] - last.logsumexp(-1)).sum())

@@ -1,4 +1,4 @@
-"""A causal model that vLLM runs in this process. What is asked of it, and how its answers end, is as in `model`."""
+"""A causal model that vLLM runs in this process. Prompts and ends of answers are the same as in `model`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from lmkbc.models.located import located
 from lmkbc.models.reference import ModelReference
 
 PORTION = 512
-"""Prompts that the engine is given at a time: a killed run loses no more."""
+"""Prompts that the engine gets at a time; a killed run loses at most these."""
 SILENT = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
-"""Settings of the library, unless the environment has others: no log, and no report of its use to its makers."""
+"""Settings of the library, unless the environment has others: no log, and no usage report to its makers."""
 
 
 class VllmModel(CausalModel):
-    """Completes prompts and scores continuations by vLLM's engine.
+    """Completes prompts and scores continuations with vLLM's engine.
 
     settings: the model without weights, as `checkpoint.load` returns it. An answer that is a list is decoded to its
-    stop string or `max_tokens` and then cut; hidden states cannot be read.
+    stop string or `max_tokens` and then cut. Hidden states are not available.
     """
 
     def __init__(self, engine: Any, settings: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -52,9 +52,9 @@ class VllmModel(CausalModel):
             yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return, for each prompt, the natural logarithm of the probability that it goes on with each of its options.
+        """Return, for each prompt, the log-probability (natural) of each of its options as its continuation.
 
-        -inf for what the model's window has no room for, and after an empty prompt.
+        It is -inf for options that exceed the model's window, and after an empty prompt.
         """
         tokens = with_options(self.encode, prompts, options)
         logs = [[0.0 if 1 <= first == len(whole) else -np.inf for whole, first in choices] for choices in tokens]
@@ -62,23 +62,23 @@ class VllmModel(CausalModel):
             (row, column)
             for row, choices in enumerate(tokens)
             for column, (whole, first) in enumerate(choices)
-            if 1 <= first < len(whole) < self._window  # one token is decoded behind it, and left out
+            if 1 <= first < len(whole) < self._window  # the engine must decode one token after it, which is dropped
         ]
         self._count([min(option.first for option in choices) for choices in tokens if choices])
         wholes = [tokens[row][column] for row, column in asked]
         settings = [_sampling(Decoding(max_tokens=1), 1, prompt_logprobs=0)] * len(asked)
         answers = self._timed(self._answers([whole for whole, _ in wholes], settings))
         for (row, column), (whole, first), answer in zip(asked, wholes, answers, strict=True):
-            told = answer.prompt_logprobs
-            logs[row][column] = sum(told[at][whole[at]].logprob for at in range(first, len(whole)))
+            given = answer.prompt_logprobs
+            logs[row][column] = sum(given[at][whole[at]].logprob for at in range(first, len(whole)))
         return logs
 
     def states(self, prompts: Sequence[str], depth: float) -> NoReturn:  # noqa: ARG002
-        """Raise InputError: the engine does not return them."""
+        """Raise InputError: the engine does not return hidden states."""
         raise InputError("hidden states are not read by vLLM: say backend = 'local' in the table of hidden_states")
 
     def computes(self) -> dict[str, str | int]:
-        """Return in what the engine computes."""
+        """Return the engine, the device and the precision of the computation."""
         from vllm import __version__
 
         settings = self._engine.llm_engine.vllm_config
@@ -109,8 +109,8 @@ class VllmModel(CausalModel):
 def engine(model: ModelReference, source: str, settings: PreTrainedModel, *, offline: bool) -> Any:
     """Return vLLM's engine with a model's weights.
 
-    source: what names the model. settings: the model without weights. InputError where vLLM is not installed, cannot
-    load the model, or is given what only the other back end does.
+    source: the model's name. settings: the model without weights. Raise InputError if vLLM is not installed, cannot
+    load the model, or gets settings that only the other back end supports.
     """
     for name, value in SILENT.items():
         os.environ.setdefault(name, value)
@@ -139,7 +139,7 @@ def engine(model: ModelReference, source: str, settings: PreTrainedModel, *, off
 
 
 def _sampling(how: Decoding, most: int, **further: Any) -> Any:
-    """Return the engine's settings of a prompt. most: tokens that its answer may have."""
+    """Return the engine's settings for a prompt. most: maximum number of tokens of its answer."""
     from vllm import SamplingParams
 
     return SamplingParams(

@@ -1,1 +1,1 @@
-"""Local masked models: clozes in, scores of words and names out."""
+"""Local masked models: from clozes to scores of words and names."""

@@ -1,6 +1,6 @@
-"""Activations of frozen layers for prompts, computed once, and layers that work at the mask alone.
+"""Activations of frozen layers for prompts, computed once, and layers that compute only the mask's position.
 
-Training the layers above costs a fiftieth of training all of them at every position.
+Training the layers above this way costs a fiftieth of training all of them at every position.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
 CACHED = 4096
-"""Tokens of one batch while the lower layers are computed."""
+"""Tokens per batch while the lower layers are computed."""
 
 
 def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Iterator[list[int]]:
-    """Yield indices of inputs that can share a batch: equally long, equally many masks, so many tokens in all."""
+    """Yield indices of inputs that can share a batch: equal lengths and numbers of masks, at most `tokens` tokens."""
     masks = [sum(token == mask_id for token in ids) for ids in inputs]
     if not all(masks):
         raise ValueError(f"input {masks.index(0)} holds no mask")
@@ -39,20 +39,20 @@ def buckets(inputs: Sequence[Sequence[int]], mask_id: int, tokens: int) -> Itera
 def bert_layer(
     layer: Any, hidden: Tensor, queried: Tensor | None = None, keep: Tensor | None = None, dropout: float = 0.0
 ) -> Tensor:
-    """Compute a BERT layer: (b, t, h) -> (b, t, h), or only at the positions whose states are queried, (b, m, h).
+    """Compute a BERT layer: (b, t, h) -> (b, t, h), or only at the positions of `queried`, (b, m, h).
 
-    keep: (b, t), true where there is a token and no padding; None where nothing is padded.
+    keep: (b, t), False for padding; None without padding.
     """
     queried = hidden if queried is None else queried
-    own, heads = layer.attention.self, layer.attention.self.num_attention_heads
+    attention, heads = layer.attention.self, layer.attention.self.num_attention_heads
 
     def split(x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
     mixed = fn.scaled_dot_product_attention(
-        split(own.query(queried)),
-        split(own.key(hidden)),
-        split(own.value(hidden)),
+        split(attention.query(queried)),
+        split(attention.key(hidden)),
+        split(attention.value(hidden)),
         attn_mask=None if keep is None else keep[:, None, None],
     )
     out = layer.attention.output
@@ -63,8 +63,10 @@ def bert_layer(
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """Activations of the frozen layers for n prompts: their tokens' vectors end to end, in fp16, and each start.
+    """Activations of the frozen layers for n prompts.
 
+    vectors: vectors of all tokens, one prompt after the other, in fp16.
+    starts: index of each prompt's first vector.
     masks: position of the mask within each prompt.
     """
 
@@ -86,7 +88,7 @@ class Activations:
 def activations(
     model: BertForMaskedLM, prompts: Sequence[Sequence[int]], mask_id: int, top: int, report: Report = silent
 ) -> Activations:
-    """Run all but the `top` last layers on n prompts of token ids with one mask each, in fp32 on the CPU."""
+    """Run all layers except the `top` last ones on n prompts of token ids with one mask each. Results are in fp16."""
     lengths = torch.tensor([len(prompt) for prompt in prompts])
     starts = torch.cumsum(lengths, 0) - lengths
     vectors = torch.empty(int(lengths.sum()), model.config.hidden_size, dtype=torch.float16)

@@ -1,7 +1,7 @@
 """A masked language model with its tokenizer, loaded safely from a directory or the hub.
 
-Only safetensors are read, no code of the model's repository runs unless the user says so, and a model that cannot fill
-a mask is refused with the reason. Any architecture that transformers can load for masked language modelling will do.
+Only safetensors are read. No code of the model's repository runs unless the user allows it. A model that cannot fill a
+mask is refused with the reason. Any architecture that transformers loads for masked language modelling is supported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Backbone:
 
     @property
     def mask_id(self) -> int:
-        """The vocabulary id of the model's own mask token."""
+        """Return the vocabulary id of the model's mask token."""
         return cast(int, self.tokenizer.mask_token_id)
 
     @property
@@ -47,11 +47,11 @@ class Backbone:
 
     @property
     def longest(self) -> int:
-        """Most tokens of one input, special ones included."""
+        """Return the most tokens of one input, special ones included."""
         positions = getattr(self.model.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
         for name, module in self.model.named_modules():
             if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
-                positions -= module.padding_idx + 1  # RoBERTa counts positions from behind the padding index
+                positions -= module.padding_idx + 1  # RoBERTa's positions start after the padding index
                 break
         return int(min(positions, self.tokenizer.model_max_length))
 
@@ -65,11 +65,11 @@ def load(
     new_head: bool = False,
     device: str | None = None,
 ) -> Backbone:
-    """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone when offline).
+    """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone if offline).
 
-    new_head: put a fresh head, tied to the input embeddings, on an encoder that has none (to be trained). device: a
-    CUDA device where there is one, if None. InputError for a model that is not there, is damaged, has no mask or no
-    trained head, generates left to right, is only a pickle, or wants to run its own code.
+    new_head: whether to add an untrained head, tied to the input embeddings, to an encoder without one. device: None
+    for CUDA if available. Raise InputError for a model that is missing, damaged or pickled, or that needs its own code.
+    Raise it also for a model without a mask token or a trained head, and for one that generates left to right.
     """
     name, place = str(model), device_of(device)
     check_files(name)
@@ -103,7 +103,7 @@ def load(
 
 
 def _check_config(name: str, where: dict[str, Any]) -> None:
-    """Refuse what is no bidirectional masked LM, before any weight is read."""
+    """Raise InputError for a model that is no bidirectional masked LM, before weights are read."""
     place = {key: where[key] for key in ("revision", "local_files_only")}
     raw, _ = PreTrainedConfig.get_config_dict(name, **place)
     kind = raw.get("model_type", "")

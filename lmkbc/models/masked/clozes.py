@@ -1,4 +1,4 @@
-"""Templates and subjects as token ids, with the model's own mask token."""
+"""Templates and subjects as token ids, with the model's mask token."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone
 
 Layout = tuple[int, ...]
-"""A template as token ids, with SUBJECT, MASK and SOFT where those stand."""
+"""A template as token ids, with SUBJECT, MASK and SOFT as placeholders."""
 SUBJECT, MASK, SOFT = -1, -2, -3
-"""Places in a layout; any other number is a token id."""
+"""Placeholders in a layout; any other number is a token id."""
 WORDS, LETTERS = 16, 80
-"""Words and letters of a subject's name that are kept, so that there is always room for the cloze."""
+"""Maximum number of words and letters of a subject's name, so that there is always room for the cloze."""
 
 
 def subject_of(name: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a name as it enters a prompt: one line, without the model's special tokens, cut when it is very long."""
+    """Return a name for a prompt: on one line, without the model's special tokens, cut if it is very long."""
     for special in tokenizer.all_special_tokens:
         name = name.replace(special, " ")
     return " ".join(name.split()[:WORDS])[:LETTERS]
 
 
 def subject_pieces(prompt: Layout, subjects: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Return the tokens of each subject as they stand in a prompt: within a text, behind a space, or first."""
+    """Return the tokens of each subject within a prompt: after a space, or at the start of the text."""
     first = set(prompt[: prompt.index(SUBJECT)]) <= set(tokenizer.all_special_ids)
     space = "" if first else " "
     names = [space + subject_of(subject, tokenizer) for subject in subjects]
@@ -38,9 +38,9 @@ NONE: Mapping[str, Layout] = {}
 
 
 class Clozes:
-    """Fills templates for one backbone. `cut` counts the subjects that were too long and lost their end.
+    """Fills templates for one backbone. cut: number of subjects that were too long and lost their end.
 
-    layouts: templates that are no text, by their names. A subject that holds the text of a special token, such as
+    layouts: name -> template as token ids, for soft prompts. A subject that holds the text of a special token, such as
     "[MASK]", is read as plain text.
     """
 
@@ -49,9 +49,9 @@ class Clozes:
         self.cut = 0
 
     def inputs(self, templates: Sequence[str], subjects: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of n templates with their subjects; those of one template are tokenised together.
+        """Return the token ids of n templates with their subjects; subjects of one template are tokenised at once.
 
-        InputError where a template has more or less than one mask once it is tokenised.
+        Raise InputError if a tokenised template does not have exactly one mask.
         """
         inputs: list[list[int]] = [[]] * len(templates)
         for template, group in grouped((template, at) for at, template in enumerate(templates)).items():
@@ -62,7 +62,10 @@ class Clozes:
         return inputs
 
     def fill(self, template: str, subjects: Sequence[str]) -> list[list[int]]:
-        """Return one input per subject, with one mask. InputError for a wrong template, or one too long for any."""
+        """Return one input with one mask per subject.
+
+        Raise InputError for a wrong template, or one that is too long.
+        """
         room = self._backbone.longest
         if template in self._layouts:
             return [self._laid_out(self._layouts[template], subject, room) for subject in subjects]
@@ -80,7 +83,7 @@ class Clozes:
         return list(tokenizer(texts, verbose=False)["input_ids"]) if texts else []
 
     def _laid_out(self, layout: Layout, subject: str, room: int) -> list[int]:
-        """Return the subject as it entered the prompt in training."""
+        """Return the token ids of a layout with a subject, as in training."""
         (name,) = subject_pieces(layout, [subject], self._backbone.tokenizer)
         fits = max(room - len(layout) + 1, 0)
         self.cut += len(name) > fits
@@ -109,7 +112,7 @@ class Clozes:
 
 
 def check_template(template: str, special: Sequence[str] = ()) -> None:
-    """InputError unless a template holds {subject} and {mask}, each exactly once, and no mask token of a model."""
+    """Raise InputError unless a template holds {subject} and {mask} exactly once each, and no special token."""
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError as error:

@@ -1,7 +1,8 @@
-"""The objects that a trained model can answer with, each by one output vector of the model.
+"""The objects with which a trained model can answer, each as one output vector of the model.
 
-An object of one token keeps that token's vector; with expansion every object gets a row of its own behind the
-vocabulary, composed as the mean of its pieces (Yang et al. 2023, "token recode"; LM-KBC 2023). Row 0 is no object.
+An object of one token uses that token's vector. With expansion, every object gets an additional row after the
+vocabulary, initialised with the mean of its pieces (Yang et al. 2023, "token recode"; LM-KBC 2023). Object 0 is "no
+object".
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from lmkbc.types import Fact
 
 FILE = "entities.json"
 MOST_BYTES = 24 << 20
-"""Bytes of that file at most; the objects of all of KAMEL take a fifth of it."""
+"""Maximum number of bytes of this file; all objects of KAMEL take a fifth of it."""
 NOTHING = "none"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entities:
-    """n objects: names, QIDs ("" where unknown) and vocabulary rows; and, by relation, which of them answer it.
+    """n objects, the first of which is "no object", spelled "".
 
-    The first is no object, spelled "". pieces: the token ids that each is made of. folds: normal form of a subject
-    that was trained on -> the fold whose head has not seen it.
+    ids: QIDs, "" if unknown.
+    rows: vocabulary rows.
+    pieces: token ids of each object.
+    relations: relation -> indices of its objects.
+    folds: normal form of a training subject -> the fold whose head was trained without it.
     """
 
     names: tuple[str, ...]
@@ -53,9 +57,12 @@ class Entities:
         always: Sequence[str] = (),
         least: int = 1,
     ) -> Entities:
-        """Return the objects of some facts. size: the model's vocabulary. always: relations with every object taken.
+        """Return the objects of facts.
 
-        least: how many facts name an object of the other relations. Without expansion, only objects of one token.
+        size: size of the model's vocabulary.
+        always: relations of which every object is taken.
+        least: least number of facts per object of other relations.
+        expand: whether to include objects of several tokens.
         """
         counts, spellings, ids, answers = _gather(facts)
         chosen = {key for key, count in counts.items() if count >= least}
@@ -77,18 +84,18 @@ class Entities:
         return cls(tuple(names), ids_by_name, tuple(rows), tuple(pieces), relations)
 
     def some(self) -> Entities:
-        """Return the objects. InputError when there is nothing among them but no object."""
+        """Return self. Raise InputError if there is only "no object"."""
         if len(self.names) == 1:
             raise InputError("no object is left to train on: give more facts, or expand the vocabulary")
         return self
 
     @property
     def expanded(self) -> bool:
-        """Return whether objects have rows of their own behind the vocabulary."""
+        """Return whether objects have additional rows after the vocabulary."""
         return self.rows[0] > max((piece for pieces in self.pieces for piece in pieces), default=0)
 
     def numbers(self, facts: Iterable[Fact]) -> list[list[int]]:
-        """Return which of the n the objects of each fact are; [0] where there is none; [] where none is known."""
+        """Return the indices of each fact's objects: [0] for a fact without objects, [] if none of them is known."""
         index = {folded_key(name): number for number, name in enumerate(self.names)}
         return [
             sorted({index[key] for key in map(folded_key, fact.objects) if key in index}) if fact.objects else [0]
@@ -96,7 +103,7 @@ class Entities:
         ]
 
     def to_json(self) -> bytes:
-        """Return the file that lies beside the weights."""
+        """Return the content of the file beside the weights."""
         return json.dumps(
             {
                 "names": self.names,
@@ -110,7 +117,7 @@ class Entities:
         ).encode()
 
     def check(self) -> None:
-        """ValueError where its parts do not belong together."""
+        """Raise ValueError if the parts are inconsistent."""
         count = len(self.names)
         if not count or not len(self.ids) == len(self.rows) == len(self.pieces) == count:
             raise ValueError("names, ids, rows and pieces are not equally many")
@@ -121,7 +128,7 @@ class Entities:
 
     @classmethod
     def read(cls, directory: Path) -> Entities:
-        """Read them from a trained directory. InputError when it holds no list of objects, or a broken one."""
+        """Read the objects from a trained directory. Raise InputError if the file is missing or broken."""
         path = directory / FILE
         try:
             entities = msgspec.json.decode(read_bytes(path, MOST_BYTES), type=cls)
@@ -138,7 +145,7 @@ def _none(tokenizer: PreTrainedTokenizerBase) -> int:
 def _gather(
     facts: Iterable[Fact],
 ) -> tuple[Counter[str], dict[str, str], dict[str, str], dict[str, set[str]]]:
-    """Return, by an object's normal form, its count, first spelling and QID; and the objects by relation."""
+    """Return the count, first spelling and QID of each object by normal form, and the objects by relation."""
     counts, spellings, ids = Counter[str](), dict[str, str](), dict[str, str]()
     answers = defaultdict[str, set[str]](set)
     for fact in facts:

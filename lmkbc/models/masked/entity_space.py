@@ -1,4 +1,4 @@
-"""Vectors of entities from outside, such as Wikipedia2Vec's, mapped onto a model's own (as E-BERT, and GESIS 2023)."""
+"""External entity vectors, such as Wikipedia2Vec's, mapped into a model's space (as in E-BERT, and GESIS 2023)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lmkbc.models.masked.vocabulary import Words
 
 Floats = npt.NDArray[np.float64]
 ENTITY = "ENTITY/"
-"""Prefix of an entity's title in Wikipedia2Vec's text format, where underscores replace spaces."""
+"""Prefix of an entity's title in Wikipedia2Vec's text format; its underscores stand for spaces."""
 
 
 def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
-    """Return the vectors of the names wanted, from Wikipedia2Vec's text format (plain or gzipped).
+    """Return the vectors of the wanted names, from Wikipedia2Vec's text format (plain or gzipped).
 
-    A header "count dimensions", then a line per word or entity; an entity's vector goes before a word's. InputError
-    names the line that is wrong.
+    The file has a header "count dimensions", then a line per word or entity. An entity's vector precedes a word's.
+    Raise InputError with the wrong line.
     """
     names = set(wanted)
     words, entities = dict[str, Floats](), dict[str, Floats]()
@@ -48,7 +48,7 @@ def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
 
 
 def linear_map(source: Floats, target: Floats, ridge: float = 1e-3) -> Callable[[Floats], Floats]:
-    """Fit a map on n pairs of vectors that should meet, (n, d) and (n, h), both centred first: (m, d) -> (m, h).
+    """Return a map fitted to n pairs of vectors, (n, d) and (n, h), both centred first: (m, d) -> (m, h).
 
     Least squares with an L2 penalty, relative to the source's variance.
     """
@@ -63,7 +63,7 @@ def linear_map(source: Floats, target: Floats, ridge: float = 1e-3) -> Callable[
 def mapped(path: Path, backbone: Backbone, names: Collection[str]) -> dict[str, Floats]:
     """Return the vectors of the names that a file has, in the model's space of input vectors.
 
-    The map is fitted on the words that the file and the model's vocabulary share. InputError when they share too few.
+    The map is fitted to the words shared by the file and the model's vocabulary. Raise InputError if they are too few.
     """
     words = Words(backbone.tokenizer).plain
     vectors = read_vectors(path, {*words.values(), *names})

@@ -1,8 +1,8 @@
-"""The forward pass of a masked LM, reduced to what probing needs: logits at the masks, over the words asked for.
+"""Forward pass of a masked LM, reduced to logits at the masks over the requested words.
 
-Inputs of equal length and equally many masks share a batch, so that nothing is padded; the last layer and the head
-work on the mask positions alone; the output matrix keeps only the columns asked for. In fp32 the results are those of
-the model itself. "bf16" keeps the head in fp32; "int8" quantises the encoder's linear layers (CPU only).
+Inputs of equal length with equally many masks share a batch, so there is no padding. The last layer and the head
+compute only the mask positions, and the output matrix only the requested columns. In fp32 the results equal those of
+the model. "bf16" keeps the head in fp32. "int8" quantises the encoder's linear layers (CPU only).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Precision = Literal["fp32", "bf16", "int8"]
 Match = Literal["product", "distance"]
 Ids = Sequence[int]
 TOKENS = {"cpu": 512, "cuda": 32768}
-"""Tokens of one batch: enough for full speed, and on a CPU few enough for its caches."""
+"""Tokens per batch: enough for full speed, and on a CPU few enough for its caches."""
 ROWS = 128
 """Masks that share one product with the output matrix: 16 MB of logits for BERT's vocabulary."""
 CELLS = 1 << 28
-"""Logits at a time at most, 1 GB: large batches over a long vocabulary would not fit into an accelerator."""
+"""Maximum logits at a time, 1 GB: large batches over a long vocabulary would exceed an accelerator's memory."""
 BERT_LAYERS = frozenset(("bert", "camembert", "electra", "roberta", "xlm-roberta"))
-"""Model types whose last layer is BERT's plain one, so that it can be computed at the masks alone."""
+"""Model types whose last layer is BERT's, so that it can be computed at the masks alone."""
 
 
 class Forward:
-    """Runs a backbone on token ids. The backbone itself stays as it is.
+    """Runs a backbone on token ids, without changing it.
 
-    precision: number format of the encoder. InputError for an unknown one, or int8 away from the CPU. match: what a
-    state at a mask and a word's output vector make: their product and the word's bias, or their negative Euclidean
-    distance.
+    precision: number format of the encoder. match: score of a word from the state at a mask and the word's output
+    vector: "product" (with the word's bias), or "distance" (negative Euclidean). Raise InputError for an unknown
+    precision, or for int8 on other devices than the CPU.
     """
 
     def __init__(self, backbone: Backbone, precision: Precision = "fp32", match: Match = "product") -> None:
@@ -57,7 +57,7 @@ class Forward:
     def logits(self, inputs: Sequence[Ids], columns: Tensor | None = None) -> Iterator[tuple[list[int], Tensor]]:
         """Yield batches: the indices of b inputs, and their logits at m masks over v columns, (b, m, v) in fp32.
 
-        columns: vocabulary ids, (v,), all of them if None. Every input holds at least one mask.
+        columns: vocabulary ids, (v,); None for all. Every input holds at least one mask.
         """
         chosen = slice(None) if columns is None else columns.to(self.backbone.device)
         weight, bias = self._weight[chosen], self._bias[chosen]
@@ -70,7 +70,7 @@ class Forward:
                     yield indices, nn.functional.linear(states, weight, bias)
 
     def _states(self, inputs: Sequence[Ids]) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield batches of what the output matrix gets, (b, m, h)."""
+        """Yield batches of the output matrix's inputs, (b, m, h)."""
         for indices in buckets(inputs, self.backbone.mask_id, self._tokens):
             with torch.inference_mode():
                 ids = torch.tensor([list(inputs[index]) for index in indices], device=self.backbone.device)
@@ -80,7 +80,7 @@ class Forward:
 
 
 def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[int], Tensor]]:
-    """Join batches until they hold ROWS masks: reading the output matrix costs as much for one row as for many."""
+    """Yield batches joined to at least ROWS masks, since the output matrix is read once per batch."""
     indices: list[int] = []
     states: list[Tensor] = []
     for more, logits in batches:
@@ -93,7 +93,7 @@ def _joined(batches: Iterable[tuple[list[int], Tensor]]) -> Iterator[tuple[list[
 
 
 def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[tuple[list[int], Tensor]]:
-    """Yield batches of at most so many masks, but for one input that alone has more."""
+    """Yield batches of at most `most` masks, or of a single input with more."""
     for indices, states in batches:
         size = max(most // states.shape[1], 1)
         for start in range(0, len(indices), size):
@@ -101,19 +101,19 @@ def _parted(batches: Iterable[tuple[list[int], Tensor]], most: int) -> Iterator[
 
 
 class _Positions:
-    """Places of the masks in the current batch."""
+    """Positions of the masks in the current batch."""
 
     def set(self, masks: Tensor) -> None:
         rows, self.columns = masks.nonzero(as_tuple=True)
         self.rows, self.shape = rows, (len(masks), len(rows) // len(masks))
 
     def pick(self, states: Tensor) -> Tensor:
-        """Pick the states at the masks: (b, length, h) -> (b, m, h)."""
+        """Return the states at the masks: (b, length, h) -> (b, m, h)."""
         return states[self.rows, self.columns].view(*self.shape, -1)
 
 
 class _Pick(nn.Module):
-    """Stands where the output matrix was and hands on the states at the masks, or all that it gets."""
+    """Replacement of the output matrix that returns the states at the masks, or its whole input."""
 
     def __init__(self, where: _Positions | None) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class _Pick(nn.Module):
 
 
 class _LastLayer(nn.Module):
-    """A layer of BERT's form whose queries are the masks alone: all that the head will ever see."""
+    """A layer of BERT's form that queries only the masks, since the head uses nothing else."""
 
     def __init__(self, layer: nn.Module, where: _Positions) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class _LastLayer(nn.Module):
 
 
 def _reduced(backbone: Backbone, decoder: nn.Linear, precision: Precision, where: _Positions) -> nn.Module:
-    """Return a copy that shares parameters and gives the states which the output matrix would get, at the masks."""
+    """Return a model with shared parameters that returns the output matrix's input at the masks."""
     original: nn.Module = backbone.model
     prefix = backbone.model.base_model_prefix
     name = next(name for name, module in original.named_modules() if module is decoder)

@@ -1,4 +1,4 @@
-"""A masked-LM head with the layers below it, apart from the model it belongs to; and the two put together again."""
+"""A masked-LM head with the layers below it, separated from its model, and the reassembly of both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Top(nn.Module):
         self.bias = nn.Parameter(rows.new_zeros(len(rows)))
 
     def forward(self, cached: Activations, numbers: Sequence[int], dropout: float = 0.0) -> Tensor:
-        """Return logits over the n objects at the masks of some cached prompts, (b, n)."""
+        """Return logits over the n objects at the masks of cached prompts, (b, n)."""
         hidden, keep, at = (part.to(self.bias.device) for part in cached.batch(numbers))
         for layer in self.layers[:-1]:
             hidden = bert_layer(layer, hidden, keep=keep, dropout=dropout)
@@ -46,7 +46,7 @@ class Top(nn.Module):
 
 
 def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMaskedLM:
-    """Return the whole model with the trained parts in it; expanded objects are rows behind the vocabulary."""
+    """Return the whole model with the trained parts; expanded objects are rows after the vocabulary."""
     model = cast(BertForMaskedLM, copy.deepcopy(backbone.model))
     rows = torch.tensor(entities.rows)
     if entities.expanded:
@@ -64,15 +64,12 @@ def assemble(backbone: Backbone, head: Top, entities: Entities) -> BertForMasked
 
 
 def fold_file(fold: int, head: Top) -> tuple[str, bytes]:
-    """Return name and content of the file that keeps the head of one fold beside the model."""
+    """Return name and content of the file with the head of one fold."""
     return f"fold-{fold}.safetensors", save({name: value.contiguous() for name, value in head.state_dict().items()})
 
 
 def fold_model(directory: Path, fold: int, backbone: Backbone, entities: Entities) -> Backbone:
-    """Return the model of a trained directory with the head of one fold in place of its own.
-
-    InputError when that head is not there.
-    """
+    """Return the model of a trained directory with the head of one fold. Raise InputError if that head is missing."""
     path = directory / f"fold-{fold}.safetensors"
     try:
         values = load_file(path)

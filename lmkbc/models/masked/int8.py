@@ -1,4 +1,4 @@
-"""Linear layers in 8 bits on a CPU: weights quantised once per output, activations per token and call."""
+"""Linear layers in 8 bits on a CPU: weights are quantised per output, activations per token and call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 LARGEST = 127
 TINY = 1e-12
-"""Keeps a row of zeros from being divided by zero."""
+"""Lower bound of a row's scale, against division by zero."""
 
 
 @cache
 def multiplies_exactly() -> bool:
-    """Return whether products of bytes are summed whole here.
+    """Return whether products of bytes are summed exactly here.
 
     Without VNNI, oneDNN adds two products of bytes in 16 bits, which cuts off large sums.
     """
@@ -23,9 +23,9 @@ def multiplies_exactly() -> bool:
 
 
 class Int8Linear(nn.Module):
-    """A linear layer in whole numbers: each weight row and each input row has its own scale (dynamic quantisation).
+    """Linear layer in integers: each weight row and each input row has its own scale (dynamic quantisation).
 
-    Where a processor does not multiply bytes exactly, the same whole numbers are multiplied in fp32.
+    If a processor does not multiply bytes exactly, the same integers are multiplied in fp32.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -37,7 +37,7 @@ class Int8Linear(nn.Module):
         self._bias = torch.zeros(len(weight)) if linear.bias is None else linear.bias.detach().float()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Multiply: (..., in) -> (..., out), fp32 on both sides."""
+        """Return the product: (..., in) -> (..., out), both fp32."""
         rows = inputs.reshape(-1, inputs.shape[-1])
         scale = rows.abs().amax(dim=1, keepdim=True).clamp_(min=TINY) / LARGEST
         whole = (rows / scale).round_().to(self._weight.dtype)

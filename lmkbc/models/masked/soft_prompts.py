@@ -1,6 +1,6 @@
-"""Trained soft prompts as clozes: their vectors become input rows of a model, so that a prompt is a row of token ids.
+"""Trained soft prompts as clozes: their vectors become input rows of a model, so that a prompt is a list of token ids.
 
-The rows stand behind the vocabulary and have no output row: no prompt's vector is ever proposed.
+The rows follow the vocabulary and have no output row, so no prompt vector is ever proposed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from lmkbc.models.masked.tensors import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 
 STAND_IN = "Ada"
-"""Holds the subject's place while a cloze is taken apart."""
+"""Subject that marks its place while a cloze is tokenised."""
 FILE = "soft_prompts.safetensors"
 
 
 def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
-    """Return the soft prompts beside a model, by the names of relations' modules. InputError where there are none."""
+    """Return the soft prompts beside a model, by the names of relations' modules.
+
+    Raise InputError if there are none.
+    """
     if not (directory / FILE).is_file():
         raise InputError(
             f"{directory} holds no {FILE}: name a directory that 'lmkbc train soft-prompt' made with --model, "
@@ -40,9 +43,9 @@ def read_prompts(directory: Path) -> dict[str, SoftPrompt]:
 
 
 def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple[Backbone, dict[str, Layout]]:
-    """Return a backbone that shares all weights and knows the prompts' vectors, and each prompt as ids and places.
+    """Return a backbone with shared weights and the prompts' vectors as rows, and each prompt's layout.
 
-    InputError when the prompts are not for this model.
+    Raise InputError if the prompts are for another model.
     """
     model: Any = shared_copy(backbone.model)
     table = model.get_input_embeddings().weight.detach()
@@ -61,15 +64,15 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
 
 
 def cloze_of(relation: Relation) -> str:
-    """Return what stands for a relation's soft prompt among its clozes."""
+    """Return the name of a relation's soft prompt among its clozes."""
     return f"the soft prompt of {relation.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftPrompt:
-    """Places of subject, mask and m trained vectors, and the vectors, (m, h).
+    """A prompt with subject, mask and m trained vectors, (m, h).
 
-    layout: token ids, special ones included, and SUBJECT, MASK and SOFT in their places.
+    layout: token ids, special ones included, with SUBJECT, MASK and SOFT as placeholders.
     """
 
     layout: Layout
@@ -77,12 +80,12 @@ class SoftPrompt:
 
     @classmethod
     def manual(cls, backbone: Backbone, cloze: str) -> SoftPrompt:
-        """Return a cloze whose every token becomes a vector, starting as that token's embedding; positions are kept."""
+        """Return a soft prompt from a cloze: each token becomes a vector, initialised with its embedding."""
         tokenizer = backbone.tokenizer
         text = cloze.format(subject=STAND_IN, mask=tokenizer.mask_token)
         start = len(cloze.partition("{subject}")[0].format(mask=tokenizer.mask_token))
         end = start + len(STAND_IN)
-        start -= text[:start].endswith(" ")  # where a space belongs to the word behind it
+        start -= text[:start].endswith(" ")  # a space belongs to the next word
         encoded = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False)
         layout: list[int] = []
         tokens: list[int] = []
@@ -103,7 +106,10 @@ class SoftPrompt:
 
     @classmethod
     def random(cls, backbone: Backbone, length: int = 5, seed: int = 0) -> SoftPrompt:
-        """Return a prompt of the subject, `length` vectors drawn like the model's embeddings, mask, full stop."""
+        """Return a prompt of the subject, `length` random vectors, mask and full stop.
+
+        The vectors have the mean and the deviation of the model's embeddings.
+        """
         weights = word_vectors(backbone.model).detach().float()
         noise = torch.randn(length, weights.shape[1], generator=torch.Generator().manual_seed(seed))
         stop = backbone.tokenizer(".", add_special_tokens=False)["input_ids"]
@@ -112,7 +118,7 @@ class SoftPrompt:
 
 
 def _framed(backbone: Backbone, layout: Sequence[int]) -> tuple[int, ...]:
-    """Return a layout with the special tokens that the tokenizer puts around one text."""
+    """Return a layout with the tokenizer's special tokens around it."""
     around = backbone.tokenizer(backbone.tokenizer.mask_token)["input_ids"]
     at = around.index(backbone.mask_id)
     return (*around[:at], *layout, *around[at + 1 :])
@@ -139,14 +145,14 @@ class _Header(msgspec.Struct):
 
 
 def to_bytes(prompts: Mapping[str, SoftPrompt], model: str) -> bytes:
-    """Return the file that keeps soft prompts by relation, with the name of the model that they are for."""
+    """Return the content of a file with soft prompts by relation, and the name of their model."""
     header = {"model": model, "layouts": {name: prompt.layout for name, prompt in prompts.items()}}
     tensors = {name: prompt.vectors.cpu().contiguous() for name, prompt in prompts.items()}
     return save(tensors, metadata={"prompts": json.dumps(header)})
 
 
 def read(path: Path) -> dict[str, SoftPrompt]:
-    """Read soft prompts by relation. InputError for a file that holds none."""
+    """Read soft prompts by relation. Raise InputError for a file without them."""
     try:
         with safe_open(path, framework="pt") as file:
             layouts = msgspec.json.decode((file.metadata() or {})["prompts"], type=_Header).layouts

@@ -1,4 +1,4 @@
-"""Vocabulary expansion: one new token per entity, its vectors composed from those of its pieces (Yang et al. 2023)."""
+"""Vocabulary expansion: one new token per entity, with vectors composed from its pieces (Yang et al. 2023)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transformers import AddedToken, PreTrainedTokenizerBase
 from lmkbc.models.masked.backbone import Backbone
 
 PIECE, BYTES, SPACE = "##", "Ġ", "▁"
-"""Marks of WordPiece before a continuation, of byte-level BPE before a word, and of SentencePiece before a word."""
+"""Marks of WordPiece before a continuation, and of byte-level BPE and SentencePiece before a word."""
 
 _RESERVED = re.compile(r"[\[<].*[\]>]")
 
@@ -34,7 +34,7 @@ class Words:
 
     @cached_property
     def plain(self) -> dict[int, str]:
-        """Vocabulary id -> the word that it stands for, in order of ids."""
+        """Return vocabulary id -> its word, in order of ids."""
         special = set(self._tokenizer.all_special_ids)
         added = set(self._tokenizer.get_added_vocab().values())
         ids = {}
@@ -45,16 +45,16 @@ class Words:
         return ids
 
     def ids(self, name: str) -> list[int]:
-        """Return the tokens of a name as they stand within a sentence."""
+        """Return the tokens of a name within a sentence."""
         return self.pieces([name])[0]
 
     def pieces(self, names: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of names, each as it stands within a sentence."""
+        """Return the tokens of names, each within a sentence."""
         texts = list(names) if self.mark == PIECE else [f" {name}" for name in names]
         return list(self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]) if texts else []
 
     def single(self, name: str) -> int | None:
-        """Return the id of a name that is one known token, else None."""
+        """Return the id of a name that is one known token; else None."""
         ids = self.ids(name)
         return ids[0] if len(ids) == 1 and ids[0] != self.unknown else None
 
@@ -73,9 +73,9 @@ class Words:
 
 
 POWER = 1 / 8
-"""A piece weighs count ** -POWER (the code of Yang et al. 2023; the formulas printed in the paper disagree)."""
+"""The weight of a piece is count ** -POWER (code of Yang et al. 2023; the formulas in the paper disagree)."""
 UNSEEN = 1_000_000
-"""The count of a piece that no count is known of (their code)."""
+"""Count of a piece without a known count (their code)."""
 
 
 def expand(
@@ -85,11 +85,11 @@ def expand(
     counts: Mapping[int, int] | None = None,
     vectors: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> Backbone:
-    """Return a copy of a backbone that knows each name as one token. Input vector, output row and bias are composed.
+    """Return a copy of a backbone in which each name is one token. Input vector, output row and bias are composed.
 
-    Names that are one token already, or hold an unknown one, stay as they are. The new rows can be trained.
-    counts: how often each vocabulary id occurs, for "frequency". vectors: of the model's size, in place of the composed
-    ones; the bias is still composed.
+    Names that are one token already, or that hold an unknown one, are not changed. The new rows can be trained. counts:
+    frequency of each vocabulary id, for "frequency". vectors: name -> vector that replaces the composed one; the bias
+    is still composed.
     """
     words = Words(backbone.tokenizer)
     pieces = {name: words.ids(name) for name in sorted(set(names))}
@@ -99,7 +99,7 @@ def expand(
     spaced = words.mark != PIECE  # the space before a word belongs to it
     tokenizer.add_tokens([AddedToken(name, single_word=True, normalized=True, lstrip=spaced) for name in new])
     rows = [tokenizer.convert_tokens_to_ids(name) for name in new]
-    rows_now = len(_tables(model)[0])  # may be more than the tokenizer uses
+    rows_now = len(_tables(model)[0])  # the table may have unused rows
     model.resize_token_embeddings(max(len(tokenizer), rows_now), mean_resizing=False)
     weights = [_weights(ids, compose, counts or {}) for ids in new.values()]
     with torch.no_grad():
@@ -114,7 +114,7 @@ def expand(
 
 
 def piece_counts(backbone: Backbone, texts: Iterable[str]) -> Counter[int]:
-    """Return how often each vocabulary id occurs in some texts."""
+    """Return the frequency of each vocabulary id in texts."""
     words = Words(backbone.tokenizer)
     return Counter(index for text in texts for index in words.ids(text))
 

@@ -1,1 +1,1 @@
-"""OpenAI-compatible servers: bounded, resumable, and honest about what failed."""
+"""OpenAI-compatible servers: bounded and resumable requests, and reported failures."""

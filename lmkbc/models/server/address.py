@@ -1,6 +1,6 @@
-"""A model's server: its address, its name for the model, and the key, which is never written.
+"""A model's server: its address, its name for the model, and the key, which is never written to files.
 
-A server gets a key that the user has named for its host, never one that a recipe alone asks for.
+A server gets only a key that the user has named for its host, not one that a recipe alone names.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from lmkbc.models.files import model_identity, model_name, same_model
 
 KEY = "OPENAI_API_KEY"
 KEYS = "LMKBC_KEYS"
-"""Says which variable holds the key of which host, as in "api.example.org=EXAMPLE_KEY,other.org=OTHER_KEY"."""
+"""Variable that maps hosts to key variables, as in "api.example.org=EXAMPLE_KEY,other.org=OTHER_KEY"."""
 
 PROVIDER = "api.openai.com"
-"""The host that KEY is of."""
+"""Host to which KEY belongs."""
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +34,10 @@ OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"
 
 ASKED_AT = ("/chat/completions", "/completions")
-"""Ends of an address that providers show whole, and that a base URL leaves out."""
+"""Ends of providers' full addresses, which are not part of a base URL."""
 
 DEPLOYMENTS = "/openai/deployments/"
-"""Part of an Azure address that names a deployment: one server of one model, under a name of its owner's."""
+"""Part of an Azure address before a deployment's name. A deployment serves one model, under its owner's name."""
 
 AZURE_VERSION = "api-version"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -45,9 +45,9 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.a
 
 @dataclass(slots=True)
 class Seen:
-    """State of a server so far. reached: whether it ever answered. name: the model's name in its answers.
+    """Observations of a server. reached: whether it ever answered. name: the model's name in its answers.
 
-    refused: fields of a request that it does not take.
+    refused: fields of a request that it does not support.
     """
 
     reached: bool = False
@@ -57,11 +57,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A model's server. any_model: take answers of a server that calls the model by another name.
+    """A model's server.
 
-    key_variable: which environment variable holds the key. owner: whose server it is, where others share the store and
-    each of them has a server of that address. asked: the name that was asked for, where `model` is the one that the
-    server says it serves.
+    any_model: whether to accept a server's other name for the model.
+    key_variable: environment variable with the key.
+    owner: user and machine, if others share the store and have their own server at the same address.
+    asked: the requested name, if `model` is the name that the server reports.
     """
 
     base_url: str
@@ -87,11 +88,13 @@ class Server:
         key_env: str = "",
         shared: bool = False,
     ) -> Server:
-        """Make a server by URL and model: base_url, which the user gave, else $OPENAI_BASE_URL, else recipe_url.
+        """Return a server by URL and model. The URL is base_url, from the user, else $OPENAI_BASE_URL, else recipe_url.
 
-        InputError for what cannot be asked, and for a server that no key is named for (`keys`). offline: nothing will
-        be asked, so no key is needed. key_env: the variable that a recipe names for its URL. shared: whether users of
-        other machines share the store.
+        offline: whether nothing will be requested, so that no key is needed.
+        key_env: variable that a recipe names for its URL.
+        shared: whether users of other machines share the store.
+
+        Raise InputError for an unusable address, and for a server without a key (`KEYS`).
         """
         given = base_url or os.environ.get(BASE_URL)
         parts = _address((given or recipe_url or OPENAI).strip())
@@ -106,23 +109,24 @@ class Server:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
         if not key and not is_loopback(host):
-            raise InputError(f"{host} needs a key: set the environment variable {variable}")
+            hint = "; any word will do for a server that checks none"
+            raise InputError(f"{host} needs a key: set the environment variable {variable}{hint}")
         _warn_of_plain(parts.scheme, host)
         return cls(url, model, revision, any_model, key, variable or KEY, owner)
 
     @property
     def root(self) -> str:
-        """Return the address that paths are joined to."""
+        """Return the address to which paths are appended."""
         return self.base_url.partition("?")[0]
 
     @property
     def query(self) -> dict[str, str]:
-        """Return what every request's address ends with."""
+        """Return the query parameters of every request."""
         return dict(parse_qsl(urlsplit(self.base_url).query))
 
     @property
     def deployment(self) -> str:
-        """Return the name of the Azure deployment that the server is; "" where it is none."""
+        """Return the name of an Azure deployment; "" if it is none."""
         parts = urlsplit(self.base_url)
         if DEPLOYMENTS in parts.path:
             return parts.path.rpartition(DEPLOYMENTS)[2]
@@ -130,7 +134,7 @@ class Server:
 
     @property
     def key_fields(self) -> dict[str, str]:
-        """Return the field of a request's head that carries the key, where it is not the API's own."""
+        """Return the header field with the key, if it differs from the API's."""
         return {"api-key": self.key} if DEPLOYMENTS in self.base_url and self.key else {}
 
     @property
@@ -140,16 +144,16 @@ class Server:
 
     @property
     def place(self) -> str:
-        """Return the name in the store: the address, and whose it is where each user has one of that address."""
+        """Return the server's name in the store: the address, with the owner if users have their own servers."""
         return f"{self.base_url} of {self.owner}" if self.owner else self.base_url
 
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
-        """Make a call to this model. how: schema, seed, draw."""
+        """Return a call to this model. how: schema, seed, draw."""
         revision = self.revision or model_identity(self.model)
         return Call(model=self.name, revision=revision, base_url=self.place, prompt=prompt, sampling=sampling, **how)
 
     def known_as(self, call: Call) -> Iterator[Call]:
-        """Yield a call of ours, as it is stored now and as it was before: under a path, or under the name asked for."""
+        """Yield a call under its current key and under earlier ones: with a path, or with the requested name."""
         yield call
         if self.name != self.model:
             yield replace(call, model=self.model, revision=self.revision)
@@ -157,11 +161,11 @@ class Server:
             yield replace(call, model=model_name(self.asked), revision=self.revision or model_identity(self.asked))
 
     def takes(self, served: str) -> bool:
-        """Return whether an answer of a model of that name is one of the model that was asked for."""
+        """Return whether an answer from a model of that name is accepted."""
         return self.any_model or same_model(self.model, served)
 
     def takes_stored(self, known_as: Call, served: str) -> bool:
-        """Return whether a stored answer counts; under the name that was asked for, only the model's own does."""
+        """Return whether a stored answer is accepted; under the requested name, only one of the model itself is."""
         if self.asked and known_as.model not in (self.name, self.model):
             return bool(served) and same_model(self.model, served)
         return self.takes(served)
@@ -177,7 +181,7 @@ class Server:
 
 
 def _address(url: str) -> SplitResult:
-    """Return the parts of a base URL, as it is kept. InputError for one that cannot be asked."""
+    """Return the parts of a base URL in normal form. Raise InputError for an unusable one."""
     parts = urlsplit(url) if is_web_address(url) else urlsplit("")
     if not parts.hostname:
         raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
@@ -197,10 +201,10 @@ def _address(url: str) -> SplitResult:
 
 
 def _owner() -> str:
-    """Return who this is, on which machine."""
+    """Return user@machine."""
     try:
         user = getpass.getuser()
-    except (OSError, KeyError):  # a number without a name, as in containers
+    except (OSError, KeyError):  # a user id without a name, as in containers
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
 
@@ -214,10 +218,10 @@ def is_loopback(host: str) -> bool:
 
 
 def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> str:
-    """Return the environment variable that holds the key for an address; "" for a server that gets none.
+    """Return the environment variable with the key for an address; "" for a server that gets none.
 
-    of_recipe: whether a recipe alone names the address; wanted: the variable that it names. InputError for a host of a
-    recipe that the user has named no key for.
+    of_recipe: whether only a recipe names the address. wanted: variable that the recipe names. Raise InputError for a
+    recipe's host for which the user has named no key.
     """
     host = address.hostname or ""
     if named := _named().get(host):
@@ -235,7 +239,7 @@ def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> s
 
 @cache
 def _warn_of_plain(scheme: str, host: str) -> None:
-    """Warn, once for each host, of one beyond this machine that is asked without encryption."""
+    """Warn, once per host, about a remote host without encryption."""
     if scheme == "http" and not is_loopback(host):
         log.warning("%s is asked over http: prompts, answers and the key can be read on the way; use https", host)
 

@@ -1,6 +1,6 @@
-"""The Batch API: all missing calls as jobs, answered by the server in its own time, at a lower price.
+"""The Batch API: all missing calls as jobs, which the server answers within a day at a lower price.
 
-A job is noted in the store before it is waited for, so that a killed run finds it again and sends nothing twice.
+A job is noted in the store before the wait, so that a killed run finds it again and sends nothing twice.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
 MOST = 50_000
-"""Requests that one job may hold."""
+"""Maximum number of requests of one job."""
 
 LARGEST = 100_000_000
-"""Bytes of one job's file: half of what the API's own definition allows."""
+"""Maximum number of bytes of one job's file: half of the API's limit."""
 
 MOST_OUTPUT = 2**30
-"""Bytes that are read of one job's output, decompressed."""
+"""Maximum number of bytes of one job's output, decompressed."""
 
 WINDOW: Final = "24h"
 LONGEST = 25 * 3600.0
-"""Seconds after which a job that has a day is no longer waited for."""
+"""Seconds after which the run stops waiting for a job; the server has a day for it."""
 
 ENDED = ("completed", "failed", "expired", "cancelled")
 
@@ -60,7 +60,7 @@ class _Line(_Named):
 
 
 class _Request(NamedTuple):
-    """Line of a job: the call, its path, its bytes, and a guess of its tokens."""
+    """Line of a job: the call, its path, its bytes, and its estimated tokens."""
 
     call: Call
     path: str
@@ -69,7 +69,7 @@ class _Request(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A job that was sent: its name at the server and in the store, about how many tokens it uses, and its calls."""
+    """A job that was sent: its id at the server, its key in the store, its estimated tokens, and its calls."""
 
     id: str
     note: str
@@ -78,7 +78,7 @@ class _Job(NamedTuple):
 
 
 async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
-    """Ask, through jobs, all calls that the store lacks. What a job leaves out stays missing."""
+    """Send all calls that the store lacks as jobs, and commit the answers. Calls that a job leaves out stay missing."""
     missing = {call.key: call for call in calls if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
@@ -97,7 +97,7 @@ async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
 
 
 def _jobs(calls: Sequence[Call], offers: Offers) -> Iterator[list[_Request]]:
-    """Yield requests in portions that one job may hold, each of one kind of request."""
+    """Yield the requests of each job; all requests of a job have the same path."""
     portion: list[_Request] = []
     size = 0
     for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
@@ -114,7 +114,7 @@ def _jobs(calls: Sequence[Call], offers: Offers) -> Iterator[list[_Request]]:
 
 
 async def _sent(session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _Job:
-    """Return the job of some requests: the one that a killed run noted, else a new one."""
+    """Return the job of some requests: the one noted by a killed run, else a new one."""
     note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
     if identifier is None:
@@ -134,7 +134,7 @@ async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
 
 
 async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int]:
-    """Wait for a job's end, and commit what it answered. Returns the tokens."""
+    """Wait for a job's end, commit its answers, and return their tokens."""
     ended = await _ended(session, job.id)
     if ended is None:
         store.set_note(job.note, None)
@@ -176,7 +176,7 @@ async def _ended(session: Session, identifier: str) -> Batch | None:
 
 
 def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:
-    """Yield the lines of a job's output, each once, without those that answer one call in different ways."""
+    """Yield the distinct lines of a job's output, without those that answer one call in different ways."""
     lines = list(dict.fromkeys(raw.splitlines()))
     times = Counter(map(_named, lines))
     for line in lines:
@@ -194,7 +194,10 @@ def _named(line: bytes) -> str | None:
 
 
 def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
-    """Commit what a job's output answers. Returns all replies. OtherModelError for those of another model."""
+    """Commit the answers in a job's output, and return all replies.
+
+    Raise OtherModelError for answers of another model.
+    """
     replies: list[tuple[Call, Reply]] = []
     other: OtherModelError | None = None
     for written in _unambiguous(session, raw):
@@ -216,6 +219,6 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
             session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
         replies.append((call, reply))
     session.keep(replies)
-    if other is not None:  # the job stays noted: whoever takes that model need not send it again
+    if other is not None:  # the job stays noted, so that a run that accepts this model need not send it again
         raise other
     return [reply for _, reply in replies]

@@ -17,22 +17,22 @@ _SAME = {
     **dict.fromkeys(("safety", "sensitive", "prohibited_content", "blocklist", "spii", "recitation"), "content_filter"),
     **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
 }
-"""Other servers' words for the ends that we know."""
+"""Other servers' finish reasons -> those used here."""
 
 THOUGHT = ("<think>", "</think>")
 
 LEAST = -1e30
-"""Least log-probability. llama.cpp writes the least number in place of infinity, which JSON does not have."""
+"""Least log-probability. llama.cpp writes the least number for -inf, which JSON lacks."""
 
 _HALF = re.compile(
     rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
 )
-"""Half of a character (a lone surrogate), which a text has that was cut within one, as an escape or as bytes."""
+"""A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
 
 CODES = {"context_length_exceeded", "exceed_context_size_error"}
 MOST_TOKENS = 10**9
-"""No context is larger, whatever a server says."""
+"""Larger numbers of tokens in a server's message are ignored."""
 
 _CONTEXT = re.compile(r"\bcontext (?:length|size|window)\b", re.IGNORECASE)
 _WINDOW = re.compile(r"context (?:length|size)(?: is)?(?: only)? \(?(\d{1,9})\b", re.IGNORECASE)
@@ -47,8 +47,9 @@ Optional = TypeVar("Optional")
 class TokenReport:
     """Report of a server on the tokens of a text and on the next token.
 
-    tokens: each with its log-probability, None for the first of a text that the server was given. chosen: the first
-    token's number; likeliest: number -> log-probability of those that could have come in its place, and its own.
+    tokens: each with its log-probability; None for the first token of a given text.
+    chosen: id of the next token.
+    likeliest: token id -> log-probability, of the next token and its alternatives.
     """
 
     text: str
@@ -60,7 +61,7 @@ class TokenReport:
 
 
 def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
-    """Decode the model's name and the tokens of a response's body. ValueError for a body that holds no choice."""
+    """Return the model's name and the tokens in a response's body. Raise ValueError for a body without a choice."""
     answer = _answer(raw)
     usage = _optional(answer.usage, _Usage) or _Usage()
     logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
@@ -78,7 +79,7 @@ def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
 
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
-    """Decode the model's name and the draws of a response's body. ValueError for a body that holds no draw."""
+    """Return the model's name and the draws in a response's body. Raise ValueError for a body without a draw."""
     answer = _answer(raw)
     replies = [_reply(answer, choice) for choice in answer.choices]
     if all(reply.failed for reply in replies):
@@ -87,14 +88,14 @@ def decode(raw: bytes) -> tuple[str, list[Reply]]:
 
 
 class TooLong(NamedTuple):
-    """Tokens of the prompt and of the context, where the server tells them."""
+    """Tokens of the prompt and of the context, if the server reports them."""
 
     prompt: int | None
     window: int | None
 
 
 def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
-    """Return the lengths in a refusal of a prompt that is too long; None if it refuses something else."""
+    """Return the lengths in a refusal of a prompt that is too long; None for another refusal."""
     if not (CODES & {str(body.get("code")), str(body.get("type"))} or _CONTEXT.search(message)):
         return None
     return TooLong(
@@ -110,7 +111,10 @@ def _number(field: Any, written: re.Match[str] | None) -> int | None:
 
 
 def _answer(raw: bytes) -> _Answer:
-    """Decode a response's body; half of a character is U+FFFD, as other decoders have it. ValueError for no choice."""
+    """Return the decoded body of a response, with lone surrogates as U+FFFD.
+
+    Raise ValueError for a body without a choice.
+    """
     whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
     answer = msgspec.json.decode(whole, type=_Answer)
     if not answer.choices or any(choice.is_empty for choice in answer.choices):
@@ -123,7 +127,7 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
     usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
     logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
     spelt, prompt = logprobs.spelt(), max(usage.prompt_tokens or 0, 0)
-    completion = max(usage.completion_tokens or 0, (usage.total_tokens or 0) - prompt, 0)  # with those of thinking
+    completion = max(usage.completion_tokens or 0, (usage.total_tokens or 0) - prompt, 0)  # with reasoning
     return Reply(
         text=message.text() or message.refusal or "",
         finish="refusal" if message.refusal else choice.end,
@@ -136,7 +140,7 @@ def _reply(answer: _Answer, choice: _Choice) -> Reply:
 
 
 def _optional(raw: msgspec.Raw, kind: type[Optional]) -> Optional | None:
-    """Decode a field that a server may leave out; None also for a field of another shape."""
+    """Return an optional field, decoded; None if it is missing or has another shape."""
     try:
         return msgspec.json.decode(raw, type=kind) if raw else None
     except msgspec.DecodeError:
@@ -148,7 +152,7 @@ def _likely(logprob: float) -> float:
 
 
 class _Usage(msgspec.Struct):
-    """Tokens of a request. Some servers count those of thinking in the total alone."""
+    """Tokens of a request. Some servers count tokens of reasoning only in the total."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -165,7 +169,7 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
 
     def text(self) -> str:
-        """Return the text of an answer; of one in parts, such as thoughts and text, the text parts."""
+        """Return the text of an answer; if it has parts, such as reasoning and text, only the text parts."""
         parts = self.content or ""
         return parts if isinstance(parts, str) else "".join(part.text for part in parts if part.type == "text")
 
@@ -181,7 +185,7 @@ class _Token(_Alternative):
 
 
 class _Logprobs(msgspec.Struct):
-    """As chat tells them (content), or as completion does (tokens, token_logprobs, top_logprobs)."""
+    """Log-probabilities in the format of chat (content), or of completion (tokens, token_logprobs, top_logprobs)."""
 
     content: list[_Token] | None = None
     tokens: list[str] | None = None
@@ -189,7 +193,7 @@ class _Logprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float] | None] | None = None
 
     def spelt(self) -> list[tuple[str, float | None]] | None:
-        """Return the tokens of the text with their log-probabilities, None where they are not told."""
+        """Return the tokens of the text with their log-probabilities; None if they are missing."""
         if self.content is not None:
             return [(token.token, token.logprob) for token in self.content]
         if self.tokens is None or self.token_logprobs is None:
@@ -197,7 +201,7 @@ class _Logprobs(msgspec.Struct):
         return list(zip(self.tokens, self.token_logprobs, strict=False))
 
     def first(self) -> list[tuple[str, float]] | None:
-        """Return the alternatives to the first token that is not blank, behind what the model thought."""
+        """Return the alternatives to the first token that is not blank, after the reasoning."""
         content = self.content or []
         for chosen in content[_thought([token.token for token in content]) :]:
             if chosen.token.strip():
@@ -210,7 +214,7 @@ class _Logprobs(msgspec.Struct):
 
 
 def _thought(tokens: Sequence[str]) -> int:
-    """Return how many tokens come before the answer: those of what the model thought, all where it has no end."""
+    """Return the number of tokens of reasoning before the answer; all if the reasoning has no end."""
     start, text = 0, ""
     for place, token in enumerate(tokens):
         text += token
@@ -229,14 +233,14 @@ class _Choice(msgspec.Struct):
 
     @property
     def end(self) -> str:
-        """Return why the text ends, by our word for it; "content_filter: SAFETY" is a content filter."""
+        """Return the finish reason in this module's words; "content_filter: SAFETY" becomes "content_filter"."""
         reason = self.finish_reason or "stop"
         word = reason.partition(":")[0].casefold()
         return _SAME.get(word, word if word in WITHHELD else reason)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it holds no text, and no reason for that."""
+        """Return whether it holds neither a text nor a reason for its absence."""
         return self.message is None and self.text is None and self.end not in (*WITHHELD, *CUT_OFF)
 
 

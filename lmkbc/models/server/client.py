@@ -1,6 +1,6 @@
-"""The client: one request to an OpenAI-compatible server, and what came of it, whatever the server sent.
+"""The client: single requests to an OpenAI-compatible server, and the errors of failed ones.
 
-The SDK sends and authenticates; it neither retries nor decodes, since servers differ in what they leave out.
+The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from lmkbc.models.server.refusal import SHOWN, OtherModelError, ServerError, Wit
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
-"""Idle connections that a pool keeps: for each request it looks at all of them, so large pools are slow."""
+"""Idle connections per pool. A pool checks all of them for each request, so large pools are slow."""
 
 Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 Decode = Callable[[bytes], tuple[str, list[Result]]]
 
 MOST_BYTES = 16 * 2**20
-"""Bytes of a response at most, unpacked: a hundred times the longest answer with its tokens' log-probabilities."""
+"""Maximum number of bytes of an unpacked response: a hundred times the longest answer with log-probabilities."""
 
 SOON = 10.0
-"""Seconds in which a server tells of itself, or is taken to tell nothing."""
+"""Maximum number of seconds for a request of a server's metadata."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """The transport under the SDK: reads whole responses, up to MOST_BYTES, and follows no redirect.
+    """Transport under the SDK, which reads whole responses of up to MOST_BYTES and follows no redirect.
 
-    Not even on the same host: answers are kept under the address that was asked, a POST that is redirected may lose its
-    body, and a person can give the right address once. A good response that the caller streams is left to `read_body`.
-    key_fields: fields of a request's head that carry the key in place of `Authorization`.
+    Redirects are refused even on the same host. Answers are stored under the requested address, a redirected POST may
+    lose its body, and the user can give the right address once. A successful response that the caller streams is left
+    to `read_body`. key_fields: header fields that carry the key instead of `Authorization`.
     """
 
     def __init__(self, key_fields: Mapping[str, str], **settings: Any) -> None:
@@ -52,7 +52,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         super().__init__(follow_redirects=False, headers=HEADERS, verify=trusted(), **settings)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **how: Any) -> httpx2.Response:
-        """Return the response, read. CallError as of `read_body`."""
+        """Return the response, read. Raise CallError as `read_body` does."""
         if self._key_fields:
             request.headers.pop("Authorization", None)
             request.headers.update(self._key_fields)
@@ -60,13 +60,13 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         if stream and response.is_success:
             return response
         content = await read_body(response, MOST_BYTES)
-        names = ("content-encoding", "content-length", "transfer-encoding")  # of what was sent, no more of what is here
+        names = ("content-encoding", "content-length", "transfer-encoding")  # true of the packed body only
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in names]
         return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 class ChatClient:
-    """Sends single requests; use it on one event loop, and close it there."""
+    """Sends single requests. Use it on one event loop, and close it there."""
 
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server, self._limits = server, limits
@@ -90,9 +90,10 @@ class ChatClient:
             await lane.close()
 
     async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
-        """Return the draws of one request. CallError for none, ServerError if all further requests are in vain.
+        """Return the draws of one request.
 
-        A prompt that the provider's filter refuses brings draws that are withheld.
+        A prompt that the provider's filter refuses gives withheld draws. Raise CallError for no draws, ServerError if
+        all further requests would fail too.
         """
         path = "/chat/completions" if "messages" in body else "/completions"
         try:
@@ -101,11 +102,11 @@ class ChatClient:
             return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
 
     async def token_reports(self, body: Mapping[str, Any]) -> list[TokenReport]:
-        """Return the tokens of one request, as one report. CallError and ServerError as of `ask`."""
+        """Return the tokens of one request, as one report. Raise CallError and ServerError as `ask` does."""
         return self._decoded(await self._sent("/completions", body), decode_tokens)[1]
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
-        """Return what the server answers at a path beside its API; None for nothing of that kind, or not soon."""
+        """Return the server's answer at a path besides its API; None if it is of another type or late."""
         url = urljoin(f"{self.server.root}/", path)
         try:
             return msgspec.json.decode(await self._sent(url, body, min(SOON, self._limits.timeout)), type=kind)
@@ -113,7 +114,7 @@ class ChatClient:
             return None
 
     async def _sent(self, path: str, body: Mapping[str, Any] | None, within: float | None = None) -> bytes:
-        """Return the body of a response to a request, which is a GET where it has none. Errors as of `through`."""
+        """Return the body of a response. A request without a body is a GET. Raise errors as `through` does."""
 
         def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
             if body is None:
@@ -123,13 +124,14 @@ class ChatClient:
         return (await self.through(ask, within)).content
 
     async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
-        """Return what a request brings, made again after failures that pass. Errors as of `through`."""
+        """Return the result of a request, retried after transient failures. Raise errors as `through` does."""
         return await Pace(self._limits).retrying(lambda: self.through(request, within))
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
-        """Return what a request through the SDK brings. CallError for nothing, ServerError if all others are in vain.
+        """Return the result of a request through the SDK.
 
-        within: seconds for all of it, where not those of one attempt: a dripping answer never stays silent.
+        within: maximum seconds in all; by default those of one attempt. It also ends answers that arrive slowly. Raise
+        CallError for no result, ServerError if all further requests would fail too.
         """
         try:
             async with asyncio.timeout(within or self._limits.timeout):
@@ -153,7 +155,7 @@ class ChatClient:
             raise CallError(f"{self.server.base_url}: {error}", transient=error.transient) from None
 
     def read(self, raw: bytes) -> list[Reply]:
-        """Decode the draws in a response's body. CallError for a body that holds none."""
+        """Return the draws in a response's body. Raise CallError for a body without draws."""
         served, replies = self._decoded(raw, decode)
         for reply in replies:
             reply.text, reply.served = self.server.without_key(reply.text), served
@@ -163,7 +165,7 @@ class ChatClient:
         return replies
 
     def _decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
-        """Decode the name that the server calls its model, and its answers. Errors as of `_recognised`."""
+        """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does."""
         try:
             served, answers = decode(raw)
         except ValueError as error:
@@ -171,9 +173,10 @@ class ChatClient:
         return self._recognised(served), answers
 
     def _recognised(self, served: str) -> str:
-        """Return the name that the server calls its model.
+        """Return the model's name in an answer.
 
-        OtherModelError, which ends all asking, for another model; CallError where ours has answered before.
+        Raise OtherModelError, which ends the session, for another model; CallError if the right model has answered
+        before.
         """
         server, served = self.server, model_name(self.server.without_key(served))
         if not server.takes(served) and not self._has_answered:

@@ -1,4 +1,4 @@
-"""The back end over a server: conversations and short questions, each answer looked up in the store and kept there."""
+"""The back end over a server: conversations and short questions, with all answers looked up and kept in the store."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ log = logging.getLogger(__name__)
 
 
 class ServerModel:
-    """A server's model. Whatever it is asked stays in the store, so that a run, killed or not, can be gone on with.
+    """A server's model. All answers stay in the store, so that an interrupted run can resume.
 
-    completion: plain questions go on as texts, else they are one message each. extra: further fields of every plain
-    question, such as what keeps a model from thinking aloud. batch: send what conversations begin with as one job of
-    the Batch API. notes: where usage goes, and what was not to be had.
+    completion: whether plain questions are completed as text; else they are one message each.
+    extra: further fields of plain questions, such as one that disables reasoning.
+    batch: whether to send the first requests of conversations as a job of the Batch API.
+    notes: get the usage, and remarks about missing answers.
     """
 
     def __init__(
@@ -57,11 +58,11 @@ class ServerModel:
 
     @property
     def lost(self) -> str:
-        """Why answers of the last conversation are missing."""
+        """Return why answers of the last conversation are missing."""
         return self._last.why("") if self._last else ""
 
     def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
-        """Answer many talks at a time, each at its own pace. ServerError when asking is in vain."""
+        """Answer many talks concurrently. Raise ServerError if all further requests would fail."""
         session = self._last = self._session()
         begun = {key: resumed(talk) for key, talk in talks.items()}
 
@@ -91,7 +92,7 @@ class ServerModel:
         self.notes.used(prompt_tokens=prompt, completion_tokens=completion, from_store=session.replayed)
 
     def remarks(self) -> Iterator[str]:
-        """Yield what a person should know of the last conversation."""
+        """Yield sentences for the user about the last conversation."""
         if (session := self._last) is None:
             return
         offers, refused = session.offers, " and ".join(sorted(session.offers.refused))
@@ -116,44 +117,44 @@ class ServerModel:
         max_tokens: int,
         draws: int = 1,
         temperature: float = 0.0,
-        seed: int = 0,  # noqa: ARG002 -- a server draws as it likes
+        seed: int = 0,  # noqa: ARG002 -- servers draw unseeded here
     ) -> list[list[str]]:
-        """Return the first line of each draw of each prompt; draws that cannot be had are left out."""
+        """Return the first line of each draw of each prompt, without failed draws."""
         drawn = self._ask(prompts, {"temperature": temperature, "max_tokens": max_tokens} | self._stop("\n"), draws)
         answers = [[reply.text for reply in replies if reply and reply.is_answer] for replies in drawn]
         return [[(answer_of(text) or "").partition("\n")[0] for text in texts] for texts in answers]
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 256, stop: str = "\n\n") -> list[str | None]:
-        """Return the whole answer to each prompt; None where no answer can be had."""
+        """Return the whole answer to each prompt; None for a failed one."""
         ends = self._stop(stop) if stop else {}
         replies = self._ask(prompts, {"temperature": 0.0, "max_tokens": max_tokens} | ends)
         return [answer_of(reply.text) if reply and reply.is_answer else None for (reply,) in replies]
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """Return, for each prompt, the log-probability that the answer begins with each word, as the server tells.
+        """Return, for each prompt, the log-probability of each option as the beginning of the answer.
 
-        A request asks for as many alternatives as the API's own definition allows. A word that is not among them gets
-        the most that it may have; if none is, all get -inf. A server that tells no alternatives is taken by its word:
-        0 for the one it wrote, -inf for the others.
+        Requests ask for the most alternatives that the API allows. An option that is not among them gets the largest
+        possible value; if no option is, all get -inf. If a server reports no alternatives, the option that it wrote
+        gets 0, the others -inf.
         """
         most = {"logprobs": 5} if self._completion else {"logprobs": True, "top_logprobs": 20}
         replies = [reply for (reply,) in self._ask(prompts, {"temperature": 0.0, "max_tokens": 4} | most)]
         if any(reply is not None and reply.first is None for reply in replies):
             self.notes.remark(
-                f"{self._server.base_url} tells no log-probabilities: what it writes is taken for certain"
+                f"{self._server.base_url} returns no log-probabilities: what it writes is taken for certain"
             )
         return [_first_word(reply, options) if reply else [-math.inf] * len(options) for reply in replies]
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
-        """Return the log-probability that each prompt is answered by each of its own options; see `OptionScorer`."""
+        """Return the log-probability of each of its options as the answer to each prompt; see `OptionScorer`."""
         return self._scorer.option_scores(prompts, options)
 
     def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return of how many tokens each option is, as it stood after a prompt; 1 where it never stood after one."""
+        """Return the number of tokens of each option after a prompt; 1 if it was never scored."""
         return self._scorer.lengths(options)
 
     async def _answered(self, session: Session, request: Request) -> Answered:
-        shown = [request.prompt]  # the last of them is what is answered
+        shown = [request.prompt]  # the last of them is the one that is answered
 
         def shorter() -> Iterator[list[Call]]:
             for prompt in request.shorter():
@@ -200,12 +201,12 @@ def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:
     listed = [math.exp(min(logprob, 0.0)) for _, logprob in reply.first]
     least = min(
         1 - math.fsum(listed), *listed
-    )  # an option that is not reported has no more than the least that is, and than the rest
+    )  # an unreported option has at most the least reported probability, and at most the rest
     return [math.log(p) if p > 0 else -math.inf for p in (mass[option] or least for option in options)]
 
 
 def _named(token: str, options: Sequence[str]) -> str | None:
-    """Return the word that a token is, or is the beginning of; None for no word or several."""
+    """Return the option that a token equals or begins; None if there is none or several."""
     bare = token.strip().strip("\u2581\u0120.,:;!*\"'").casefold()
     words = [option for option in options if bare and option.casefold().startswith(bare)]
     return words[0] if len(words) == 1 else None

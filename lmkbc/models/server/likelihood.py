@@ -1,9 +1,9 @@
-"""Log-probabilities of given texts from a server: two ways, and the choice between them.
+"""Log-probabilities of given texts from a server: two methods, and the choice between them.
 
-vLLM and older completion servers echo a prompt with the log-probabilities of its tokens. llama.cpp tells those of the
-next token alone, but of as many as are asked for, and of a token that it is made to write the one that it had before:
-so the options of a prompt are asked for as a tree of tokens, each place once, and its prompt cache keeps what came
-before.
+`Echo` serves vLLM and older completion servers, which echo a prompt with the log-probabilities of its tokens. `Walk`
+serves llama.cpp, which reports only the next token, with any number of alternatives. If it is forced to write a token,
+it reports the token's original log-probability. The options of a prompt are therefore requested as a tree of tokens,
+each position once, and the prompt cache keeps the tokens before it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.session import Session
 
 ALTERNATIVES = 1000
-"""Next tokens that llama.cpp is asked to tell at a time; more take it longer than asking for a token alone."""
+"""Alternatives requested from llama.cpp at a time; more take longer than a request for a single token."""
 
 MOST_ALTERNATIVES = 100_000
-"""Those that it is asked for where a token cannot be asked for alone: nearly all, in ten MB and half a second."""
+"""Alternatives if a token cannot be forced: nearly all tokens, in ten MB and half a second."""
 
 BIAS = 100
-"""Bias on a token's score that forces the token: the most that the API's definition allows."""
+"""Bias on a token's score that forces the token: the largest that the API allows."""
 
 SURE = 1.01
-"""More than all tokens of a place have together, as far as a server reckons."""
+"""Upper bound of the sum of all probabilities at a position, with a margin for rounding."""
 
 GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
 class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
-    """Scores of a prompt: each option's log-probability, None where it is unknown, and its length in tokens.
+    """Scores of a prompt: each option's log-probability, None if unknown, and its length in tokens.
 
-    The tokens are those of all requests that it took, as the server counts them.
+    prompt_tokens, completion_tokens: of all requests for them, as the server counts.
     """
 
     logs: list[float | None]
@@ -53,29 +53,29 @@ class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
 
 
 async def way_of(session: Session, text: str) -> Echo | Walk:
-    """Return the way that a server supports, tried on a text. ServerError if it supports none."""
+    """Return the method that a server supports, tested on a text. Raise ServerError if it supports none."""
     try:
         echoed = await session.token_report(_echo(session, text))
         logs = [logprob for _, logprob in echoed.tokens[1:]]
         if echoed.text.startswith(text) and logs and None not in logs:
             return Echo()
-    except RejectedError as error:  # it takes no such field
+    except RejectedError as error:  # it does not support the field
         if isinstance(error, TooLongError):
             raise
     if walk := await Walk.over(session, text):
         return walk
     raise ServerError(
-        f"{session.client.server.base_url} tells no log-probabilities of a text that it is given, which candidate "
+        f"{session.client.server.base_url} returns no log-probabilities of a given text, which candidate "
         "ranking needs: serve the model with llama.cpp or vLLM, or leave the base URL out and name a model of this "
         "machine"
     )
 
 
 class Echo:
-    """The server repeats what it is given, with log-probabilities: a request for each option."""
+    """The server echoes prompts with log-probabilities: one request per option."""
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
-        """Nothing is the same."""
+        """Do nothing; no preparation is needed."""
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
@@ -95,7 +95,7 @@ class Echo:
 
 
 def _echo(session: Session, text: str) -> dict[str, Any]:
-    """Return a request to echo a text. A token is generated, since some servers do not take a limit of 0."""
+    """Return a request to echo a text. One token is generated, since some servers refuse a limit of 0."""
     return {"model": session.client.server.model, "prompt": text, "echo": True, "logprobs": 1, **GREEDY}
 
 
@@ -104,10 +104,10 @@ def _given(report: TokenReport) -> Sequence[tuple[str, float | None]]:
 
 
 class Walk:
-    """The options of a prompt as a tree of tokens, whose places the server is asked for in the order of its cache.
+    """The options of a prompt as a tree of tokens, whose positions are requested in the cache's order.
 
-    plain: a token that can be written anywhere. llama.cpp tells nothing of one that ends within a character. slots:
-    prompts that are asked about at a time; with more, one would drive another out of the cache.
+    plain: a token that can be written anywhere. llama.cpp reports nothing about a token that ends within a character.
+    slots: prompts in progress at a time; more would evict each other from the cache.
     """
 
     def __init__(self, plain: int, slots: int) -> None:
@@ -116,7 +116,10 @@ class Walk:
 
     @classmethod
     async def over(cls, session: Session, text: str) -> Walk | None:
-        """None where the server does not tell what a token had that it is made to write: two cannot both be certain."""
+        """Return the method for a server; None if it does not report original probabilities of forced tokens.
+
+        In that case two forced tokens would both have probability 1.
+        """
         try:
             tokens = await _tokens(session, [text, *"ab"])
             made = {tokens[letter][-1] for letter in "ab"}
@@ -132,7 +135,7 @@ class Walk:
         return cls(min(made), session.limits.concurrency if props.total_slots is None else props.total_slots)
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
-        """Have the server split all texts into tokens: round by round, since the first splits tell what else to ask."""
+        """Let the server tokenise all texts, in rounds, since the first results determine further texts."""
         known: dict[str, Tokens] = {}
         unknown: dict[str, None] = {}
 
@@ -144,7 +147,7 @@ class Walk:
             known.update(await _tokens(session, unknown))
             unknown.clear()
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
-        self._free = asyncio.Semaphore(max(self._slots, 1))  # of the event loop that asks about these prompts
+        self._free = asyncio.Semaphore(max(self._slots, 1))  # belongs to the current event loop
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
@@ -157,7 +160,7 @@ class Walk:
         report: dict[Tokens, Mapping[int, float]] = {}
         room = math.inf
         async with self._free:
-            for tokens in sorted(wanted):  # so that the server has read most of what comes before each place
+            for tokens in sorted(wanted):  # in this order, the cache holds most tokens before each position
                 if 0 < len(tokens) < room:
                     with row.room():
                         report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
@@ -170,7 +173,7 @@ class Walk:
     async def _reported(
         self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
-        """Return the log-probabilities of tokens at a place: likely tokens at once, each other token by itself."""
+        """Return log-probabilities of tokens at a position: likely tokens in one request, others one by one."""
         found: dict[int, float] = {}
 
         async def ask(alternatives: int, made: int) -> TokenReport:
@@ -189,27 +192,27 @@ class Walk:
 
 
 def _next(session: Session, tokens: Tokens, alternatives: int, made: int) -> dict[str, Any]:
-    """Return the request for the token after some others. made: the token that the server has to write."""
+    """Return the request for the token after `tokens`. made: the token that the server is forced to write."""
     bias = {"logit_bias": {str(made): BIAS}}
     return {"model": session.client.server.model, "prompt": tokens, "logprobs": alternatives, **GREEDY, **bias}
 
 
 async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
-    """Texts in the server's tokens, as it reads prompts. RejectedError where it does not tell them."""
+    """Return texts in the server's tokens, as in prompts. Raise RejectedError if the server does not tokenise."""
     few = asyncio.Semaphore(session.limits.concurrency)
 
     async def split(text: str) -> tuple[str, Tokens]:
         async with few:
             split = await session.client.metadata("../tokenize", served.Tokens, {"content": text, "add_special": True})
         if split is None or not split.tokens:
-            raise RejectedError("the server does not tell its tokens")
+            raise RejectedError("the server does not return its tokens")
         return text, tuple(split.tokens)
 
     return dict(await asyncio.gather(*map(split, texts)))
 
 
 class _Row:
-    """Results about a prompt, step by step; options that exceed the server's context stay open."""
+    """Scores of a prompt's options, one by one; options that exceed the server's context have none."""
 
     def __init__(self) -> None:
         self._scores = OptionLikelihoods([], [])
@@ -223,20 +226,20 @@ class _Row:
 
     @contextmanager
     def room(self) -> Iterator[None]:
-        """Go on where the server has no room for an option."""
+        """Continue if an option exceeds the server's context."""
         try:
             yield
         except TooLongError as error:
             self._refused = error
 
     def add(self, steps: Sequence[float | None], length: int) -> None:
-        """Add an option, by the log-probabilities of its tokens."""
+        """Add an option, from the log-probabilities of its tokens."""
         finite = [step for step in steps if step is not None and step > -math.inf]
         self._scores.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
         self._scores.lengths.append(max(length, 1))
 
     def scored(self) -> OptionLikelihoods:
-        """Return the scores of all options. CallError where every score is unknown."""
+        """Return the scores of all options. Raise CallError if all are unknown."""
         if all(log is None for log in self._scores.logs):
-            raise self._refused or CallError("the server tells nothing of any option", transient=False)
+            raise self._refused or CallError("the server returns no score of any option", transient=False)
         return self._scores

@@ -1,4 +1,4 @@
-"""Limits on requests to a server: how many at a time, how many per minute, and how many retries."""
+"""Limits on requests to a server: concurrency, rates and retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.server.body import TokenReport
 
 GUESSED_ANSWER = 256
-"""Tokens that an answer is taken to have before it is there, where its length is not limited."""
+"""Estimated tokens of an answer without a length limit."""
 
 
 Answer = TypeVar("Answer", Reply, TokenReport)
@@ -24,10 +24,12 @@ Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits(RequestLimits):
-    """Limits of one server, as a recipe's plain data. They change no answer, so they are no part of a stored key.
+    """Limits of one server, as in a recipe. They do not influence answers, so they are no part of the store's keys.
 
-    concurrency: requests in flight. timeout: seconds for one attempt. patience: queries in a row that may fail before a
-    run stops asking. poll: seconds between two looks at a batch job. The others: see `RequestLimits`.
+    concurrency: requests in flight.
+    timeout: seconds for one attempt.
+    patience: failed queries in a row after which a run stops asking.
+    poll: seconds between two checks of a batch job. For the others, see `RequestLimits`.
     """
 
     concurrency: int = 8
@@ -36,16 +38,16 @@ class Limits(RequestLimits):
     poll: float = 30.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a value that makes no sense."""
+        """Raise ValueError for a wrong value."""
         for limit in fields(self):
             if (value := getattr(self, limit.name)) is not None and not 0 < value < math.inf:
                 raise ValueError(f"{limit.name} is {value}: give a finite number above 0")
 
 
 def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
-    """Estimate the prompt and answer tokens of a request: four characters a token, answers at their longest.
+    """Return the estimated prompt and answer tokens of a request: four characters per token, answers at their longest.
 
-    A prompt in tokens has as many as it has.
+    A prompt that is given as tokens is counted exactly.
     """
     prompt = body.get("prompt", "")
     text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(prompt)
@@ -54,21 +56,21 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
 
 
 class OverBudgetError(CallError):
-    """A request that is not sent, since it might overrun a limit of the budget. limit: as it is told."""
+    """A request that was not sent, since it might exceed a limit of the budget. limit: as shown to the user."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(f"{limit} is reached", transient=False)
 
 
 class Paid:
-    """Sends requests, each again where that may help, and no more at a time than the budget allows."""
+    """Sends requests, with retries, and no more at a time than the budget allows."""
 
     def __init__(self, budget: Budget, limits: Limits) -> None:
         self._budget, self._pace = budget, Pace(limits)
         self._in_flight, self._change = 0, asyncio.Condition()
 
     async def answer(self, body: Body, ask: Ask[Answer]) -> Sequence[Answer]:
-        """Return what a request brings. CallError where it brings nothing, OverBudgetError where it is not sent."""
+        """Return the result of a request. Raise CallError for no result, OverBudgetError if it was not sent."""
         guess, used = estimate(body), (0, 0)
         async with self._change:
             await self._change.wait_for(lambda: self._in_flight < self._budget.most_at_once)
@@ -93,6 +95,6 @@ class Paid:
 
 
 def tokens_of(replies: Sequence[Reply] | Sequence[TokenReport], prompt: int) -> tuple[int, int]:
-    """Return the tokens that a request used, as the server tells; else as estimated."""
+    """Return the tokens that a request used: as reported by the server, else estimated."""
     tokens = sum(reply.prompt_tokens for reply in replies), sum(reply.completion_tokens for reply in replies)
     return tokens if any(tokens) else (prompt, sum(len(reply.text) // 4 + 1 for reply in replies))

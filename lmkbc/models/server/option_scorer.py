@@ -1,4 +1,4 @@
-"""Candidates ranked over a server: how likely it is to go on with each option of a prompt, kept as it comes."""
+"""Candidate ranking over a server: the probability of each option after a prompt, stored as soon as it is known."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Templated(msgspec.Struct):
 
 
 class OptionScorer:
-    """Asks a server that tells log-probabilities, several prompts at a time.
+    """Scores options with a server that returns log-probabilities, several prompts at a time.
 
-    notes: where usage goes, and what was lost. ServerError for a server that tells none, before anything is kept.
+    notes: get the usage, and remarks about missing scores. Raise ServerError for a server without log-probabilities.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class OptionScorer:
         self._lengths: dict[str, int] = {}
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
-        """Return the log-probability that each prompt is answered by each of its own options.
+        """Return the log-probability of each of its options as the answer to each prompt.
 
-        -inf for an option that the server has no room for; None for a prompt whose call failed.
+        It is -inf for an option that exceeds the server's context. None stands for a prompt whose call failed.
         """
         calls = [
             self._server.call(prompt.text if prompt.form == "completion" else prompt.messages(), {"options": list(row)})
@@ -73,15 +73,15 @@ class OptionScorer:
         return rows
 
     def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return each option's length in tokens, as counted after a prompt; 1 where it never followed a prompt."""
+        """Return each option's length in tokens after a prompt; 1 if it was never scored."""
         return [self._lengths.get(option, 1) for option in options]
 
     def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, OptionLikelihoods]]:
-        """Yield what the server tells of each place, one by one."""
+        """Yield the scores at each place, one by one."""
         missing = [calls[place] for place in places]
         if isinstance(self._store, DryStore):
             for call in missing:
-                requests = 1 + len(_options(call))  # as a server is asked that echoes what it is given
+                requests = 1 + len(_options(call))  # as for a server that echoes prompts
                 given = requests * length_of(call)[0] + len("".join(_options(call))) // 4
                 self._store.counter.add(call.key, given, requests, requests=requests, estimated=True)
             return
@@ -96,10 +96,10 @@ class OptionScorer:
                     texts.update([(call.key, await self._text(session, call)) for call in missing])
                     self._way = self._way or await way_of(session, min(texts.values(), key=len))
                     await self._way.prepare(session, list(texts.values()), list(map(_options, missing)))
-                except TooLongError as error:  # even of the shortest
+                except TooLongError as error:  # even the shortest prompt
                     session.failed(error)
                     session.too_long = len(missing)
-                except CallError as error:  # of the server, not of a prompt
+                except CallError as error:  # an error of the server, not of a prompt
                     session.failed(error)
                     session.stopped = session.stopped or str(error)
 
@@ -126,23 +126,26 @@ class OptionScorer:
             )
         if found + session.too_long < len(missing):
             self._notes.remark(
-                f"{self._server.base_url} has not told the log-probabilities of all prompts ({session.why()}); run "
+                f"{self._server.base_url} has not returned the log-probabilities of all prompts ({session.why()}); run "
                 "again to go on"
             )
 
     async def _text(self, session: Session, call: Call) -> str:
-        """Return a prompt as the server's chat template renders it. ServerError if the server does not show that."""
+        """Return a prompt, rendered by the server's chat template.
+
+        Raise ServerError if the server does not return it.
+        """
         if isinstance(call.prompt, str):
             return call.prompt
         asks = {"messages": call.prompt, "chat_template_kwargs": {"enable_thinking": False}}
         if templated := await session.client.metadata("../apply-template", _Templated, asks):
             return templated.prompt
         raise ServerError(
-            f"{self._server.base_url} does not tell what its chat template makes of a prompt, which candidate ranking "
+            f"{self._server.base_url} does not return prompts rendered by its chat template, which candidate ranking "
             "needs: use form = 'completion'"
         )
 
 
 def _options(call: Call) -> list[str]:
-    """Return the options of a call as they stand after its prompt."""
+    """Return the options of a call as they follow its prompt."""
     return [f" {text}" if isinstance(call.prompt, str) else text for text in call.sampling["options"]]

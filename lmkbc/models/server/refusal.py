@@ -1,4 +1,4 @@
-"""Refusals: what a response with an error's status means, whatever shape a provider gives it."""
+"""Refusals: the meaning of responses with an error status, in the formats of several providers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.body import TooLong, too_long
 
 SHOWN = 200
-"""Characters of a server's own message that are passed on."""
+"""Maximum number of characters of a server's message in errors."""
 
 
 class RejectedError(CallError):
-    """The server will not have this request (400 and the like), now or later."""
+    """The server refuses this request permanently (400 and the like)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, transient=False)
 
 
 class TooLongError(RejectedError):
-    """A prompt exceeds the server's context. lengths: of both, as the server tells; None where we reckon so."""
+    """A prompt exceeds the server's context. lengths: of both, if the server reports them; None for our estimate."""
 
     def __init__(self, reason: str, lengths: TooLong | None = None) -> None:
         super().__init__(reason)
@@ -38,15 +38,15 @@ class WithheldError(RejectedError):
 
 
 class ServerError(LmkbcError):
-    """The server will have no request at all: the key, the model or the account is wrong."""
+    """The server refuses all requests: the key, the model or the account is wrong."""
 
 
 class OtherModelError(ServerError):
-    """The server calls its model by another name than it was asked for."""
+    """The server's name for its model differs from the requested one."""
 
 
 def refusal(server: Server, error: openai.APIStatusError) -> LmkbcError:
-    """Return the error that a status and a body come to."""
+    """Return the error for a status and a body."""
     status, body = error.status_code, _body(error.body)
     whole = " ".join(str(body.get("message") or body.get("detail") or error.message).split())
     message = server.without_key(whole)[:SHOWN]
@@ -73,14 +73,14 @@ def refusal(server: Server, error: openai.APIStatusError) -> LmkbcError:
 
 
 def _body(body: Any) -> Mapping[str, Any]:
-    """Return an error's fields. Gemini puts the error into a list, other servers write no more than a sentence."""
+    """Return an error's fields. Gemini puts the error into a list; other servers send only a sentence."""
     if isinstance(body, list) and body and isinstance(body[0], dict):
         body = body[0].get("error", body[0])
     return body if isinstance(body, dict) else {"message": body} if body else {}
 
 
 def _details(body: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts of one name in the details that Google's servers give of an error."""
+    """Return the texts with a given name in the details of a Google error."""
     details = body.get("details")
     found = [one.get(name) for one in details if isinstance(one, dict)] if isinstance(details, list) else []
     return [text for text in found if isinstance(text, str)]
@@ -98,7 +98,7 @@ def _delay(body: Mapping[str, Any]) -> float | None:
 
 
 def _redirected(server: Server, status: int, location: str) -> str:
-    """Return the sentence about a redirect, which is not followed."""
+    """Return the error message for a redirect, which is not followed."""
     try:
         target = urlsplit(urljoin(server.base_url, server.without_key(location)))
         place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"

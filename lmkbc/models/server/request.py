@@ -1,4 +1,4 @@
-"""Request bodies, and which optional fields a server takes: it is found out by asking."""
+"""Request bodies, and the optional fields that a server supports, which are found by trying."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from lmkbc.models.server.refusal import RejectedError, TooLongError
 log = logging.getLogger(__name__)
 
 OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
-"""Fields that not every server takes, and without which an answer is still an answer."""
+"""Fields that some servers do not support, and that are not essential for an answer."""
 
 LENGTH = ("max_tokens", "max_completion_tokens")
-"""Fields that limit an answer, of servers in general and of the API's newer models."""
+"""Fields that limit an answer's length: in general, and for the API's newer models."""
 
 SAMPLERS = ("temperature", "top_p")
-"""Fields that reasoning models leave to themselves; a server that takes one of them alone keeps the first."""
+"""Fields that reasoning models do not support. For a server that supports only one of them, the first is kept."""
 
 _UNKNOWN = re.compile(
     r"\b(?:unsupported|unknown|unrecogni[sz]ed|deprecated|cannot both|only the default"
     r"|not (?:support|allow|permit)\w*)\b",
     re.IGNORECASE,
 )
-"""Words by which a server says that it does not take a field, whatever its value."""
+"""Words of a server for a field that it does not support, whatever the value."""
 
 MOST_DRAWS = 128
-"""Draws that one request asks for: the most that the API's own definition allows."""
+"""Maximum number of draws of one request: the API's limit."""
 
 
 def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
-    """Make one call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
+    """Return one call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
     text, sampling = prompt.form == "completion", request.sampling
     given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
     if given["stop"] is None and text:
@@ -60,9 +60,9 @@ def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
 
 @dataclass(slots=True)
 class Offers:
-    """The optional fields that one server refuses. several: whether it gives as many draws as `n` asks for.
+    """Optional fields that a server refuses.
 
-    model: what the server calls the model that is asked.
+    several: whether it returns as many draws as `n` requests. model: the server's name for the model.
     """
 
     model: str
@@ -70,11 +70,11 @@ class Offers:
     several: bool = True
 
     def __post_init__(self) -> None:
-        """Ask for one draw at a time where `n` is refused already."""
+        """Request one draw at a time if `n` is refused already."""
         self.several = self.several and "n" not in self.refused
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:
-        """Return the body that asks for so many draws of a call, without fields that the server refuses."""
+        """Return the body that requests `draws` draws of a call, without fields that the server refuses."""
         body: dict[str, Any] = {"model": self.model}
         body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
         body |= call.sampling
@@ -88,21 +88,21 @@ class Offers:
         return without(body, self.refused)
 
     def refuse(self, fields: list[str]) -> None:
-        """Remember fields without which a refused request went through."""
+        """Record fields without which a refused request succeeded."""
         self.refused.update(fields)
         self.several = self.several and "n" not in fields
 
 
 def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """Return a body without some fields; the answer's length is limited all the same, by its other name."""
+    """Return a body without some fields. The answer's length stays limited, by the field's other name."""
     left = {name: value for name, value in body.items() if name not in fields}
     return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
 
 
 def blamed(body: Mapping[str, Any], message: str) -> list[str]:
-    """Return the fields that a refusal may be about: those it names, else all optional ones in the body.
+    """Return the fields that a refusal may be about: those that it names, else all optional ones in the body.
 
-    None of them where it names another field of the body, which a person has to change.
+    Return [] if it names another field of the body, which the user must change.
     """
     present = [name for name in OPTIONAL if name in body]
     words = set(re.findall(r"\w+", message)) & (body.keys() - {"model", "messages", "prompt", "stop"})
@@ -115,7 +115,7 @@ def blamed(body: Mapping[str, Any], message: str) -> list[str]:
 
 
 def dropped(body: Mapping[str, Any], error: RejectedError) -> list[str]:
-    """Return the fields to ask without. The error itself where the refusal is about none of them."""
+    """Return the fields to leave out after a refusal. Raise the error if there are none."""
     fields = [] if isinstance(error, TooLongError) else blamed(body, str(error))
     if not fields:
         raise error
@@ -123,7 +123,7 @@ def dropped(body: Mapping[str, Any], error: RejectedError) -> list[str]:
     return fields
 
 
-def own(reply: Reply, prompt: Any) -> Reply:
-    """Return a reply without the beginning that the prompt gave, which llama.cpp repeats."""
+def without_prefill(reply: Reply, prompt: Any) -> Reply:
+    """Return a reply without a given beginning of the answer, which llama.cpp repeats."""
     given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
     return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply

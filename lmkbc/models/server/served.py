@@ -1,8 +1,8 @@
-"""Metadata of a server: the models that it serves, and its context, which is the tokens that it reads at a time.
+"""Metadata of a server: the models that it serves, and its context length in tokens.
 
-Where any model is taken, answers are kept under the name that the server gives. llama.cpp tells its context at
-/v1/models (older ones at /props), vLLM and its kin `max_model_len`, some gateways `context_length`; others tell by
-refusing. Both llama.cpp and vLLM count tokens at /tokenize.
+If the recipe accepts any model, answers are stored under the server's name for it. Servers report their context in
+different places: /v1/models of llama.cpp (/props in older versions), `max_model_len` of vLLM and related servers,
+`context_length` of some gateways. Others report it only in refusals. Both llama.cpp and vLLM count tokens at /tokenize.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate
 
 LLAMA_CPP = "llamacpp"
 TURN = 5
-"""Tokens that a chat template puts around a turn, about."""
+"""Approximate number of tokens that a chat template adds to a turn."""
 
 
 Listings = MutableMapping[str, Sequence[str]]
-"""Server -> the models that it says it serves."""
+"""Server -> models that it lists."""
 
 SHOWN = 5
-"""Models that an error names."""
+"""Maximum number of models in an error."""
 
 LONGEST = 300
-"""Characters of a model's name; what is longer is none."""
+"""Maximum number of characters of a model's name; longer names are ignored."""
 
 
 class _Meta(msgspec.Struct):
@@ -61,7 +61,7 @@ class _Settings(msgspec.Struct):
 
 
 class Props(msgspec.Struct):
-    """Properties that llama.cpp reports. total_slots: number of prompts whose caches it keeps."""
+    """Properties that llama.cpp reports. total_slots: number of prompts with a cache."""
 
     default_generation_settings: _Settings | None = None
     total_slots: int | None = None
@@ -74,11 +74,10 @@ class Tokens(msgspec.Struct):
 
 
 def as_served(server: Server, limits: Limits, store: Store, listings: Listings, *, offline: bool) -> Server:
-    """Return the server under the name of the model that it says it serves, where any model is taken.
+    """Return the server with the name of the model that it serves, if the recipe accepts any model.
 
-    A deployment of Azure keeps its name, which its owner gave it. A server is asked once, however often this is called
-    with the same listings. Offline, what it said last counts; where it never said anything, the name that was asked for
-    stays. InputError where it serves several others.
+    An Azure deployment keeps the name that its owner chose. Each server is asked once for the same listings. Offline,
+    its last answer counts; without one, the requested name stays. Raise InputError if it serves several other models.
     """
     if not server.any_model:
         return server
@@ -94,7 +93,7 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
 
 
 async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
-    """Ask a server for its models. LmkbcError where it does not tell them."""
+    """Return the models that a server lists. Raise LmkbcError if it lists none."""
     client, names, reason = ChatClient(server, limits), list[str](), ""
 
     async def ask(sdk: openai.AsyncOpenAI) -> bytes:
@@ -120,7 +119,7 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
 
 
 def _chosen(server: Server, models: Sequence[str]) -> str:
-    """Return the model that is asked for where it is among those served, else the only one."""
+    """Return the requested model if the server lists it, else the only one."""
     if server.model in models:
         return server.model
     alike = [model for model in models if same_model(server.model, model)] or models
@@ -132,10 +131,12 @@ def _chosen(server: Server, models: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class Window:
-    """tokens: what the server reads of prompt and answer together, None where that is not known.
+    """Context of a server.
 
-    whole: an answer has to fit at its full length, else the server refuses the request; otherwise it only ends early.
-    scale: tokens in one that is estimated.
+    tokens: maximum number of tokens of prompt and answer together; None if unknown.
+    whole: whether the server refuses a request unless an answer fits at its full length; else the answer only ends
+    early.
+    scale: real tokens per estimated token.
     """
 
     tokens: int | None = None
@@ -143,7 +144,7 @@ class Window:
     scale: float = 1.0
 
     async def ask(self, client: ChatClient) -> None:
-        """Ask the server for its context. What it does not tell stays unknown."""
+        """Ask the server for its context; it stays unknown if the server does not report it."""
         listed = (await client.metadata("models", _Models) or _Models([])).data
         ours = [model for model in listed if same_model(client.server.model, model.id)] or listed
         if not ours or (len(ours) > 1 and len(ours) == len(listed)):
@@ -157,7 +158,7 @@ class Window:
         self.tokens = length if length is not None and length > 0 else None
 
     async def count(self, client: ChatClient, call: Call) -> None:
-        """Let the server count the tokens of a prompt, where it does, so that those of others are known better."""
+        """Let the server count the tokens of a prompt, if it can, to improve the estimates of others."""
         turns = [] if isinstance(call.prompt, str) else call.prompt
         text = "\n".join(turn["content"] for turn in turns) if turns else call.prompt
         fields = {"model": client.server.model, "content": text, "prompt": text}
@@ -165,14 +166,14 @@ class Window:
             self._learn(call, len(counted.tokens) + TURN * len(turns))
 
     def learn_from(self, call: Call, lengths: TooLong | None) -> None:
-        """Learn from a refusal, as far as it tells numbers."""
+        """Take the numbers from a refusal, if it has any."""
         if lengths is not None:
             self.tokens = lengths.window or self.tokens
             if lengths.prompt is not None:
                 self._learn(call, lengths.prompt)
 
     def exceeded(self, prompt: int, answer: int) -> bool:
-        """Return whether a prompt of that length probably leaves no room for an answer."""
+        """Return whether a prompt of this length probably leaves no room for an answer."""
         if self.tokens is None:
             return False
         return prompt * self.scale + (answer if self.whole else min(answer, GUESSED_ANSWER)) > self.tokens
@@ -182,5 +183,5 @@ class Window:
 
 
 def length_of(call: Call) -> tuple[int, int]:
-    """Estimate the tokens of a prompt, and of its answer at its longest."""
+    """Return the estimated tokens of a prompt, and of its answer at its longest."""
     return estimate({"prompt" if isinstance(call.prompt, str) else "messages": call.prompt} | dict(call.sampling))

@@ -1,6 +1,6 @@
 """A session: the requests of one run to one server, each looked up in the store first and committed when answered.
 
-A reply that says nothing is passed on as what it is, but not committed, so that the next run asks again.
+A reply without content is returned, but not committed, so that the next run repeats the request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.refusal import RejectedError, TooLongError
-from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, own, without
+from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
 
@@ -32,12 +32,17 @@ Answer = TypeVar("Answer")
 
 
 class Session:
-    """Gets draws. stopped: why the session asks no more, None while it does; what is then missing stays missing.
+    """Gets draws from a server.
 
-    replayed: answers that came from the store. dropped: stored rows that were no answers, and are asked for again.
-    window: the server's context. too_long: prompts that exceed it; shortened: prompts that fitted it with fewer
-    examples. failures: reason -> queries. tokens: of all answers used, the stored ones included, as (prompt, answer).
-    notes: where what is spent goes.
+    stopped: why the session sends no more requests; None while it does.
+    replayed: answers from the store.
+    dropped: stored rows that were no answers, and are requested again.
+    window: the server's context.
+    too_long: prompts that exceed it.
+    shortened: prompts that fit with fewer examples.
+    failures: reason -> number of queries.
+    tokens: of all answers used, stored ones included, as (prompt, answer).
+    notes: get the amounts spent.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class Session:
 
     @property
     def account(self) -> str:
-        """Return what this run asked, found and spent, as a person reads it."""
+        """Return a sentence on what the run requested, found in the store, and spent."""
         budget = self.budget
         price = "" if budget.cost is None else f", cost {budget.cost:.4f}"
         return (
@@ -76,7 +81,7 @@ class Session:
         )
 
     def why(self, otherwise: str = "no answer") -> str:
-        """Return why answers are missing: what stopped the session, else the most frequent failure."""
+        """Return why answers are missing: the reason that stopped the session, else the most frequent failure."""
         return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
 
     def answers(
@@ -85,9 +90,9 @@ class Session:
         ask: Callable[[Item], Awaitable[Answer]],
         before: Callable[[], Coroutine[Any, Any, object]] | None = None,
     ) -> Iterator[Answer]:
-        """Yield the answer to each item as it comes, as many at a time as the limits say; then close all connections.
+        """Yield the answer to each item when it arrives, with limited concurrency; then close all connections.
 
-        before: runs ahead of the first item, on the same event loop.
+        before: coroutine that runs before the first item, on the same event loop.
         """
         try:
             yield from pooled(items, ask, self.limits.concurrency, before=before, close=self.client.close)
@@ -95,10 +100,10 @@ class Session:
             self._notes.usage |= self.budget.spent
 
     async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
-        """Return the answers of calls that differ only in seed and draw; None for a call without an answer.
+        """Return the answers to calls that differ only in seed and draw; None for a failed call.
 
-        shorter: the same asked in fewer and fewer tokens, each of which is come to where the server has no room for
-        the one before, or nothing is asked and the one before has no answer in the store.
+        shorter: the same calls with shorter and shorter prompts. The next one is tried if the server has no room for
+        the current one. It is also tried if nothing may be sent and the store has no answer to the current one.
         """
         refused: TooLongError | None = None
         last = calls
@@ -114,7 +119,7 @@ class Session:
             if isinstance(self._store, DryStore) and self._store.blank:
                 break
         try:
-            if refused is not None and refused.lengths is None:  # no more than our guess: the server has the last word
+            if refused is not None and refused.lengths is None:  # only an estimate, so the server decides
                 return await self._draws(last, sure=True)
         except TooLongError as error:
             refused = error
@@ -123,7 +128,7 @@ class Session:
         return self._counted(calls, [None] * len(calls))
 
     def _counted(self, calls: Sequence[Call], replies: list[Reply | None]) -> list[Reply | None]:
-        """Return the replies to calls; in a dry run, count what is missing among them."""
+        """Return the replies to calls; in a dry run, count the missing ones."""
         if isinstance(self._store, DryStore):
             lacking = [call for call, reply in zip(calls, replies, strict=True) if reply is None]
             together = MOST_DRAWS if calls[0].seed is None else 1
@@ -133,9 +138,9 @@ class Session:
         return replies
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
-        """Count the prompts that are probably too long for the server, and all those that the store has no answer to.
+        """Return the number of prompts that probably exceed the server's context, and of all prompts not in the store.
 
-        (0, 0) where the server does not tell its context.
+        Return (0, 0) if the server's context is unknown.
         """
         new: list[Call] = []
         for call in calls:
@@ -150,7 +155,7 @@ class Session:
         return sum(self.window.exceeded(*length_of(call)) for call in new), len(new)
 
     async def token_report(self, body: Mapping[str, Any]) -> TokenReport:
-        """Return the tokens of a request, which is not stored. CallError if there are none."""
+        """Return the tokens of a request, which is not stored. Raise CallError if there are none."""
         (report,) = await self._paid.answer(body, self.client.token_reports)
         self._failed_in_a_row = 0
         return report
@@ -168,14 +173,17 @@ class Session:
         return None
 
     def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
-        """Commit the answers among replies. Returns all, with another worker's in place of one that came after it."""
+        """Commit the answers among replies, and return all; if another worker was faster, its answer is returned."""
         return commit(
             self._store, replies, Reply, lambda reply: reply.is_answer and self.client.server.takes(reply.served)
         )
 
     async def _draws(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
-        """Return the draws of one prompt. TooLongError if it is too long; if not `sure`, also by our own estimate."""
-        async with self._alone[calls[0].prompt_digest]:  # subjects of one name have one prompt: it is asked once
+        """Return the draws of one prompt.
+
+        Raise TooLongError if it is too long; unless `sure`, our estimate counts too.
+        """
+        async with self._alone[calls[0].prompt_digest]:  # subjects of one name share a prompt
             replies = [self.stored(call) for call in calls]
             missing = [draw for draw, reply in enumerate(replies) if reply is None]
             if missing and self.stopped is None:
@@ -191,10 +199,10 @@ class Session:
         self.replayed += len(calls) - len(missing)
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
-        return [reply and own(reply, calls[0].prompt) for reply in replies]
+        return [reply and without_prefill(reply, calls[0].prompt) for reply in replies]
 
     async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
-        """Fill in missing replies: all unseeded draws at once where the server gives them, else one by one."""
+        """Fill in missing replies: all unseeded draws at once if the server supports it, else one by one."""
         while missing and self.stopped is None:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
@@ -210,9 +218,9 @@ class Session:
             self._failed_in_a_row = 0
 
     async def _request(self, call: Call, draws: int) -> Sequence[Reply]:
-        """Make one request; if the server refuses it, again without the optional fields that it may not know.
+        """Send one request; if the server refuses it, send it again without optional fields that may be unsupported.
 
-        One request finds out which they are, field by field; others in flight wait for what it finds.
+        One request finds these fields, one by one; other requests in flight wait for the result.
         """
         body = self.offers.body(call, draws)
         try:
@@ -232,13 +240,13 @@ class Session:
                 return replies
 
     def failed(self, error: CallError) -> None:
-        """Count a query that stays without an answer, and stop asking where others would stay without one too."""
+        """Count a query that stays without an answer, and stop the session if others would fail too."""
         self.too_long += isinstance(error, TooLongError)
         if isinstance(error, OverBudgetError):
             self.stopped = self.stopped or str(error)
             return
         self.failures[str(error)] += 1
-        if isinstance(error, RejectedError):  # of this prompt alone, and at once: others may be answered
+        if isinstance(error, RejectedError):  # a refusal of this prompt alone; others may succeed
             return
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self.limits.patience:

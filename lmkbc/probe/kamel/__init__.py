@@ -1,1 +1,1 @@
-"""KAMEL (Kalo and Fichtel 2022): 234 relations, answers of any number."""
+"""KAMEL (Kalo and Fichtel 2022): 234 relations, questions with any number of answers."""

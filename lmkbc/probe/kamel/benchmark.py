@@ -1,6 +1,6 @@
-"""KAMEL as a benchmark: ask a local model or a server its questions, with the published scores beside its own.
+"""KAMEL as a benchmark: its questions to a local model or a server, with the published scores for comparison.
 
-Every answer is kept as soon as it is there, so that a killed run resumes.
+Every answer is stored as soon as it arrives, so that a killed run can be resumed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
 TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
-"""Tables of the command, in the order in which they are printed; the last one where LAMA's facts are given."""
+"""Tables of the command, in the order of printing. The last one needs LAMA's facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KamelBenchmark:
-    """KAMEL's questions, asked of a local causal model, or of a server's if its URL is given."""
+    """KAMEL's questions, for a local causal model or for a server's."""
 
     source: Annotated[
         Path,
@@ -56,7 +56,7 @@ class KamelBenchmark:
     seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
     properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
     split: Annotated[str, Meta(description="test or dev.")] = "test"
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many queries per property.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
     controls: Annotated[
         bool,
@@ -78,7 +78,7 @@ class KamelBenchmark:
     form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
 
     def run(self, means: Means) -> Findings:
-        """Ask the model, and score its answers in the published way and stripped."""
+        """Ask the model, and score its answers in the published way and after stripping."""
         tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
@@ -89,7 +89,7 @@ class KamelBenchmark:
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
         given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
         for name in given:
-            data.of(name, self.split)  # or a sentence on what is absent, before a model is loaded
+            data.of(name, self.split)  # raises InputError for a missing split before a model is loaded
         lama = lama_questions(self.lama, data, self.lama_train) if self.lama and "lama-facts" in tables else None
         shared = [name for name in given if name in (LAMA if lama is None else lama.properties)]
         names = _needed({"years": year_properties(data, given), "lama-facts": shared}, given, tables)
@@ -159,7 +159,7 @@ class KamelBenchmark:
 
 
 def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: Collection[str]) -> Sequence[str]:
-    """Return the properties to ask. needs: table -> its properties, where it is not about all. InputError for none."""
+    """Return the properties to ask. needs: table -> its properties, if it does not need all. InputError for none."""
     if set(tables) - needs.keys():
         return given
     names = [name for name in given if any(name in needs[table] for table in tables)]
@@ -170,7 +170,7 @@ def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: 
 
 
 def sampling(form: Form) -> Sampling:
-    """Return what the paper does: decode the likeliest token, until `%` or for a hundred tokens.
+    """Return the paper's sampling: greedy decoding until `%`, at most a hundred tokens.
 
     A chat model ends its answers by itself.
     """
@@ -178,7 +178,7 @@ def sampling(form: Form) -> Sampling:
 
 
 def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
-    """Return means over properties, by way of scoring: all, and F1 of each group; then what the paper reports.
+    """Return the table of means over properties by way of scoring, also F1 of each group; then the paper's figures.
 
     +-: half of the 95 % interval of F1, by bootstrap over queries.
     """
@@ -200,7 +200,7 @@ def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
 
 
 def by_answers(ways: Mapping[str, score.KamelTable]) -> Sheet:
-    """Return F1 over the queries with so many gold answers."""
+    """Return the table of F1 by the number of gold answers of a query."""
     counts = sorted({count for table in ways.values() for count in table.by_answers})
     found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
     rows: list[list[Any]] = [[way, *percent(*(one.f1 if one else None for one in own))] for way, own in found.items()]
@@ -209,7 +209,7 @@ def by_answers(ways: Mapping[str, score.KamelTable]) -> Sheet:
 
 
 def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
-    """Return what each property reached."""
+    """Return the table of scores by property."""
     scored = [f"F1 %, {way}" for way in ways]
     heads = ["property", "kind", "queries", "P %, published", "R %, published", *scored, "F1 %, paper"]
     plain = ways["published"]

@@ -1,7 +1,7 @@
-"""Data laid out as KAMEL's, made of any triples by the filters of its authors, each of which is counted.
+"""Data in KAMEL's layout from any triples, by the filters of its authors, with counts of each filter.
 
 Kalo and Fichtel 2022; the filters and their order are those of the authors' create_train_dev_test_split.py. Their first
-step, to keep facts that English Wikipedia states, is left to who gives the triples.
+step keeps only facts that English Wikipedia states. It is left to the user.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from lmkbc.probe.kamel.dataset import SPLITS, KamelAnswer
 from lmkbc.probe.kmir.files import TypedTriple, read_rows
 
 MOST = 10
-"""Objects of a question, at most."""
+"""Most objects of a question."""
 LAYOUT = Kind("data in KAMEL's layout", "manifest.json", form=re.compile(r"P[0-9]+/(?:train|dev|test)\.jsonl"))
-"""The directory that `kamel-build` leaves."""
+"""Kind of the directory that `kamel-build` writes."""
 _PROPERTY = re.compile(r"P[0-9]+")
 
 Objects = dict[str, tuple[int, list[str]]]
-"""Object of a question -> the number of its first triple, from 0, and its aliases."""
+"""Object of a question -> (number of its first triple, from 0, and its aliases)."""
 Queries = dict[str, dict[str, Objects]]
 """Property -> subject -> its objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterCount:
-    """Facts that a filter removed, and those that it left."""
+    """Number of facts that a filter removed, and numbers of facts, queries and properties left."""
 
     removed: int
     facts: int
@@ -45,7 +45,7 @@ class FilterCount:
 
     @classmethod
     def of(cls, before: int, queries: Queries) -> FilterCount:
-        """Count what is left of so many facts."""
+        """Return the counts after a filter. before: number of facts before it."""
         facts = sum(len(objects) for own in queries.values() for objects in own.values())
         return cls(before - facts, facts, sum(map(len, queries.values())), len(queries))
 
@@ -90,9 +90,9 @@ class KamelBuild:
 
 
 def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries, dict[str, FilterCount]]:
-    """Return the questions that are left, `size` of each property in a random order, and what each filter did.
+    """Return `size` questions of each property in random order, and the counts of each filter.
 
-    A subject is its name: two of one name are one. InputError where no property has enough questions.
+    Subjects with the same name are the same subject. InputError if no property has enough questions.
     """
     queries: Queries = {}
     for number, row in enumerate(rows):
@@ -124,16 +124,16 @@ def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries
 
 
 def is_part(label: str, subject: str) -> bool:
-    """Return whether a label is an n-gram of the subject's words. Case and commas do not count.
+    """Return whether a label is an n-gram of the subject's words. Case and commas are ignored.
 
-    The authors' script drops the subject's commas alone, and so KAMEL has "I, Robot" as an object of "I, Robot".
+    The authors' script removes commas only from the subject. So KAMEL has "I, Robot" as an object of "I, Robot".
     """
     part, whole = (f" {' '.join(name.lower().replace(',', ' ').split())} " for name in (label, subject))
     return part in whole
 
 
 def _line(subject: str, objects: Objects, split: str) -> dict[str, Any]:
-    """Return a line of a split: labels, and in the test split all names. A literal has no label there, as in KAMEL."""
+    """Return a line of a split: labels, and in the test split all names. There, literals have no label, as in KAMEL."""
     index = [number for number, _ in objects.values()]
     if split != "test":
         return {"index": index, "sub_label": subject, "obj_label": list(objects)}

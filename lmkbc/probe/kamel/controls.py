@@ -1,7 +1,7 @@
-"""The controls of KAMEL, which learn from its train split alone, and the queries that they leave.
+"""Controls for KAMEL, which learn from its train split alone, and the queries that they do not answer.
 
-A control learns a property's objects and the words of its subjects, and knows nothing of the world (after Zhong,
-Friedman and Chen, NAACL 2021); the paper has the first of them, the majority object.
+A control learns a property's objects and the words of its subjects, and nothing else (after Zhong, Friedman and Chen,
+NAACL 2021). The paper has the first control, the majority object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answered = list[tuple[KamelFact, str]]
 def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]:
     """Return control -> its answers to some facts, one object each.
 
-    No control learns from a fact on a subject that it is asked about.
+    No control learns from a train fact whose subject is in these facts.
     """
     tested = list(facts)
     train = benchmark.train_of(tested)
@@ -28,7 +28,7 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
 
 
 def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
-    """Return the answers to queries that no control answers in full; the controls' answers are in the same order."""
+    """Return the answers to queries that no control answers in full. The controls' answers are in the same order."""
     easy = [
         any(query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
         for pairs in zip(*controls.values(), strict=True)

@@ -1,4 +1,4 @@
-"""KAMEL: facts of 234 Wikidata properties with one to ten objects, read from the published archive or its tree.
+"""KAMEL: facts of 234 Wikidata properties with one to ten objects, read from the published archive or its directory.
 
 Kalo and Fichtel, KAMEL: Knowledge Analysis with Multitoken Entities in Language Models, AKBC 2022.
 """
@@ -42,17 +42,17 @@ class KamelAnswer:
 
     @property
     def literal(self) -> bool:
-        """Return whether it is a year or a number: unlabelled in the test split, plain digits in the others."""
+        """Return whether it is a year or a number: without a label in the test split, plain digits in the others."""
         return self.label is None or self.label.isdecimal()
 
     @property
     def shown(self) -> str:
-        """Return the spelling that prompts use."""
+        """Return the spelling for prompts."""
         return next(iter(self.names), "")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all spellings, the one that prompts use first."""
+        """Return all spellings; the one for prompts is first."""
         return (*filter(None, (self.chosen, self.label)), *self.alternatives)
 
 
@@ -67,7 +67,7 @@ class KamelFact:
 
 @dataclass(frozen=True, slots=True)
 class Kamel:
-    """The facts that were read, by (property, split) in file order, and what was skipped: "file, line: why"."""
+    """The facts by (property, split) in file order, and the skipped lines as "file, line: reason"."""
 
     facts: Mapping[tuple[str, str], tuple[KamelFact, ...]]
     skipped: tuple[str, ...] = field(default=())
@@ -78,13 +78,13 @@ class Kamel:
         return sorted({name for name, _ in self.facts}, key=lambda name: int(name[1:]))
 
     def of(self, name: str, split: str) -> tuple[KamelFact, ...]:
-        """Return a property's facts in a split. InputError if they are absent."""
+        """Return a property's facts in a split. InputError if there are none."""
         if (name, split) not in self.facts:
             raise InputError(f"KAMEL has no {split} split of {name!r} here: name a property of the archive, as in P36")
         return self.facts[name, split]
 
     def train_of(self, asked: Sequence[KamelFact]) -> Iterator[KamelFact]:
-        """Yield the train facts of the properties of some facts, less those on a subject that these ask about."""
+        """Yield the train facts of the properties of some facts, without facts about the same subjects."""
         own = {(fact.property, folded_key(fact.subject)) for fact in asked}
         for name in dict.fromkeys(fact.property for fact in asked):
             for fact in self.of(name, "train"):
@@ -104,10 +104,10 @@ class _Row(msgspec.Struct, gc=False):
 
 
 def read(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
-    """Read an archive (KAMEL.tar.xz) or a tree that holds P*/{train,dev,test}.jsonl; None means all properties.
+    """Read an archive (KAMEL.tar.xz) or a directory with P*/{train,dev,test}.jsonl. properties: None for all.
 
-    A line that is no query is skipped and reported. InputError where there is nothing to read; a property that is not
-    there is missed by `of`.
+    A line that is not a query is skipped and reported. InputError if there is nothing to read. For a missing property,
+    `of` raises InputError later.
     """
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
     skipped: list[str] = []
@@ -122,7 +122,7 @@ def read(path: Path, *, properties: Collection[str] | None = None, splits: Colle
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Yield (property, split, bytes) of every file: nothing of an archive is written to the disk."""
+    """Yield (property, split, bytes) of every file. An archive is not unpacked to disk."""
     if not path.exists():
         raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     if path.is_dir():

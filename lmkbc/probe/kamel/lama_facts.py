@@ -1,4 +1,4 @@
-"""LAMA's facts asked as KAMEL's questions: what is left of a model's score on facts that are not picked for one word.
+"""LAMA's facts as KAMEL's questions: a model's score on facts whose objects are not restricted to one token.
 
 Kalo and Fichtel 2022, table 4: the same relations, prompts and scores, on the facts of either benchmark.
 """
@@ -14,14 +14,15 @@ from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 
 KAMELS, LAMAS = score.PUBLISHED_LAMA
-"""Names of the rows: whose facts are asked."""
+"""Names of the rows, by the origin of the facts."""
 ABSENT = "LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama"
 
 
 def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -> Kamel:
-    """Return LAMA's facts of KAMEL's properties as a test split, with the train split to draw examples from.
+    """Return LAMA's facts of KAMEL's properties as a test split, with a train split for examples.
 
-    examples: directory of P36/train.jsonl, as AutoPrompt made them and the paper used them; default: KAMEL's own.
+    examples: directory with P36/train.jsonl, as AutoPrompt made them and the paper used them; default: KAMEL's train
+    split.
     """
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
     for relation in read(directory):
@@ -39,11 +40,11 @@ def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
 
 
 LamaTables = Mapping[str, tuple[score.KamelTable, score.KamelTable]]
-"""Scores of KAMEL's facts and of LAMA's, by whose they are: as published, and stripped."""
+"""Scores of KAMEL's facts and of LAMA's, by name of the row: as published, and after stripping."""
 
 
 def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
-    """Return the scores of the answers to KAMEL's facts, and to LAMA's where they were asked."""
+    """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
     asked = {KAMELS: kamels, LAMAS: lamas}
     return {whose: (score.score(own), score.score(own, strip=True)) for whose, own in asked.items() if own}
 

@@ -1,4 +1,4 @@
-"""KAMEL's prompts: a question of each property, and solved examples of its train split before it."""
+"""KAMEL's prompts: a question of each property, after solved examples from its train split."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmkbc.probe.kamel.dataset import KamelFact
 from lmkbc.probe.kamel.score import END, SEPARATOR
 
 TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
-"""Instruction for chat models; a text needs no such words."""
+"""Instruction for chat models. A completion prompt has none."""
 
 SUBJECT = "{subject}"
 _LINE = re.compile(r"\s*(P\d+)\s*[,\t](.*)")
@@ -28,8 +28,8 @@ _SLOT = re.compile(r"\{subject\}|\[[SX]\]", re.IGNORECASE)
 def questions(path: Path | None = None) -> dict[str, str]:
     """Return property -> question with {subject}: ours, or those of a file with lines such as "P36, What is ... [S]?".
 
-    A comma or a tab parts the two. [S], [X] or {subject} stands for the subject; other lines are headers. InputError
-    for a question without exactly one place for the subject.
+    The separator is a comma or a tab. [S], [X] or {subject} stands for the subject. Other lines are ignored as headers.
+    InputError for a question without exactly one place for the subject.
     """
     if path is None:
         raw, name = files("lmkbc.probe.kamel").joinpath("questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
@@ -60,9 +60,9 @@ def prompts(
 ) -> Iterator[tuple[KamelFact, Prompt]]:
     """Yield each fact of one property with its prompt, which ends with the fact's question.
 
-    fixed: the same examples for all queries, where the paper draws others for each; prompts then begin alike, so
-    that a local model reads the examples once. No example has the query's own subject, however it is spelt. InputError
-    for a property without a question or with too few examples.
+    fixed: whether all queries have the same examples. The paper draws new ones for each query. With fixed examples, a
+    local model reads them only once. No example has the query's own subject, in any spelling. InputError for a property
+    without a question or with too few examples.
     """
     if not facts:
         return
@@ -90,7 +90,7 @@ def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None
 
 
 def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: Form) -> Prompt:
-    """Return, as in the paper, one text in which `%` ends each answer; or turns of a chat, which end by themselves."""
+    """Return the prompt: one text in which `%` ends each answer, as in the paper, or turns of a chat."""
     own = (Message("user", _question(fact, wording)),)
     if form == "completion":
         solved = "".join(f"{_question(example, wording)} {answered(example)}{END}\n" for example in chosen)
@@ -102,7 +102,7 @@ def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, 
 
 
 def answered(fact: KamelFact) -> str:
-    """Return a fact's objects as an example shows them."""
+    """Return a fact's objects in the form of an example."""
     return f"{SEPARATOR} ".join(answer.shown for answer in fact.objects)
 
 

@@ -1,4 +1,4 @@
-"""KAMEL's scores: the published procedure to the digit, and the one that strips what models put around answers.
+"""KAMEL's scores: exactly the published procedure, and one that strips what models write around answers.
 
 Kalo and Fichtel 2022, section 5. F1 is the harmonic mean of averaged precision and recall, not a mean of F1.
 """
@@ -28,15 +28,15 @@ PUBLISHED: Mapping[str, Mapping[int, tuple[float, float, float]]] = {
 """Model -> shots -> (P, R, F1) in percent, all properties, with alternatives: the paper's main table."""
 
 PUBLISHED_LABELS: Mapping[str, Mapping[int, float]] = {"OPT-13b": {1: 9.59, 5: 14.63, 10: 16.08}}
-"""Model -> shots -> F1 in percent where only labels count."""
+"""Model -> shots -> F1 in percent if only labels count."""
 
 PUBLISHED_MAJORITY = 9.7
 """F1 in percent of answering with a property's most frequent train object."""
 
 PUBLISHED_LAMA = {"KAMEL's facts": 23.99, "LAMA's facts": 52.90}
-"""F1 in percent with 10 shots on the 40 properties that both have, by whose facts are asked: table 4.
+"""F1 in percent with 10 shots on the 40 shared properties, by the origin of the facts: table 4.
 
-The authors' create_tables_plots.py makes it of OPT-13b.
+The authors' create_tables_plots.py computes it for OPT-13b.
 """
 
 PUBLISHED_PROPERTIES: Mapping[str, float] = {
@@ -56,7 +56,7 @@ PUBLISHED_PROPERTIES: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class MeanScore:
-    """Averaged precision and recall, their harmonic mean, and over how many queries or properties."""
+    """Averaged precision and recall, their harmonic mean, and the number of averaged queries or properties."""
 
     p: float
     r: float
@@ -65,7 +65,7 @@ class MeanScore:
 
     @classmethod
     def mean(cls, pairs: Sequence[tuple[float, float]]) -> MeanScore:
-        """Return the score of some (precision, recall); of none it is 0."""
+        """Return the score of some (precision, recall) pairs; 0 for none."""
         n = len(pairs) or 1
         p, r = (math.fsum(column) / n for column in (zip(*pairs, strict=True) if pairs else ((), ())))
         return cls(p, r, 2 * p * r / (p + r) if p + r else 0.0, len(pairs))
@@ -73,10 +73,10 @@ class MeanScore:
 
 @dataclass(frozen=True, slots=True)
 class KamelTable:
-    """Scores by property; means over properties (all, entities, literals, LAMA's); over queries by gold answers.
+    """Scores by property; means over properties (all, entities, literals, LAMA's); scores by number of gold answers.
 
-    kinds: property -> "entity", or "literal" where every object is a year or a number. half_width: of the 95 % interval
-    of the overall F1, were other queries of the same properties asked; None where a property has one query.
+    kinds: property -> "entity", or "literal" if every object is a year or a number. half_width: half of the 95 %
+    interval of the overall F1 over other queries of the same properties; None if a property has only one query.
     """
 
     overall: MeanScore
@@ -90,10 +90,10 @@ class KamelTable:
 
 
 def parts(text: str, *, strip: bool = False) -> set[str]:
-    """Return the answers that a completion holds, in lower case.
+    """Return the answers in a completion, in lower case.
 
-    strip=False: the published split, in which only `%` is removed and an answer keeps the space before it.
-    strip=True: the completion ends at its first `%`, answers lose white space, and an empty one is none.
+    strip=False: the published split. Only `%` is removed, and an answer keeps the space before it. strip=True: the
+    completion ends at its first `%`. White space is stripped, and empty answers are removed.
     """
     if not strip:
         return set(text.replace(END, "").lower().split(SEPARATOR))
@@ -102,7 +102,10 @@ def parts(text: str, *, strip: bool = False) -> set[str]:
 
 
 def spellings(answer: KamelAnswer, *, alternatives: bool) -> set[str]:
-    """Return what counts as the object, in lower case: any name of it, or its label alone (a literal's first)."""
+    """Return the accepted spellings of an object, in lower case: all names, or only its label.
+
+    A literal without a label has its first name in place of it.
+    """
     label = answer.label if answer.label is not None else answer.alternatives[0]
     names = (label, answer.shown, *answer.alternatives) if alternatives else (label,)
     return {name.lower() for name in names}

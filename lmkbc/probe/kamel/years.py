@@ -1,7 +1,7 @@
-"""How far a model's years are from the right ones, beside the median year of train.
+"""Deviation of a model's years from the right ones, compared with the median year of the train split.
 
-Kalo and Fichtel 2022 look at years apart, since a wrong year may still be a near one. Which properties have years is
-read from their train facts.
+Kalo and Fichtel 2022 study years separately, since a wrong year may still be close. The properties with years are found
+from their train facts.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.score import END
 
 WITHIN = (0, 1, 5, 10, 50)
-"""Years by which an answer may be off, for the shares of the table; 0 is exact."""
+"""Greatest deviations in years for the shares of the table; 0 is exact."""
 ALL = "*** All ***"
 _YEAR = re.compile(r"(?<![0-9.,])[0-9]{3,4}(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class YearScore:
-    """Deviations in years. mean, median: over answers that hold a year; None without any.
+    """Deviations in years. mean, median: over answers with a year; None without any.
 
-    within: years -> share of questions whose answer is off by so many at most. no_year: share of those without a year.
+    within: years -> share of questions whose answer deviates by at most so many. no_year: share of answers without a
+    year.
     """
 
     questions: int
@@ -39,7 +40,7 @@ class YearScore:
 
     @classmethod
     def of(cls, deviations: Sequence[int | None]) -> YearScore:
-        """Return the score of some answers, None for one without a year."""
+        """Return the score of some deviations; None stands for an answer without a year."""
         off = [years for years in deviations if years is not None]
         return cls(
             len(deviations),
@@ -52,14 +53,14 @@ class YearScore:
 
 @dataclass(frozen=True, slots=True)
 class YearTable:
-    """The answers of a model and the median year of train, by property; the last line is of all questions."""
+    """Scores of a model's answers and of the train split's median year, by property; the last is for all questions."""
 
     answers: Mapping[str, YearScore]
     control: Mapping[str, YearScore]
 
 
 def year_properties(data: Kamel, names: Iterable[str]) -> list[str]:
-    """Return the properties that have years: all objects of more than half of their train facts are."""
+    """Return the properties with years: more than half of their train facts have only years as objects."""
     train = {name: data.of(name, "train") for name in names}
     return [name for name, facts in train.items() if 2 * sum(map(_of_years, facts)) > len(facts)]
 
@@ -74,13 +75,13 @@ def _of_years(fact: KamelFact) -> bool:
 
 
 def answered_year(text: str) -> int | None:
-    """Return the first number of three or four digits that an answer holds before its end."""
+    """Return the first number of three or four digits in an answer, before its end mark."""
     found = _YEAR.search(text.split(END, 1)[0])
     return None if found is None else int(found[0])
 
 
 def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> YearTable:
-    """Return how far the answers are off, of the questions on years. A question of several years takes the nearest."""
+    """Return the deviations for questions about years. If a question has several years, the nearest one counts."""
     facts = list(replies)
     known = set(year_properties(data, {fact.property: None for fact, _ in facts}))
     asked = [(fact, gold, text) for fact, text in facts if fact.property in known and (gold := gold_years(fact))]
@@ -104,7 +105,7 @@ def _off(gold: Iterable[int], year: int | None) -> int | None:
 
 
 def by_year(table: YearTable) -> Sheet:
-    """Return the table: the answers, and on the right the median year of train."""
+    """Return the table: the answers, and on the right the median year of the train split."""
     shares = ["exact %", *(f"within {most} %" for most in WITHIN[1:])]
     heads = ["property", "questions", "off by, mean", "median", *shares, "no year %"]
     heads += ["train's median: off by, mean", "median", "exact %", "within 10 %"]

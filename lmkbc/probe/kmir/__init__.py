@@ -1,1 +1,1 @@
-"""KMIR: knowledge memorisation, identification and reasoning, built from triples and scored."""
+"""KMIR: knowledge memorisation, identification and reasoning, with questions built from triples."""

@@ -1,4 +1,4 @@
-"""Facts that follow from facts: the closure of given triples under a schema's axioms, each with how it follows."""
+"""Inferred facts: the closure of given triples under a schema's axioms, with the derivation of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmkbc.groups import grouped
 from lmkbc.probe.kmir.schema import Axiom, Schema
 
 LIMIT = 20_000_000
-"""Triples of a closure at most: a schema whose chains derive more is no use for asking questions."""
+"""Most triples of a closure. A schema that derives more is not useful for questions."""
 
 
 class Triple(NamedTuple):
@@ -25,16 +25,16 @@ class Triple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Derivation of a triple: its axiom, and the one or two triples that it follows from."""
+    """Derivation of a triple: its axiom, and its one or two premises."""
 
     axiom: Axiom
     premises: tuple[Triple, ...]
 
 
 class Closure:
-    """Everything that holds: the given triples and all that follow. No triple relates an entity to itself.
+    """All true facts: the given triples and all inferred ones. No triple relates an entity to itself.
 
-    steps: derived triple -> its first derivation; those that follow at once from given triples come first.
+    steps: inferred triple -> its first derivation. Those derived directly from given triples come first.
     """
 
     def __init__(self, given: Iterable[Triple], schema: Schema) -> None:
@@ -59,7 +59,7 @@ class Closure:
         self.subjects[triple.relation, triple.object][triple.subject] = None
 
     def _round(self, fresh: list[Triple]) -> list[Triple]:
-        """Return what follows from the fresh triples and those known before, and add it to the closure."""
+        """Return the triples that follow from the fresh triples and earlier ones, and add them to the closure."""
         steps: dict[Triple, Derivation] = {}
         for triple in fresh:
             for made, step in self._follows(triple):

@@ -1,4 +1,4 @@
-"""KMIR as a benchmark, in three steps: build questions from triples, ask them of a model, and score the answers."""
+"""KMIR as a benchmark, in three steps: build questions from triples, ask a model, and score the answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SchemaPath = Annotated[
 """The option `--schema`."""
 
 TABLES = (*SHEETS, "chance", "co-occurrence")
-"""Tables of `kmir score`, in the order in which they are printed."""
+"""Tables of `kmir score`, in the order of printing."""
 DEFAULT = ("by-type", "by-topic", "by-fact")
 
 
@@ -77,7 +77,7 @@ class KmirBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KmirRun:
-    """KMIR's questions, asked of a masked or a causal model."""
+    """KMIR's questions, for a masked or a causal model."""
 
     questions: Annotated[
         list[Path],
@@ -100,10 +100,10 @@ class KmirRun:
     epochs: Annotated[int, Meta(ge=1, description="Passes over train.")] = 3
     batch: Annotated[int, Meta(ge=1, description="Questions per step.")] = 32
     seed: Annotated[int, Meta(description="Of training, of examples and of a sample.")] = 0
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many questions of each type, drawn.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N questions of each type, drawn at random.")] = None
 
     def run(self, means: Means) -> Findings:
-        """Ask the model. What was trained or answered before a kill is not done again."""
+        """Ask the model. After a kill, finished training and answers are not repeated."""
         from lmkbc.models.kind import model_kind
 
         check_directory(self.out)
@@ -159,7 +159,7 @@ class KmirRun:
         shots = self.shots if self.train else 0
         model = opened(self.model, means)
         if not shots:
-            means.note("without examples (--train, --shots) the model is not told how answers look: expect little")
+            means.note("without examples (--train, --shots) the model cannot know the form of answers: expect little")
         requests = list(prompts(every, known, shots, self.seed))
         replies = chosen(model, every, requests) if self.choose else {}
         free = [place for place in range(len(every)) if place not in replies]
@@ -170,7 +170,7 @@ class KmirRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KmirScore:
-    """Scores of answers: token F1 by type and topic, and how steadily facts are known."""
+    """Scores of answers: token F1 by type and topic, and consistency over the questions of a fact."""
 
     questions: Annotated[Path, Meta(description="Questions, as `kmir build` writes them.", extra={"argument": True})]
     answers: Annotated[
@@ -185,7 +185,7 @@ class KmirScore:
     schema: SchemaPath = None
 
     def run(self, means: Means) -> Findings:
-        """Score the answers beside the published figures."""
+        """Score the answers, with the published figures for comparison."""
         tables = wanted_tables(self.table, TABLES, DEFAULT)
         if "co-occurrence" in tables and not (self.corpus and self.triples):
             raise InputError("--table co-occurrence counts names in a text: give --corpus, and --triples for the names")

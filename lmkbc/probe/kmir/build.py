@@ -1,7 +1,7 @@
-"""KMIR's four kinds of questions from any typed triples and a schema of their relations.
+"""KMIR's four types of questions from any typed triples and a schema of their relations.
 
-Gao et al. 2022. Truth is the closure of the given triples under the schema: what is not in it counts as false. Every
-choice of a question depends on the seed, its kind and its fact alone, so the same seed writes the same bytes.
+Gao et al. 2022. The closure of the given triples under the schema is taken as the truth, and everything else as false.
+Random choices depend only on the seed, the type of question and the fact, so the same seed writes the same bytes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from lmkbc.probe.kmir.schema import RelationSchema, Schema
 
 OPTIONS = 4
 ANSWERS = 50
-"""Right answers at most of a question that may be asked for its other end: which of a thousand places are in Asia?"""
+"""Most right answers of a question if its other end can be asked. Example: a thousand places are in Asia."""
 TRIES = 24
-"""Random draws for distractors before all of them are looked at, or the question is not asked."""
+"""Random draws of a distractor, before all candidates are searched or the question is dropped."""
 
 CHECKS = (
     "True or false? {statement} This is {mask}.",
@@ -36,7 +36,7 @@ CHOOSE = "{question} Choose one of {names}."
 
 
 class QuestionBuilder:
-    """Builds questions on given triples. InputError for a relation none of whose facts can be corrupted."""
+    """Builds questions about given triples. InputError for a relation whose facts all stay true when corrupted."""
 
     def __init__(self, triples: Sequence[TypedTriple], schema: Schema, seed: int = 0) -> None:
         self._triples, self._schema, self._seed = triples, schema, seed
@@ -53,7 +53,7 @@ class QuestionBuilder:
         self._ends = {relation: list(names) for relation, names in ends.items()}
 
     def questions(self) -> Iterator[Question]:
-        """Yield all questions: by fact, then those on what follows from facts."""
+        """Yield all questions: fact by fact, then those about inferred facts."""
         kinds = (self._completions, self._checks, self._distinctions)
         corrupted: set[str] = set()
         for number, row in enumerate(self._triples):
@@ -78,7 +78,10 @@ class QuestionBuilder:
         return self._schema.relations[triple.relation]
 
     def _completions(self, number: int, row: TypedTriple) -> Iterator[Question]:
-        """Yield one per template, one end masked; every entity that makes it true is accepted."""
+        """Yield one question per template with one end masked.
+
+        Every entity that makes it true is an accepted answer.
+        """
         draw = self._random("completion", number)
         subjects = self.closure.subjects[row.relation, row.object]
         objects = self.closure.objects[row.subject, row.relation]
@@ -102,7 +105,7 @@ class QuestionBuilder:
                 yield self._question(f"checking-{number}-{answer}", text, [answer], row, number)
 
     def corrupted(self, row: TypedTriple, draw: random.Random) -> Triple | None:
-        """Return the fact with one end replaced by one of the same relation and type, such that it does not hold."""
+        """Return the fact with one end replaced by an entity of the same relation and type, such that it is false."""
         first, second = draw.sample(("subject", "object"), 2)
         return self._swapped(row, first, draw) or self._swapped(row, second, draw)
 
@@ -118,7 +121,7 @@ class QuestionBuilder:
         return triple.subject == triple.object or triple in self.closure
 
     def _distinctions(self, number: int, row: TypedTriple) -> Iterator[Question]:
-        """Yield three subjects with this fact's object, and one without, where no other of the four could be meant."""
+        """Yield a question with three subjects that share this fact's object, and one odd subject, if unambiguous."""
         aspect = self._relation(row).aspect
         members = self.closure.subjects[row.relation, row.object]
         if aspect is None or len(members) < OPTIONS - 1:
@@ -142,7 +145,7 @@ class QuestionBuilder:
         return len(set(four)) == len(four) and bool(shared[-1]) and not any(shared[:-1])
 
     def _reasoning(self, place: int, triple: Triple, step: Derivation) -> Iterator[Question]:
-        """Yield the conclusion with its object masked: a choice if other objects hold as well."""
+        """Yield the conclusion with its object masked. It is a choice if other objects are true too."""
         numbers = [self._number[premise] for premise in step.premises]
         draw = self._random("reasoning", place)
         premises = " ".join(_statement(draw, self._relation(premise), premise) for premise in step.premises)
@@ -160,7 +163,7 @@ class QuestionBuilder:
         )
 
     def _wrong(self, triple: Triple, draw: random.Random) -> list[str]:
-        """Return up to three objects of the relation that do not hold for the subject."""
+        """Return up to three objects of the relation that are false for the subject."""
         wrong: list[str] = []
         for _ in range(OPTIONS - 1):
             name = _drawn(
@@ -197,7 +200,7 @@ def _enumerated(names: Sequence[str]) -> str:
 
 
 def _drawn(pool: Sequence[str], draw: random.Random, fits: Callable[[str], bool]) -> str | None:
-    """Return a fitting name: a few random draws, then the first that fits in a random order; None if none does."""
+    """Return a fitting name from a few random draws, else the first that fits in random order; None if none fits."""
     for _ in range(TRIES):
         if fits(name := draw.choice(pool)):
             return name

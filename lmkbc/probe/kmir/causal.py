@@ -1,4 +1,4 @@
-"""KMIR asked of causal models: each cloze as a text to go on with, behind solved questions of its kind."""
+"""KMIR for causal models: each cloze is a text to continue, after solved questions of its type."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CLOSING = " .!?\"'"
 
 
 def sampling(shots: int) -> Sampling:
-    """Return greedy sampling to the end of a line, or where a small model asks itself what else the blank stands for.
+    """Return greedy sampling to the end of a line, or to the instruction, which small models repeat.
 
-    Without examples a model does not know that one answer is all, so a full stop ends it.
+    Without examples, a model does not know that one answer is enough, so a full stop ends it.
     """
     return Sampling(temperature=0.0, max_tokens=24, stop=("\n", f" {ASKS}" if shots else ". "))
 
@@ -38,9 +38,9 @@ def lead(question: Question) -> str:
 
 
 def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
-    """Yield a prompt per question, after `shots` solved questions of its type, none of them about its own fact.
+    """Yield a prompt per question, after `shots` solved questions of its type about other facts.
 
-    InputError where train has too few of a type.
+    InputError if `train` has too few of a type.
     """
     pools = grouped((example.type, example) for example in train)
     drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
@@ -62,7 +62,7 @@ def options(question: Question) -> list[str]:
 
 
 def chosen(model: LanguageModel, questions: Sequence[Question], requests: Sequence[Prompt]) -> dict[int, str]:
-    """By place, the likeliest option of each question that has some; none where its prompt exceeds the window."""
+    """Return place -> likeliest option, for each question with options; "" if its prompt exceeds the window."""
     places = [place for place, question in enumerate(questions) if options(question)]
     choices = [options(questions[place]) for place in places]
     scored = model.option_scores([requests[place] for place in places], choices)

@@ -1,7 +1,7 @@
-"""Chance on KMIR's questions: the token F1 that a guess without knowledge expects, computed exactly and not drawn.
+"""Chance on KMIR's questions: the expected token F1 of a guess without knowledge, computed exactly.
 
-A question that leaves a choice is guessed among its options, true or false among the two. A question without options is
-guessed among names: all right answers of such questions in the file, or those on the same relation.
+A question with options is guessed among its options, true or false among the two. A question without options is guessed
+among names: all right answers of such questions in the file, or those for the same relation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmkbc.probe.kmir.score import question_f1, tokens
 
 
 class NamePool:
-    """Names, of which a guess draws each with the same probability."""
+    """Names from which a guess is drawn uniformly."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(names))
@@ -49,9 +49,9 @@ class NamePool:
 
 
 def _features(name: str) -> list[tuple[str, int]]:
-    """Return each token with its number among equal ones, so that a bag's intersection is that of sets.
+    """Return each token with its number among equal tokens, so that bags can be intersected as sets.
 
-    A name without tokens has an empty one: two such names are equal.
+    A name without tokens has one empty token, so two such names are equal.
     """
     seen = Counter[str]()
     features = []
@@ -65,9 +65,9 @@ def _features(name: str) -> list[tuple[str, int]]:
 class Chance:
     """Expected token F1 by question type.
 
-    name: a guess among all names. relation: among the names of the question's relation. commonest: always the answer
-    that most questions of its type and relation have. choices: share of questions that leave a choice. names: how many
-    there are.
+    name: a guess among all names. relation: a guess among the names of the question's relation. commonest: always the
+    most frequent answer of the question's type and relation. choices: share of questions with options. names: number of
+    names.
     """
 
     name: Mapping[str, float]
@@ -78,7 +78,10 @@ class Chance:
 
 
 def chance(questions: Iterable[Question], file: Sequence[Question]) -> Chance:
-    """Return what guesses expect on some questions. file: all questions, whose right answers are the names."""
+    """Return the expected scores of guesses on some questions.
+
+    file: all questions, whose right answers are the names.
+    """
     free = [question for question in file if not options(question)]
     every = NamePool(name for question in free for name in question.answer)
     names = grouped((question.relation, name) for question in free for name in question.answer)
@@ -104,7 +107,7 @@ def chance(questions: Iterable[Question], file: Sequence[Question]) -> Chance:
 
 
 def _expected_f1(question: Question, pool: NamePool) -> float:
-    """Return the F1 that a random option expects, or else a random name."""
+    """Return the expected F1 of a random option, or of a random name if there are no options."""
     choices = options(question)
     if not choices:
         return pool.expected_f1(question.answer)
@@ -112,6 +115,6 @@ def _expected_f1(question: Question, pool: NamePool) -> float:
 
 
 def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:
-    """Return the answer that most questions of a type and relation have; of equally common ones, the first."""
+    """Return the most frequent answer for each type and relation; on a tie, the first."""
     answers = grouped(((question.type, question.relation), name) for question in file for name in question.answer)
     return {key: Counter(names).most_common(1)[0][0] for key, names in answers.items()}

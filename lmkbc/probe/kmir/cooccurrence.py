@@ -1,7 +1,7 @@
-"""How often the two names of a fact occur together in a text, and F1 by that.
+"""Number of lines in which the two names of a fact occur together, and F1 by this number.
 
-The paper's figure 2 puts F1 beside a relevance score of Elasticsearch for the fact. What was searched for in which text
-is not known here. So the lines of a given text are counted that hold both names, whole words, in any case.
+The paper's figure 2 shows F1 by a relevance score of Elasticsearch for the fact. Its query and its text are not known
+here. So lines of a given text are counted that hold both names, as whole words, in any case.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WORD = re.compile(r"\w+")
 
 
 class PairCounter:
-    """Counts lines that hold both names of a pair. Memory holds the names alone, whatever the length of the text.
+    """Counts lines that hold both names of a pair. Only names are in memory, for a text of any length.
 
-    A name inside a longer one counts: a line on the Paris Metro names Paris.
+    A name inside a longer one counts: a line about the Paris Metro names Paris.
     """
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
@@ -52,7 +52,7 @@ class PairCounter:
                     self._counts[first, second] += 1
 
     def count(self, pair: Pair) -> int:
-        """Return in how many lines both names of a given pair were."""
+        """Return the number of lines with both names of a given pair."""
         first, second = map(_words, pair)
         return self._counts[first, second]
 
@@ -62,9 +62,9 @@ def _words(text: str) -> Words:
 
 
 def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], schema: Schema) -> dict[str, Pair]:
-    """Return subject and object of what each question asks, by its id: of its fact, or of what follows.
+    """Return question id -> subject and object: of its fact, or of the inferred fact.
 
-    InputError where the questions were built from other triples, or with another schema.
+    InputError if the questions were built from other triples, or with another schema.
     """
     inferred: list[Triple] = []
     if any(question.type == "reasoning" for question in questions):
@@ -92,7 +92,7 @@ def _fits(question: Question, triple: Triple) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CountBin:
-    """Mean F1 of the questions whose pair is together in `low` to `high` lines. half_width: of its 95 % interval."""
+    """Mean F1 of the questions whose pair occurs in `low` to `high` lines. half_width: half of its 95 % interval."""
 
     low: int
     high: int
@@ -103,7 +103,7 @@ class CountBin:
 
 @dataclass(frozen=True, slots=True)
 class CountCurve:
-    """F1 by count. correlation: Spearman's, of count and F1 over questions; None where either is always the same."""
+    """F1 by count. correlation: Spearman's, of count and F1 over questions; None if one of them is constant."""
 
     bins: Sequence[CountBin]
     correlation: float | None
@@ -133,14 +133,14 @@ def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> CountBin:
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's correlation; None where all values of one are equal."""
+    """Return Spearman's correlation; None if all values of one are equal."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
     return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
 
 
 def _ranks(values: Sequence[float]) -> Floats:
-    """Return the rank of each value; equal values share the mean of theirs."""
+    """Return the rank of each value; equal values share their mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
     return ranks

@@ -1,4 +1,4 @@
-"""KMIR's files: typed triples in, questions out, one JSON line each."""
+"""KMIR's files: typed triples as input, questions as output, one JSON line each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lmkbc.probe.kmir.schema import Schema
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
 QUESTIONS = Kind("KMIR's questions", "manifest.json", frozenset(f"{name}.jsonl" for name in SHARES))
-"""The directory that `kmir build` leaves."""
+"""Kind of the directory that `kmir build` writes."""
 TYPES = ("completion", "checking", "distinction", "reasoning")
 
 
 class TypedTriple(msgspec.Struct, frozen=True, gc=False):
-    """A given fact. The types, where given, keep distractors to entities of the same type.
+    """A given fact. Types, if given, restrict distractors to entities of the same type.
 
     object_aliases: other names of the object, which `kamel-build` keeps.
     """
@@ -37,15 +37,15 @@ class TypedTriple(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def triple(self) -> Triple:
-        """The fact without types."""
+        """Return the fact without types."""
         return Triple(self.subject, self.relation, self.object)
 
 
 class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Question with its accepted answers. fact: number of the triple asked about, from 0, in the order given.
+    """Question with its accepted answers. fact: index of the triple that the question is about.
 
-    options: what may be chosen, where a choice is asked; exactly one of them is right. premises: numbers of the
-    triples that the question tells beside its own.
+    options: the names to choose from, if the question is a choice; exactly one is right. premises: indexes of the other
+    triples that the question states.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
-    """Return the triples of `read_rows`, less facts that occur twice or relate an entity to itself."""
+    """Return the triples of `read_rows`, without repeated facts and facts that relate an entity to itself."""
     rows = read_rows(path, schema)
     return list({row.triple: row for row in rows if row.subject != row.object}.values())
 
@@ -69,9 +69,10 @@ def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:
 def read_rows(path: Path, schema: Schema | None = None) -> list[TypedTriple]:
     """Read the triples of a JSONL file, a TSV file without header, or of KAMEL.
 
-    Columns: subject, relation, object, and subject_type and object_type where known. Of KAMEL's archive or tree, the
-    schema's relations are read, or all; of ConceptNet's table of assertions in English, the schema's. InputError for a
-    relation that the schema lacks, and for an entity without a name, or one whose name could be taken for a mask.
+    Columns: subject, relation, object, and optionally subject_type and object_type. From KAMEL's archive or directory,
+    the schema's relations are read (None: all). From ConceptNet's table of assertions, the schema's relations in
+    English are read. InputError for a relation that the schema lacks, and for an entity whose name is empty or holds
+    the mask.
     """
     relations = None if schema is None else schema.relations
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
@@ -105,7 +106,7 @@ def _tsv_row(path: Path, number: int, line: bytes, schema: Schema | None) -> Typ
 
 
 def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTriple | None:
-    """Return a row of ConceptNet's table, as in /r/IsA, /c/en/dog/n, /c/en/animal; None for what the schema lacks."""
+    """Return a row of ConceptNet's table, as in /r/IsA, /c/en/dog/n, /c/en/animal; None if the schema lacks it."""
     name = relation.rpartition("/")[2]
     ends = [end.removeprefix("/c/en/").split("/")[0].replace("_", " ") for end in (start, end)]
     known = name in schema.relations and start.startswith("/c/en/") and end.startswith("/c/en/")
@@ -125,11 +126,11 @@ def _kamel(path: Path, relations: Collection[str] | None) -> list[TypedTriple]:
 
 
 def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: int) -> dict[str, list[Question]]:
-    """Split -> questions: all on one pair of entities lie in one split, at random but always the same.
+    """Return split -> questions. All questions about one pair of entities are in one split, chosen by the seed.
 
-    So no split asks another's facts the other way round, as in capital and capital of. Left out is what would teach
-    what is tested: a question that tells facts of two splits, and one of train (or dev) whose words, with all their
-    right answers, are asked in another split too.
+    So a split never asks another split's facts in the other direction, as in capital and capital of. Some questions are
+    left out, since they would teach test answers. These are questions that state facts of two splits. They are also
+    questions of train or dev with the same words as one in a later split.
     """
     names, shares = list(SHARES), list(SHARES.values())
     of = [
@@ -147,9 +148,10 @@ def split(questions: Iterable[Question], triples: Sequence[TypedTriple], seed: i
 
 
 def sample(questions: Sequence[Question], most: int, seed: int) -> list[Question]:
-    """At most so many questions of each type, drawn at random, in the order given; a larger sample holds a smaller one.
+    """Return at most `most` questions of each type, drawn at random, in the given order.
 
-    The first ones would not do: a file goes from fact to fact, so they are of few relations.
+    The first questions would be no good sample: a file goes from fact to fact, so they have few relations. A larger
+    sample contains a smaller one.
     """
     drawn = set[str]()
     for kind in dict.fromkeys(question.type for question in questions):
@@ -164,7 +166,7 @@ class _Guesses(msgspec.Struct, gc=False):
 
 
 def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[str]]:
-    """Question id -> guesses, of a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
+    """Return question id -> guesses from a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
     known = {question.id for question in questions}
     names: dict[str, list[str]] = {}
     for row in jsonl.read_jsonl(path, _Guesses):

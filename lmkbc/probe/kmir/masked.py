@@ -1,4 +1,4 @@
-"""KMIR asked of masked models: the mask of a question becomes eight, and all eight are filled at once.
+"""KMIR for masked models: the mask of a question becomes eight masks, all filled at once.
 
 Gao et al. 2022: the answer is tokenised and padded to eight tokens; the model is fine-tuned on the train split.
 """
@@ -30,7 +30,7 @@ from lmkbc.train.settings import TrainingPlan
 
 MASKS = 8
 HELD_OUT = 1000
-"""Questions of dev at most that early stopping looks at."""
+"""Most questions of dev for early stopping."""
 
 Rows = Sequence[Sequence[int]]
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -38,7 +38,9 @@ Pair = tuple[Sequence[int], Sequence[int]]
 
 
 def inputs(backbone: Backbone, questions: Sequence[Question]) -> list[list[int]]:
-    """Token ids of each question with eight masks, cut around them to what the model reads.
+    """Return token ids of each question with eight masks.
+
+    A long question is cut around them to the model's input length.
 
     InputError for a question without exactly one mask.
     """
@@ -61,14 +63,14 @@ def _widened(ids: list[int], mask: int, longest: int) -> list[int]:
     ids = [*ids[:at], *[mask] * MASKS, *ids[at + 1 :]]
     if len(ids) <= longest:
         return ids
-    first, body, last = ids[:1], ids[1:-1], ids[-1:]  # what is put around a text stays
+    first, body, last = ids[:1], ids[1:-1], ids[-1:]  # special tokens at both ends are kept
     room = longest - 2
     start = max(0, min(len(body) - room, at - 1 - (room - MASKS) // 2))
     return [*first, *body[start : start + room], *last]
 
 
 def labels(backbone: Backbone, questions: Sequence[Question], seed: int) -> list[list[int]]:
-    """Eight token ids per question: one of its accepted answers, cut or padded."""
+    """Return eight token ids per question: one of its accepted answers, cut or padded."""
     words, fill = Words(backbone.tokenizer), _padding(backbone)
     chosen = [random.Random(f"{seed} {question.id}").choice(question.answer) for question in questions]
     return [[*words.ids(answer)[:MASKS], *[fill] * MASKS][:MASKS] for answer in chosen]
@@ -88,12 +90,12 @@ def finetuned(
     identity: str,
     report: Report = silent,
 ) -> Backbone:
-    """Return the model after training on questions. It is kept in a directory, and read from there the next time.
+    """Return the model after training on questions. It is saved to a directory, and loaded from there the next time.
 
-    A killed training goes on from its checkpoint. dev: questions to stop early by. identity: of the weights that it
-    starts from. InputError where the directory holds something else.
+    A killed training resumes from its checkpoint. dev: questions for early stopping. identity: identity of the initial
+    weights. InputError if the directory holds something else.
     """
-    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # as earlier versions wrote it
+    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # the text that earlier versions hashed
     mark = hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
     if out.is_dir():
         settle(out, MODEL)

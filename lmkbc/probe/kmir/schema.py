@@ -1,4 +1,4 @@
-"""A schema of relations: how to word them, and the axioms by which facts follow from facts.
+"""A schema of relations: their templates, and the axioms by which facts follow from facts.
 
 The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for contradictions.
 """
@@ -24,17 +24,17 @@ BUNDLED = {
     "domains": "kmir/schemas/domains.toml",
     "conceptnet": "kmir/schemas/conceptnet.toml",
 }
-"""Schemas that come with the package, by name: KAMEL's, KAMEL's by the paper's types of knowledge, and ConceptNet's."""
+"""Bundled schemas by name: KAMEL's, KAMEL's with the paper's types of knowledge as topics, and ConceptNet's."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationSchema:
-    """Schema of a relation r. Templates use {subject} and {object} once each and make whole sentences.
+    """Schema of a relation r. Each template is a sentence with {subject} and {object} once each.
 
-    aspect: what subjects with the same object share, as in "continent"; None where that makes no category.
-    symmetric: (x r y) gives (y r x); asymmetric: never both. transitive: (x r y), (y r z) give (x r z). inverse: the
-    relations q with (x r y) giving (y q x). equivalent: those with (x r y) exactly if (x q y). implies: those with
-    (x r y) giving (x q y).
+    aspect: what subjects with the same object share, as in "continent"; None if they form no category. symmetric: (x r
+    y) implies (y r x). asymmetric: both never hold. transitive: (x r y) and (y r z) imply (x r z). inverse: relations q
+    for which (x r y) implies (y q x). equivalent: relations q for which (x r y) holds exactly if (x q y) does. implies:
+    relations q for which (x r y) implies (x q y).
     """
 
     name: str
@@ -51,7 +51,7 @@ class RelationSchema:
 
 @dataclass(frozen=True, slots=True)
 class AxiomChain:
-    """(x first y), (y second z) give (x implies z)."""
+    """(x first y) and (y second z) imply (x implies z)."""
 
     first: str
     second: str
@@ -60,7 +60,7 @@ class AxiomChain:
 
 @dataclass(frozen=True, slots=True)
 class AxiomRule:
-    """From one triple: (x source y) gives (x target y), or (y target x) if flipped."""
+    """Axiom with one premise: (x source y) implies (x target y), or (y target x) if flipped."""
 
     axiom: Axiom
     source: str
@@ -76,7 +76,7 @@ class Schema:
     chains: tuple[AxiomChain, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Refuse unknown names, relations without templates, and axioms that cannot hold together."""
+        """Raise InputError for unknown names, relations without templates, and contradictory axioms."""
         for name, relation in self.relations.items():
             _check_templates(name, relation.templates)
         used = {rule.target for rule in self.rules}
@@ -93,7 +93,7 @@ class Schema:
 
     @cached_property
     def joins(self) -> list[tuple[Axiom, AxiomChain]]:
-        """Return the axioms with two premises: a transitive relation is a chain of itself."""
+        """Return the axioms with two premises. A transitive relation is a chain with itself."""
         transitive = (name for name, relation in self.relations.items() if relation.transitive)
         return [
             *(("transitive", AxiomChain(name, name, name)) for name in transitive),
@@ -156,9 +156,9 @@ def _check_templates(name: str, templates: tuple[str, ...]) -> None:
 
 
 def read_schema(given: Path | None = None) -> Schema:
-    """Read a schema from its TOML file, or a bundled one by its name; that of KAMEL by default.
+    """Read a schema from its TOML file, or a bundled one by its name; default: KAMEL's.
 
-    InputError that says what is wrong.
+    InputError for a wrong schema.
     """
     name = "kamel" if given is None else str(given)
     if given is not None and (name not in BUNDLED or given.is_file()):

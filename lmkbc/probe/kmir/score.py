@@ -1,4 +1,4 @@
-"""KMIR's scores: token F1 as in SQuAD, per question type and topic, and how steadily a fact is known.
+"""KMIR's scores: token F1 as in SQuAD, per question type and topic, and consistency over the questions of a fact.
 
 Gao et al., KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities of Language
 Models, 2022.
@@ -32,7 +32,7 @@ PUBLISHED_ROBUSTNESS: Mapping[str, tuple[float, float, float]] = {
     "BERT": (16.37, 54.28, 29.35),
     "RoBERTa": (17.65, 55.36, 26.99),
 }
-"""Model -> percent of facts of which all, some, none of the questions are answered right."""
+"""Model -> percent of facts with all, some and none of their questions answered right."""
 
 KNOWLEDGE = (
     "physics",
@@ -46,9 +46,9 @@ KNOWLEDGE = (
     "film",
     "commonsense",
 )
-"""The paper's types of knowledge, as a schema's topics name them: seven of experts, two general ones, common sense.
+"""The paper's types of knowledge, as topics of a schema: seven of experts, two general ones, and common sense.
 
-Film stands for film and television. Their list is that of the paper's overview at alphaxiv.org.
+Film stands for film and television. The list is from the paper's overview at alphaxiv.org.
 """
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -56,7 +56,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def tokens(text: str) -> list[str]:
-    """Return SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
+    """Return the tokens in SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
@@ -73,13 +73,16 @@ def token_f1(predicted: str, gold: str) -> float:
 
 
 def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
-    """Return the best F1 of any guess with any accepted answer: as published, a list of guesses is rewarded."""
+    """Return the best F1 of any guess with any accepted answer.
+
+    As published, a longer list of guesses scores higher.
+    """
     return max((token_f1(guess, answer) for guess in guesses for answer in accepted), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """Shares of facts of which all, some or none of the questions are answered right, and how many facts there are."""
+    """Shares of facts with all, some and none of their questions answered right, and the number of facts."""
 
     every: float
     some: float
@@ -89,7 +92,7 @@ class Robustness:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Mean F1 of some questions, and how many they are."""
+    """Mean F1 of some questions, and their number."""
 
     f1: float
     questions: int
@@ -97,10 +100,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class KmirTable:
-    """Mean F1 overall, by question type and by topic, and the robustness over questions on one fact.
+    """Mean F1 overall, by question type and by topic, and robustness over the questions of a fact.
 
-    half_width, half_widths: of F1's 95 % interval, overall and by type, were questions on other facts asked; None where
-    all are on one fact. cells: topic -> question type -> F1.
+    half_width, half_widths: half of F1's 95 % interval over other facts, overall and by type; None if all questions are
+    about one fact. cells: topic -> question type -> F1.
     """
 
     f1: float
@@ -134,7 +137,7 @@ def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -
 
 
 def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
-    """Return the Q-set table from (fact, whether one of its questions is right)."""
+    """Return the robustness from (fact, whether a question about it is answered right)."""
     facts = grouped(answered)
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
     n = len(facts) or 1
@@ -142,9 +145,9 @@ def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
 
 
 def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
-    """Return half the width of the mean's 95 % interval, from facts drawn anew, each with all its questions.
+    """Return half the width of the mean's 95 % interval. Facts are resampled, each with all its questions.
 
-    The questions on one fact are right or wrong together.
+    Questions about one fact tend to be right or wrong together.
     """
     sums: defaultdict[int, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for question, f1 in scored:

@@ -1,4 +1,4 @@
-"""Tables of `kmir score`: token F1 in percent, beside what the paper printed."""
+"""Tables of `kmir score`: token F1 in percent, beside the paper's figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
 
 
 def by_fact(table: KmirTable, _: Sequence[Question]) -> Sheet:
-    """Return the table of facts of which all, some or none of the questions are answered right."""
+    """Return the table of facts with all, some and none of their questions answered right."""
     steady = table.robustness
     rows: list[list[Any]] = [
         ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
@@ -45,7 +45,10 @@ def by_fact(table: KmirTable, _: Sequence[Question]) -> Sheet:
 
 
 def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
-    """Return the table of F1 by knowledge type and question type: the paper's types first, whether asked or not."""
+    """Return the table of F1 by knowledge type and question type.
+
+    The paper's types come first, also without questions.
+    """
     counts = Counter(question.topic for question in questions)
     others = [topic for topic in table.cells if topic not in KNOWLEDGE]
     rows: list[list[Any]] = []
@@ -60,7 +63,7 @@ def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
 
 
 def by_chance(table: KmirTable, found: Chance) -> Sheet:
-    """Return the table of what guesses without knowledge expect, beside the answers."""
+    """Return the table of the expected scores of guesses without knowledge, beside the answers' scores."""
     shares = {
         "these answers": table.types,
         "random: any name, or option": found.name,
@@ -74,7 +77,7 @@ def by_chance(table: KmirTable, found: Chance) -> Sheet:
 
 
 def by_cooccurrence(found: Mapping[str, CountCurve]) -> Sheet:
-    """Return the table of F1 by the number of lines that hold both names, with its figure."""
+    """Return the table of F1 by the number of lines with both names, with its figure."""
     rows: list[list[Any]] = []
     for kind in filter(found.get, TYPES):
         bins = found[kind].bins
@@ -120,4 +123,4 @@ SHEETS: Mapping[str, Callable[[KmirTable, Sequence[Question]], Sheet]] = {
     "type-by-topic": type_by_topic,
     "by-fact": by_fact,
 }
-"""Tables made of scores alone, by the name that `--table` gives them."""
+"""Tables from scores alone, by their name for `--table`."""

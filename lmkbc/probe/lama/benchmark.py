@@ -1,4 +1,4 @@
-"""LAMA as a benchmark: ask masked models its clozes over the words that they share."""
+"""LAMA as a benchmark: its clozes for masked models, over the vocabulary that they share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmkbc.settings import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LamaBenchmark:
-    """LAMA's clozes, asked of masked models: P@1, P@10 and MRR of objects among the words that all of them know."""
+    """LAMA's clozes for masked models: P@1, P@10 and MRR of objects among the words that all models know."""
 
     source: Annotated[
         Path,
@@ -36,14 +36,14 @@ class LamaBenchmark:
         Path | None, Meta(description="One word a line; default: all words that the models share.")
     ] = None
     corpus: Annotated[
-        str, Meta(description="Of LAMA's data: trex, google-re, conceptnet or squad, with their own clozes.")
+        str, Meta(description="Part of LAMA's data: trex, google-re, conceptnet or squad, with its own clozes.")
     ] = "trex"
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
-    limit: Annotated[int | None, Meta(ge=1, description="At most so many facts per relation.")] = None
+    limit: Annotated[int | None, Meta(ge=1, description="At most N facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
 
     def run(self, means: Means) -> Findings:
-        """Rank the gold objects of the facts whose object is a shared word."""
+        """Rank the gold objects of all facts whose object is in the shared vocabulary."""
         check_known(self.corpus, CORPORA, f"--corpus is {self.corpus!r}")
         if self.uhn and self.corpus in SENTENCES:
             raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")

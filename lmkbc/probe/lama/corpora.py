@@ -1,4 +1,4 @@
-"""LAMA's corpora besides T-REx: Google-RE by templates; ConceptNet and SQuAD as sentences with a mask."""
+"""LAMA's corpora besides T-REx: Google-RE with templates; ConceptNet and SQuAD as sentences with a mask."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ GOOGLE_RE: Mapping[str, str] = {
     "date_of_birth": "{subject} (born {mask}).",
     "place_of_death": "{subject} died in {mask} .",
 }
-"""Relation -> the cloze that LAMA's script asks."""
+"""Relation -> cloze of LAMA's script."""
 SENTENCES = {"conceptnet": "ConceptNet", "squad": "Squad"}
 """Corpus of sentences -> its directory, which holds test.jsonl."""
 CORPORA = ("trex", "google-re", *SENTENCES)
 LONGEST = 100
-"""Words of the longest sentence that LAMA's script asks."""
+"""Words of the longest sentence that LAMA's script uses."""
 
 
 class _Judgment(msgspec.Struct):
@@ -39,16 +39,16 @@ class _Row(msgspec.Struct):
 
     @property
     def denied(self) -> bool:
-        """Return whether most annotators deny the fact, which LAMA's script then leaves out."""
+        """Return whether most annotators deny the fact. LAMA's script leaves such facts out."""
         votes = Counter(one.judgment == "yes" for one in self.judgments)
         return votes[False] > votes[True]
 
 
 def read_corpus(path: Path, corpus: str, relations: Collection[str] | None = None) -> list[RelationFacts]:
-    """Read a corpus from the directory of LAMA's data; each fact once. relations: of Google-RE, None is all.
+    """Read a corpus from the directory of LAMA's data; each fact once. relations: of Google-RE; None for all.
 
-    InputError for a relation that does not exist. Where facts are sentences, all are one relation, as LAMA's script
-    averages them; those without exactly one mask, or too long, are left out and counted in the log.
+    InputError for a relation that does not exist. A corpus of sentences is one relation, as in LAMA's averages.
+    Sentences without exactly one mask, or too long ones, are left out and counted in the log.
     """
     if corpus == "google-re":
         for name in relations or ():

@@ -1,6 +1,6 @@
-"""LAMA: facts of Wikidata (T-REx) with one-word objects, asked as clozes over a vocabulary that models share.
+"""LAMA: facts of Wikidata (T-REx) with one-token objects, as clozes over a vocabulary that models share.
 
-Petroni et al., Language Models as Knowledge Bases?, EMNLP 2019; the harder subset LAMA-UHN: Poerner, Waltinger and
+Petroni et al., Language Models as Knowledge Bases?, EMNLP 2019. The harder subset LAMA-UHN: Poerner, Waltinger and
 Schuetze, E-BERT, Findings of EMNLP 2020.
 """
 
@@ -26,11 +26,11 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "BERT-base": {"1-1": 68.0, "N-1": 32.4, "N-M": 24.7, "all": 31.1, "LAMA-UHN": 21.8},
     "BERT-large": {"all": 32.3},
 }
-"""Model -> P@1 in percent on T-REx, mean over its 41 relations, by their type, and on the facts that no name tells."""
+"""Model -> P@1 in percent on T-REx, mean over its 41 relations, by type, and on the facts of LAMA-UHN."""
 
 _LOG = logging.getLogger(__name__)
 TOP = 1000
-"""Ranks that count towards MRR."""
+"""Largest rank that counts towards MRR."""
 
 NAMES: Mapping[str, str] = {
     "P19": "{subject} is a name that is common in the city of {mask} .",
@@ -41,18 +41,18 @@ NAMES: Mapping[str, str] = {
     "P103": "{subject} is a name that is common among speakers of {mask} .",
     "P1412": "{subject} is a name that is common among speakers of {mask} .",
 }
-"""Relation of persons -> what is asked of one word of a name, to see whether the name alone gives the object away."""
+"""Relation of persons -> cloze for one word of a name, to test whether the name alone reveals the object."""
 
 ONE_TO_ONE = frozenset(("P36", "P1376"))
 MANY_TO_MANY = frozenset("P27 P31 P39 P47 P101 P106 P108 P178 P190 P463 P527 P530 P937 P1001 P1303 P1412".split())
 """T-REx's relations of these types in LAMA; its 23 others are N-1."""
 
 GUESSES = 3
-"""A name gives an object away that is among this many most likely words."""
+"""Number of likeliest words. If the object is among them, the name reveals it."""
 
 
 SENTENCE, SENTENCE_MASK = "{sentence}", "[MASK]"
-"""Cloze of facts whose subjects are whole sentences with this mask in them."""
+"""Cloze of facts whose subjects are whole sentences, and the mask in these sentences."""
 
 
 class _Relation(msgspec.Struct):
@@ -74,7 +74,7 @@ Pair = tuple[str, str]
 class RelationFacts:
     """A relation: its cloze with {subject} and {mask}, its type (1-1, N-1, N-M, or ""), and (subject, object) pairs.
 
-    facts: to be tested on; train: to learn; dev: to stop learning early by.
+    facts: pairs to test on. train: pairs to learn. dev: pairs for early stopping.
     """
 
     name: str
@@ -86,19 +86,19 @@ class RelationFacts:
 
 
 def is_lama(path: Path) -> bool:
-    """Return whether a directory is laid out as LAMA's."""
+    """Return whether a directory has LAMA's layout."""
     return (path / "relations.jsonl").is_file()
 
 
 def pairs_of(file: Path) -> tuple[Pair, ...]:
-    """Read the (subject, object) labels of a file of LAMA's form."""
+    """Read the (subject, object) labels of a file in LAMA's format."""
     return tuple((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
 
 
 def read(path: Path, relations: Collection[str] | None = None) -> list[RelationFacts]:
     """Read T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
 
-    InputError for a template without [X] and [Y], a relation that is not there, or where no file is found.
+    InputError for a template without [X] and [Y], a missing relation, or no file at all.
     """
     benchmark: list[RelationFacts] = []
     absent: list[str] = []
@@ -124,14 +124,14 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
 
 
 def as_cloze(template: str, where: str) -> str:
-    """Return a template with [X] and [Y] as a cloze with {subject} and {mask}. InputError where one of them is not."""
+    """Return a template with [X] and [Y] as a cloze with {subject} and {mask}. InputError if one of them is missing."""
     if template.count("[X]") != 1 or template.count("[Y]") != 1:
         raise InputError(f"{where} needs [X], [Y], each once, in its template {template!r}")
     return template.replace("{", "{{").replace("}", "}}").replace("[X]", "{subject}").replace("[Y]", "{mask}")
 
 
 def kamel_clozes(schema: Schema | None = None) -> dict[str, str]:
-    """Return property -> cloze: the first template of a schema, else the phrase by which training words its facts."""
+    """Return property -> cloze: the first template of a schema, else one from the verb phrase used in training."""
     plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
     known = schema.relations if schema else {}
     return plain | {name: relation.templates[0].replace("{object}", "{mask}") for name, relation in known.items()}
@@ -144,9 +144,10 @@ def read_kamel(
     clozes: Mapping[str, str],
     splits: Collection[str] = ("test",),
 ) -> list[RelationFacts]:
-    """Read KAMEL's facts with a single object. default: the properties if none is named.
+    """Read KAMEL's facts with a single object. default: properties to read if none is named.
 
-    splits: those to learn from are read if named. InputError for a property that is not there or has no cloze.
+    splits: splits to read; without train and dev, there are no pairs to learn. InputError for a property that is
+    missing or has no cloze.
     """
     benchmark = kamel.read(path, properties=properties or default, splits=splits)
     for name in properties or ():
@@ -177,10 +178,10 @@ def of_kamel(benchmark: Kamel, clozes: Mapping[str, str], splits: Collection[str
 
 
 def type_of(name: str, facts: Sequence[KamelFact]) -> str:
-    """Return 1-1, N-1 or N-M: as LAMA has it, and of a property that LAMA lacks by its facts themselves.
+    """Return the type of a relation: LAMA's, or, for a property that LAMA lacks, a type computed from its facts.
 
-    By facts, N where objects have 1.5 subjects or more on average, M where a tenth of the subjects have several
-    objects.
+    It is N-M if a tenth of the subjects have several objects. Else it is N-1 if objects have 1.5 subjects or more on
+    average. Else it is 1-1.
     """
     if name in LAMA:
         return "1-1" if name in ONE_TO_ONE else "N-M" if name in MANY_TO_MANY else "N-1"
@@ -192,7 +193,7 @@ def type_of(name: str, facts: Sequence[KamelFact]) -> str:
 
 
 def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[str] | None = None) -> list[str]:
-    """Return the words that every model knows as one token (and that a list names, where there is one), sorted."""
+    """Return the words that every model knows as one token, sorted. listed: if given, only words in this list."""
     common = set.intersection(*map(set, vocabularies))
     common &= common if listed is None else set(listed)
     if not common and listed is not None:
@@ -203,7 +204,7 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
 
 
 def lowered(relations: Iterable[RelationFacts]) -> list[RelationFacts]:
-    """Return the same facts with objects in lower case, for models that read no capitals; each pair once."""
+    """Return the same facts with objects in lower case, for uncased models; each pair once."""
     return [
         replace(relation, facts=tuple(dict.fromkeys((name, word.lower()) for name, word in relation.facts)))
         for relation in relations
@@ -211,7 +212,7 @@ def lowered(relations: Iterable[RelationFacts]) -> list[RelationFacts]:
 
 
 def within(relations: Iterable[RelationFacts], keep: Callable[[str, str, str], bool]) -> list[RelationFacts]:
-    """Return the facts for which keep(relation, subject, object) holds; log the relations that are left with none."""
+    """Return the facts for which keep(relation, subject, object) is true; log relations without any."""
     kept = [
         replace(relation, facts=tuple(pair for pair in relation.facts if keep(relation.name, *pair)))
         for relation in relations
@@ -226,7 +227,7 @@ def unhelpful(
 ) -> list[RelationFacts]:
     """Return LAMA-UHN: facts whose object is neither part of the subject's name nor guessed from one word of it.
 
-    guessed: the likeliest objects of (relation, word of a name); asked for relations of persons only.
+    guessed: function from (relation, word of a name) to the likeliest objects; called for relations of persons only.
     """
 
     def keep(relation: str, subject: str, object_: str) -> bool:
@@ -239,7 +240,7 @@ def unhelpful(
 
 @dataclass(frozen=True, slots=True)
 class MeanRank:
-    """P@1, P@10, reciprocal rank and natural log-probability of the gold object, averaged; over how many facts."""
+    """P@1, P@10, reciprocal rank and natural log-probability of the gold object, averaged, and the number of facts."""
 
     p1: float
     p10: float
@@ -258,7 +259,7 @@ class LamaTable:
 
 
 Rank = tuple[int, float]
-"""The gold object's place among the vocabulary, from 1, and its log-probability there."""
+"""The gold object's rank in the vocabulary, from 1, and its log-probability there."""
 
 
 def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:

@@ -1,4 +1,4 @@
-"""Asking masked models LAMA's clozes: the gold object's rank among the words that the models share."""
+"""Ranks of gold objects by masked models on LAMA's clozes, in the vocabulary that the models share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmkbc.probe.lama.dataset import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Ra
 
 
 class MaskedRanks:
-    """Masked model over a vocabulary of whole words, each a single token of the model. ids: these tokens."""
+    """Masked model over a vocabulary of whole words. ids: word -> its token in the model; each word is one token."""
 
     def __init__(self, backbone: Backbone, vocabulary: Sequence[str], ids: Mapping[str, int] | None = None) -> None:
         ids = known_words(backbone) if ids is None else ids
@@ -24,7 +24,7 @@ class MaskedRanks:
         self._columns = torch.tensor([ids[word] for word in vocabulary])
 
     def ranks(self, relation: RelationFacts) -> list[Rank]:
-        """Return the rank of each fact's object; words that are exactly as likely do not push it down."""
+        """Return the rank of each fact's object. Words of equal probability do not lower it."""
         inputs = self._inputs(relation)
         gold = torch.tensor([self._places[object_] for _, object_ in relation.facts])
         ranks: dict[int, Rank] = {}
@@ -43,7 +43,7 @@ class MaskedRanks:
         return [self._clozes.fill(f"{before}{{subject}}{{mask}}{after}", [""])[0] for before, after in parts]
 
     def guesses(self, relations: Sequence[RelationFacts]) -> Callable[[str, str], Collection[str]]:
-        """Return the likeliest objects by relation and word of a person's name, for LAMA-UHN."""
+        """Return a function from relation and word of a person's name to the likeliest objects, for LAMA-UHN."""
         words, likeliest = list(self._places), dict[tuple[str, str], frozenset[str]]()
         for relation in relations:
             names = list(dict.fromkeys(chain.from_iterable(subject.split() for subject, _ in relation.facts)))
@@ -56,7 +56,7 @@ class MaskedRanks:
 
 
 def known_words(backbone: Backbone) -> Mapping[str, int]:
-    """Return the whole words of a model's vocabulary, with their ids; of a word with several ids, the first."""
+    """Return the whole words of a model's vocabulary with their ids. A word with several ids has the first."""
     ids: dict[str, int] = {}
     for index, word in Words(backbone.tokenizer).plain.items():
         ids.setdefault(word, index)

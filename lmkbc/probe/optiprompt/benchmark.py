@@ -22,7 +22,7 @@ from lmkbc.train.settings import TrainingPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptiPromptBenchmark:
-    """Ways of asking, and controls: P@1 over relations, and on the facts that no control answers."""
+    """Prompting methods, and controls: P@1 over relations, and on the facts that no control answers."""
 
     source: Annotated[
         Path,
@@ -41,14 +41,16 @@ class OptiPromptBenchmark:
         Path | None, Meta(description="With LAMA: directory of P36/{train,dev}.jsonl, as AutoPrompt made them.")
     ] = None
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
-    lama: Annotated[bool, Meta(description="Of KAMEL, only the properties of LAMA.")] = False
+    lama: Annotated[bool, Meta(description="Only those properties of KAMEL that LAMA has.")] = False
     models: Annotated[
-        str | None, Meta(description="Of pretrained,random,embeddings: the model and its controls; default: all.")
+        str | None,
+        Meta(description="The model and its controls: pretrained, random, embeddings, comma-separated. Default: all."),
     ] = None
     methods: Annotated[
         str | None,
         Meta(
-            description="Of manual,soft-5,soft-10,soft-manual,finetune; default: all. soft-N: N vectors. "
+            description="Of manual, soft-5, soft-10, soft-manual, finetune, comma-separated. Default: all. soft-N: N "
+            "vectors. "
             "autoprompt-N: N tokens, searched as in AutoPrompt."
         ),
     ] = None
@@ -58,14 +60,14 @@ class OptiPromptBenchmark:
     ] = None
     iterations: Annotated[int, Meta(ge=1, description="Steps of AutoPrompt's search.")] = 1000
     most: Annotated[int, Meta(ge=1, description="Facts of a relation to learn, to stop by, and to test on.")] = 1000
-    least: Annotated[int, Meta(ge=1, description="Facts to learn without which a relation is left out.")] = 150
+    least: Annotated[int, Meta(ge=1, description="Leave out relations with fewer than N facts to learn.")] = 150
     rate: Annotated[float, Meta(description="Peak learning rate of soft prompts.")] = 3e-3
     epochs: Annotated[int, Meta(ge=1, description="Passes over the facts.")] = 10
     batch: Annotated[int, Meta(ge=1, description="Facts per step of soft prompts.")] = 16
     finetune_rate: Annotated[float, Meta(description="Peak learning rate of fine-tuning.")] = 2e-6
     finetune_batch: Annotated[int, Meta(ge=1, description="Facts per step of fine-tuning.")] = 2
     patience: Annotated[int, Meta(ge=0, description="Epochs without a better loss before stopping; 0: all.")] = 0
-    seed: Annotated[int, Meta(description="Of random weights and vectors.")] = 0
+    seed: Annotated[int, Meta(description="Seed of random weights and vectors.")] = 0
     table: TableNames = None
     facts: Annotated[Path | None, Meta(description="Write what every row answers to each test fact, as JSONL.")] = None
     kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None

@@ -1,7 +1,8 @@
 """OptiPrompt: manual cloze, soft prompts and fine-tuning, each on a model and on its random controls.
 
-Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021. What a control with random weights answers was learned
-from the train facts: such test facts are easy, and only on the hard rest does a score speak of what a model knew.
+Zhong, Friedman and Chen, Factual Probing Is [MASK], NAACL 2021. A control with random weights can only answer what it
+learned from the train facts. Test facts that it answers are easy. Only the score on the other, hard facts shows what a
+model knew before.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ PUBLISHED_MODELS: Mapping[str, Mapping[str, float]] = {
         "random finetune": 21.1,
     },
 }
-"""Model -> row -> P@1 in percent on the facts of T-REx whose objects are tokens of all of them (their table 6)."""
+"""Model -> row -> P@1 in percent on facts of T-REx whose objects are tokens of all models (their table 6)."""
 
 PUBLISHED_RELATIONS: Mapping[str, tuple[float, float]] = {
     "P19": (21.1, 20.6),
@@ -69,16 +70,16 @@ EASY = ("naive-bayes", "random finetune", "embeddings finetune")
 
 _LOG = logging.getLogger(__name__)
 Answers = Mapping[str, Sequence[str]]
-"""Row of the table, or relation -> what is answered to each test fact."""
+"""Row of the table, or relation -> answers to the test facts."""
 
 
 def read(
     source: Path, train: Path | None, properties: Collection[str] | None, *, lama: bool = False
 ) -> list[RelationFacts]:
-    """Read LAMA's directory with the facts to learn and to stop by, train/P36/{train,dev}.jsonl, or KAMEL.
+    """Read LAMA's directory with train/P36/{train,dev}.jsonl for learning and early stopping, or KAMEL.
 
-    properties: None is all; lama: of KAMEL, LAMA's. InputError if LAMA's facts come without any to learn, and for a
-    property that is not there.
+    properties: None for all. lama: whether to read only LAMA's properties from KAMEL. InputError for LAMA's facts
+    without train facts, and for a missing property.
     """
     if not is_lama(source):
         return read_kamel(source, properties, LAMA if lama else None, kamel_clozes(), SPLITS)
@@ -97,12 +98,10 @@ def read(
 def learnable(
     relations: Iterable[RelationFacts], known: Callable[[str], bool], *, least: int, most: int
 ) -> list[RelationFacts]:
-    """Return the facts less those whose object is no word of the model, or is named by no fact to learn.
+    """Return the facts that can be learned and tested: the object is one word of the model, and is in a train fact.
 
-    Nor is a fact learned or stopped by whose subject is tested on, however it is spelt. Relations left out are logged.
-
-    least: facts to learn that a relation must keep, beside one to stop by and a fifth as many to be tested on; most:
-    facts of each kind.
+    No train or dev fact has a test subject, in any spelling. Relations that are left out are logged. least: fewest
+    train facts of a relation; it also needs a dev fact and a fifth as many test facts. most: most facts of each kind.
     """
     apart = [_apart(relation) for relation in relations]
     named = {object_ for relation in apart for _, object_ in relation.train if known(object_)}
@@ -123,7 +122,7 @@ def learnable(
 
 
 def _apart(relation: RelationFacts) -> RelationFacts:
-    """Return the relation without facts to learn or to stop by on subjects that it is tested on."""
+    """Return the relation without train and dev facts about its test subjects."""
     tested = {folded_key(subject) for subject, _ in relation.facts}
 
     def others(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -136,7 +135,7 @@ def _apart(relation: RelationFacts) -> RelationFacts:
 class MethodScore:
     """P@1 in [0, 1] of one row: mean over relations, by type, on LAMA-UHN's facts, and on easy and hard facts.
 
-    None where there are no such facts.
+    None if there are no such facts.
     """
 
     overall: float | None
@@ -168,7 +167,7 @@ def easy_facts(relations: Sequence[RelationFacts], answers: Mapping[str, Answers
 def table(
     relations: Sequence[RelationFacts], answers: Mapping[str, Answers], unhelped: Collection[tuple[str, str]] = ()
 ) -> dict[str, MethodScore]:
-    """Return one line per row that answered, from the answers of each relation.
+    """Return row -> scores, from the answers of each relation.
 
     unhelped: (relation, subject) of LAMA-UHN's facts.
     """
@@ -193,7 +192,7 @@ def table(
 
 
 def rows_of(answers: Mapping[str, Answers]) -> list[str]:
-    """Return the rows that answered."""
+    """Return the rows with answers."""
     return list(next(iter(answers.values())))
 
 

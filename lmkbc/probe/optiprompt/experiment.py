@@ -1,4 +1,4 @@
-"""Running OptiPrompt's experiment, relation by relation: what is finished is kept, and a killed run goes on."""
+"""OptiPrompt's experiment, relation by relation. Finished relations are saved, so a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lmkbc.train.settings import TrainingPlan
 
 _LOG = logging.getLogger(__name__)
 BATCH = 256
-"""Test facts that are answered at once."""
+"""Test facts per batch."""
 
 
 class _Done(msgspec.Struct):
@@ -47,8 +47,8 @@ class _Done(msgspec.Struct):
 class Experiment:
     """Settings of an experiment. soft, finetune: plans of the two trainings. search: AutoPrompt's settings.
 
-    prompts: further ways of asking, untrained. seed: of random weights, vectors and searches. InputError for a model or
-    a method that does not exist; "soft-7" is one of seven vectors, "autoprompt-5" one of five tokens.
+    prompts: further prompts, without training. seed: seed of random weights, vectors and searches. methods: "soft-7"
+    has seven vectors, "autoprompt-5" five tokens. InputError for an unknown model or method.
     """
 
     soft: TrainingPlan
@@ -69,7 +69,7 @@ class Experiment:
 
 
 class ExperimentRunner:
-    """Runner of a model and its controls, which answer with the words that the relations name."""
+    """Runner of a model and its controls. Their answers are words that are objects of the relations."""
 
     def __init__(self, backbone: Backbone, relations: Sequence[RelationFacts], how: Experiment) -> None:
         self._backbone, words = backbone, Words(backbone.tokenizer)
@@ -86,20 +86,26 @@ class ExperimentRunner:
         self._identity = identity(backbone.name, backbone.model) or backbone.name
 
     def _drawn(self, backbone: Backbone, name: str) -> Backbone:
-        """Return the model itself, or a control: drawn once, and tested with the weights that it was trained with."""
+        """Return the model itself, or a control.
+
+        A control is drawn once, so it is tested with the weights of its training.
+        """
         if name == "pretrained":
             return backbone
         drawn = randomised(backbone.model, "all" if name == "random" else "embeddings", self._how.seed)
         return Backbone(name, drawn, backbone.tokenizer)
 
     def unhelped(self) -> set[tuple[str, str]]:
-        """Return (relation, subject) of the test facts whose object no name tells, as the model itself reads names."""
+        """Return (relation, subject) of the test facts of LAMA-UHN, by this model's guesses from names."""
         ids = dict(zip(self._names, self._columns.tolist(), strict=True))
         kept = unhelpful(self._relations, MaskedRanks(self._backbone, self._names, ids).guesses(self._relations))
         return {(relation.name, subject) for relation in kept for subject, _ in relation.facts}
 
     def run(self, kept: Path | None = None, report: Report = silent) -> dict[str, dict[str, list[str]]]:
-        """Return relation -> row -> answers to its test facts. kept: JSONL of what is finished, added to."""
+        """Return relation -> row -> answers to its test facts.
+
+        kept: JSONL file of finished relations, which is extended.
+        """
         done = {row.run: row for row in read_jsonl(kept, _Done)} if kept and kept.exists() else {}
         answers = {}
         for number, relation in enumerate(self._relations):
@@ -114,7 +120,7 @@ class ExperimentRunner:
         return answers
 
     def answers(self, relation: RelationFacts, report: Report = silent) -> dict[str, list[str]]:
-        """Return what every row of the table answers to the test facts of one relation."""
+        """Return the answers of every row of the table to the test facts of one relation."""
         known = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
         subjects = [subject for subject, _ in relation.facts]
         controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayesControl(known).answer}
@@ -163,7 +169,10 @@ class ExperimentRunner:
         return self._best(subjects, lambda part: mask_logits(backbone, prompt, part, self._columns))
 
     def _asked(self, relation: RelationFacts, backbone: Backbone, name: str) -> list[str]:
-        """Return the answers to clozes together. Sums of weighted logits rank as those of log-probabilities (LPAQA)."""
+        """Return the answers by several clozes.
+
+        Sums of weighted logits rank in the same way as log-probabilities (LPAQA).
+        """
 
         def logits(subjects: Sequence[str]) -> Tensor:
             parts = [

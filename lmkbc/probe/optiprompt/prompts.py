@@ -1,4 +1,4 @@
-"""Prompts from files as further ways of asking, such as those that LPAQA and AutoPrompt released."""
+"""Prompts from files as further methods, such as those that LPAQA and AutoPrompt released."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Row(msgspec.Struct):
 
 
 def read_prompts(given: Sequence[str]) -> dict[str, dict[str, WeightedClozes]]:
-    """Read collections of prompts, each given as NAME=PLACE. InputError for what is no such name or prompt.
+    """Read collections of prompts, each given as NAME=PLACE. InputError for a wrong name or prompt.
 
-    PLACE: a JSONL file of {"relation", "template", "weight"}, or a directory of one such file for each relation, which
-    is named by it. A template holds [X] and [Y]; without weights all count the same.
+    PLACE: a JSONL file of {"relation", "template", "weight"}, or a directory with one such file per relation, whose
+    name is the relation. A template holds [X] and [Y]. Without weights, all count the same.
     """
     collections: dict[str, dict[str, WeightedClozes]] = {}
     for text in given:
@@ -55,7 +55,7 @@ def _clozes(place: Path) -> Iterator[tuple[str, tuple[str, float]]]:
 
 
 def check_prompts(prompts: Prompts, relations: Sequence[RelationFacts]) -> None:
-    """Raise InputError for a collection without a prompt of a relation."""
+    """Raise InputError for a collection without a prompt for a relation."""
     for name, collection in prompts.items():
         if lacking := [relation.name for relation in relations if relation.name not in collection]:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Tables of OptiPrompt's experiment, each made of what the rows answered."""
+"""Tables of OptiPrompt's experiment, each made from the answers of the rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lmkbc.probe.optiprompt import dataset
 from lmkbc.report.figures import BLUE, GREEN, MUTED, ORANGE, Plot, canvas
 
 TABLES = ("overall", "by-relation", "majority-share", "facts", "common-tokens")
-"""Tables of the command, in the order in which they are printed."""
+"""Tables of the command, in the order of printing."""
 DEFAULT = ("overall",)
 SHOWN = 20
-"""Rows of the table of facts; the file of `--facts` holds all."""
+"""Rows of the table of facts. The file of `--facts` holds all."""
 COLOURS = {"pretrained": BLUE, "random": ORANGE, "embeddings": GREEN}
 
 
 @dataclass(frozen=True, slots=True)
 class FactAnswers:
-    """A test fact with what each row answers. easy: a control answers it."""
+    """A test fact with the answer of each row. easy: whether a control answers it."""
 
     relation: str
     subject: str
@@ -43,7 +43,7 @@ def overall(table: Mapping[str, dataset.MethodScore]) -> Sheet:
 
 
 def by_relation(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.Answers]) -> Sheet:
-    """Return P@1 of each relation by row (the paper's tables 5 and 7), beside what the paper reports."""
+    """Return P@1 of each relation by row (the paper's tables 5 and 7), beside the paper's figures."""
     hits = {row: dataset.hits(relations, answers, row) for row in dataset.rows_of(answers)}
     heads = ["P@1 %", "type", "facts", *hits, "paper: manual", "paper: soft-manual"]
     rows = [
@@ -58,7 +58,7 @@ def by_relation(relations: Sequence[RelationFacts], answers: Mapping[str, datase
 
 
 def majority_share(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.Answers]) -> Sheet:
-    """Return how often each row answers the most frequent train object (the paper's figure 3 and table 8)."""
+    """Return the share of each row's answers that are the majority object (figure 3 and table 8 of the paper)."""
     shares = dataset.majority_shares(relations, answers)
     title = "Share of answers that are the relation's most frequent train object (figure 3 and table 8 of the paper)"
     rows = [[row, 100 * share] for row, share in shares.items()]
@@ -79,7 +79,7 @@ def _bars(shares: Mapping[str, float]) -> Plot:
 
 
 def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.Answers]) -> Iterator[FactAnswers]:
-    """Yield every test fact with what each row answers."""
+    """Yield every test fact with the answer of each row."""
     easy = dataset.easy_facts(relations, answers)
     for relation in relations:
         own = answers[relation.name]
@@ -89,7 +89,7 @@ def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, dataset.
 
 
 def facts(rows: Sequence[FactAnswers]) -> Sheet:
-    """Return the first facts that some ways of asking the model answer, and others do not (the paper's table 9)."""
+    """Return the first facts that some prompting methods answer and others do not (the paper's table 9)."""
     every = list(rows[0].answers)
     shown = [row for row in every if row.startswith("pretrained ")] or every
     differing = [row for row in rows if len({row.answers[name] == row.object for name in shown}) > 1]

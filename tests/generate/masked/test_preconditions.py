@@ -76,6 +76,9 @@ def test_a_name_of_a_type_within_the_subject_says_nothing() -> None:
         cloze="{subject} is a {mask}.", answers=("state", "city"), clozes=("the {answer} {subject} {mask}",)
     )
     assert rewritten(kinds, "Kansas City", {"state": 0.9, "city": 0.1}) == ("the city {subject} {mask}",)
+    formed = replace(kinds, clozes=("{subject} {mask}",), forms={"city": "the city of {subject}"})
+    assert rewritten(formed, "Topeka", {"city": 0.9}) == ("the city of {subject} {mask}",)
+    assert rewritten(formed, "Topeka", {"state": 0.9}) == ("{subject} {mask}",)
     assert rewritten(SLOT, "New Peru", {"Italy": 0.9, "Peru": 0.1}) == ("in Italy, {subject} borders {mask}.",)
 
 

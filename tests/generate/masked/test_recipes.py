@@ -16,7 +16,7 @@ from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
 from lmkbc.recipe import read_recipe
 
-WORDS = "state province department city region dead alive Yes No died Germany France Spain Oslo Rome".split()
+WORDS = "state province department city region dead alive yes no Yes No died Germany France Spain Oslo Rome".split()
 MASKED = [
     name
     for name in SPACE.system_names()

@@ -22,7 +22,7 @@ from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local import model as model_module
 from lmkbc.models.local.abilities import Abilities
 from lmkbc.models.local.branches import Batched, Branches, Packed
-from lmkbc.models.local.caches import Beginnings, cache_argument
+from lmkbc.models.local.caches import PrefixCaches, cache_argument
 from lmkbc.models.local.decode import Asked, Decoding
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
@@ -173,8 +173,8 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     assert answers(model, PROMPTS[:2], max_tokens=1) == expected
     (only,) = dict(model.complete(["x" * 5000], Decoding(max_tokens=1))).values()
     assert only[0].text is None  # no room, and nothing to share: not asked
-    assert [record.getMessage() for record in caplog.records if "cannot go on" in record.getMessage()] == [
-        "the model cannot go on from what it has read (Forgets): every prompt is read as a whole, which takes longer"
+    assert [record.getMessage() for record in caplog.records if "cannot continue" in record.getMessage()] == [
+        "the model cannot continue from a cache (Forgets): every prompt is read as a whole, which takes longer"
     ]
 
 
@@ -378,7 +378,7 @@ def test_different_examples_part_prompts_into_groups() -> None:
 def test_branches_go_on_after_others_were_left(kind: str) -> None:
     model, prefix = MODELS["llama"], (1, 2, 3)
     with torch.inference_mode():
-        branches: Branches = Packed(model, Beginnings(model)) if kind == "packed" else Batched(model, prefix)
+        branches: Branches = Packed(model, PrefixCaches(model)) if kind == "packed" else Batched(model, prefix)
         for turn in range(2):
             branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3, [1, 1, 1])
             branches.fork(2)
@@ -396,7 +396,7 @@ def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, mo
     monkeypatch.setattr(branches_module, "PIECE", piece)
     model = MODELS["llama"]
     with torch.inference_mode():
-        branches = Packed(model, Beginnings(model))
+        branches = Packed(model, PrefixCaches(model))
         branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)], [1] * 4)
         branches.fork(2)
         branches.step([0, 2, 4, 6], range(10, 14))

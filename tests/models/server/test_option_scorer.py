@@ -91,7 +91,10 @@ def test_a_chat_is_what_the_servers_template_makes_of_it(model: CausalModel, sco
     chat = Prompt((Message("system", "List them."),), (Message("user", "Utopia?"),), "chat")
     with Telling("llama.cpp", model) as serving:
         assert same(scorer(serving.url).option_scores([chat], [OPTIONS]), here(model, [chat], [OPTIONS]))
-    with Telling("echo", model) as serving, pytest.raises(ServerError, match="does not tell what its chat template"):
+    with (
+        Telling("echo", model) as serving,
+        pytest.raises(ServerError, match="does not return prompts"),
+    ):
         scorer(serving.url).option_scores([replaced(chat)], [OPTIONS])
 
 
@@ -141,7 +144,7 @@ def test_faults_are_asked_again_and_what_is_lost_is_asked_by_the_next_run(
         found = scorer(serving.url, notes=notes).option_scores(PROMPTS, rows)
         lost = [place for place, row in enumerate(found) if row is None]
         assert lost  # how many depends on which requests the faults meet: all where three prompts fail in a row
-        assert "has not told the log-probabilities of all prompts" in notes.remarks[0]
+        assert "has not returned the log-probabilities of all prompts" in notes.remarks[0]
         whole, rest = scorer(serving.url).option_scores(PROMPTS, rows), Notes()
         assert same(whole, here(model, PROMPTS, rows))
         assert [row for place, row in enumerate(whole) if place not in lost] == [row for row in found if row]
@@ -201,7 +204,7 @@ def test_a_server_without_them_is_one_sentence_and_nothing_is_kept(
 ) -> None:
     with serving, pytest.raises(ServerError) as raised:
         scorer(serving.url).option_scores(PROMPTS, [OPTIONS] * len(PROMPTS))
-    assert str(raised.value).startswith(f"{serving.url} tells no log-probabilities of a text that it is given")
+    assert str(raised.value).startswith(f"{serving.url} returns no log-probabilities of a given text")
     assert "\n" not in str(raised.value)
     assert not list(Store(tmp_path / "store.sqlite").export())
 

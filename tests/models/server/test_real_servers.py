@@ -170,7 +170,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
     found = np.exp(scorer.log_probabilities(["Is it so?", "Or so?"], [*letters]))
     if scorer.notes.remarks:
-        assert "tells no log-probabilities" in scorer.notes.remarks[0]
+        assert "returns no log-probabilities" in scorer.notes.remarks[0]
         assert set(found.ravel()) <= {0.0, 1.0}
     else:
         assert (found >= 0).all()

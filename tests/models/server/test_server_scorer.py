@@ -92,8 +92,8 @@ def test_without_probabilities_its_word_counts_and_one_line_says_so(
         found = asked.log_probabilities(["yes?", "no?", "eh?"], WORDS)
         assert asked.log_probabilities(["yes?"], WORDS) == found[:1]
     assert found == [[0.0, -math.inf], [-math.inf, 0.0], [-math.inf, -math.inf]]
-    assert asked.notes.remarks == [f"{server.url} tells no log-probabilities: what it writes is taken for certain"]
-    assert caplog.text.count("tells no log-probabilities") == 1
+    assert asked.notes.remarks == [f"{server.url} returns no log-probabilities: what it writes is taken for certain"]
+    assert caplog.text.count("returns no log-probabilities") == 1
 
 
 @pytest.mark.parametrize(
