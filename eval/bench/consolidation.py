@@ -64,8 +64,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         examples = workspace.examples(edition, "train")
         names = named(x for x in examples if workspace.relation(x.query.relation).kind == "entity")
         classes = {one: workspace.relation(one).object_type.qid for _, _, one in names}
-        made = {way: measured(names, lambda name, _, key=key: key(name)) for way, key in GROUPINGS.items()}
-        made["by class"] = measured(names, lambda name, relation, of=classes: f"{folded(name)} {of[relation]}")
+        made = {way: measured(names, alone(key)) for way, key in GROUPINGS.items()}
+
+        def by_class(written: str, relation: str, classes: Mapping[str, str] = classes) -> str:
+            return f"{folded(written)} {classes[relation]}"
+
+        made["by class"] = measured(names, by_class)
         objects = defaultdict[str, set[str]](set)
         for written, one, _ in names:
             objects[folded(written)].add(one)
@@ -84,6 +88,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         for line in wrong(names)[: given.wrong]:
             print(f"  {line}")
     figures.record(given.figures, "consolidation", values)
+
+
+def alone(key: Callable[[str], str]) -> Callable[[str, str], str]:
+    """Return a grouping of names that passes over their relations."""
+    return lambda name, _: key(name)
 
 
 def named(examples: Iterable[Example]) -> Names:
