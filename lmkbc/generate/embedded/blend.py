@@ -30,9 +30,13 @@ class Blend:
 
     def probabilities(self, features: npt.NDArray[np.float32], nothing: Mask) -> Floats:
         """Return the probability that each pair is right: features (p, f), nothing (p,) -> (p,), in (0, 1)."""
-        odds = (self.trees.log_odds(features) + self.logistic.log_odds(features, nothing)) / 2
-        probabilities: Floats = 1 / (1 + np.exp(-odds))
+        probabilities: Floats = 1 / (1 + np.exp(-self.log_odds(features, nothing)))
         return probabilities
+
+    def log_odds(self, features: npt.NDArray[np.float32], nothing: Mask) -> Floats:
+        """Return the mean log-odds of both models: features (p, f), nothing (p,) -> (p,)."""
+        odds: Floats = (self.trees.log_odds(features) + self.logistic.log_odds(features, nothing)) / 2
+        return odds
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the arrays of both models, by part and field, for storage."""

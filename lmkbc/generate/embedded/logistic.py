@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lmkbc.select.ranking import Floats, Mask
 
-INVERSE_PENALTY = 0.05
+INVERSE_PENALTY = 0.01
 """C of scikit-learn's regression."""
 CLIP = 5.0
 """Standard deviations from the mean beyond which a feature says no more."""
