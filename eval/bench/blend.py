@@ -15,6 +15,7 @@ from statistics import fmean
 from unittest.mock import patch
 
 import figures
+import numpy as np
 import numpy.typing as npt
 from recorded import untuned
 
@@ -23,7 +24,7 @@ from lmkbc.generate.embedded.blend import Blend
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.workspace import Workspace
 
-MODELS: dict[str, Callable[[Blend, npt.NDArray, Mask], Floats]] = {
+MODELS: dict[str, Callable[[Blend, npt.NDArray[np.float32], Mask], Floats]] = {
     "trees": lambda blend, features, _: blend.trees.log_odds(features),
     "regression": lambda blend, features, nothing: blend.logistic.log_odds(features, nothing),
     "both": Blend.log_odds,
