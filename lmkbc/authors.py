@@ -15,7 +15,7 @@ from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.checksum import file_sha256
+from lmkbc.files.checksum import file_sha256, read_digests
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
@@ -45,12 +45,12 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
     record = fetched_record(path.stem)
-    known = _recorded(record)
+    known = read_digests(record)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
     for number, one in enumerate(file.source.files, start=1):
         url, kept = file.source.address(one), frames.with_name(f"source-{number}")
-        digests = [one.sha256] if one.sha256 else [*accepted, *known.get(url, [])]
+        digests = [one.sha256] if one.sha256 else [*accepted, *filter(None, [known.get(url)])]
         if file_sha256(kept) not in digests:
             download(url, digests if digests or one.url else None, kept, name, progress)
         texts.append(read_bytes(kept, DOCUMENT))
@@ -79,9 +79,3 @@ def _each(frames: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, A
     parts = {name: _each(part, settings) for name, part in frames.get(PARTS, {}).items()}
     whole = {name: {**frame, **settings} for name, frame in frames.items() if name != PARTS}
     return whole | ({PARTS: parts} if parts else {})
-
-
-def _recorded(record: Path) -> dict[str, list[str]]:
-    """Return the recorded SHA-256 of earlier downloads, by URL."""
-    lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
-    return {url: [digest] for digest, _, url in (line.partition("  ") for line in lines)}

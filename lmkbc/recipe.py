@@ -10,9 +10,7 @@ from typing import Any, Literal
 
 from lmkbc.ask.words import WordingSource
 from lmkbc.errors import InputError
-from lmkbc.files.checksum import file_sha256
-from lmkbc.files.jsonl import read_bytes
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record
 from lmkbc.files.toml import leaves, read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
@@ -199,13 +197,11 @@ def authors_words(name: str) -> str:
             "wording is 'authors', whose words are not on this machine: run 'lmkbc systems fetch "
             f"{Path(name).name}', or say wording = 'own'"
         )
-    record = fetched_record(Path(name).stem)
-    lines = read_bytes(record, DOCUMENT).decode().splitlines() if record.is_file() else []
-    recorded = [line.split("  ") for line in lines]
-    changed = [file for digest, file in recorded if "/" not in file and file_sha256(path.with_name(file)) != digest]
-    if changed:
+    digests = read_digests(fetched_record(Path(name).stem))
+    made = {file: digest for file, digest in digests.items() if "/" not in file}  # the others are addresses
+    if changed := next(damaged(path.parent, made), ""):
         raise InputError(
-            f"{path.with_name(changed[0])} is not as it was fetched: run 'lmkbc systems fetch {Path(name).name}' "
+            f"{path.with_name(changed)} is not as it was fetched: run 'lmkbc systems fetch {Path(name).name}' "
             "again, or give a copy of the words another name, as frames of a recipe of yours"
         )
     return str(path)

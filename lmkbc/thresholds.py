@@ -67,7 +67,7 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What thresholds were tuned on.
+    """Data, models and wording that thresholds were tuned on.
 
     data_sha256: hash of the labelled split.
     candidates_sha256: hash of the candidates.

@@ -34,7 +34,7 @@ MODELS: dict[str, Callable[[Blend, npt.NDArray[np.float32], Mask], Floats]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--editions", nargs="+", default=["2022", "2023", "2024", "2025", "2026", "mini"])
+    parser.add_argument("--editions", nargs="+", default=["2022", "2023", "2024", "2025", "2026"])
     parser.add_argument("--systems", nargs="+", default=["smollm2-embedded", "embedded"], metavar="NAME")
     figures.option(parser)
     given = parser.parse_args()

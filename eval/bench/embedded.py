@@ -25,7 +25,7 @@ from lmkbc.files.columns import read_column
 from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.prior import ClassPrior
 from lmkbc.models.encoder import find_encoder
-from lmkbc.relation import Relation
+from lmkbc.run.base import Run
 from lmkbc.scoring.table import Pair
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.mutual import TrainSides
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             store = ArrayStore(given.cache) if given.cache else None
             embedded = EmbeddedGenerator(edition, workspace.relations, train, encoder, store, given.seed)
             default = macro_f1(
-                edition, gold, queries, embedded, TrainSides(train, edition_relations(workspace, edition))
+                edition, gold, queries, embedded, TrainSides(train, Run(workspace=workspace, edition=edition).relations)
             )
         seconds = time.monotonic() - start
         prior = macro_f1(edition, gold, queries, ClassPrior(edition, workspace.relations, train))
@@ -71,11 +71,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{name}    {edition.held_out:5} {default:8.4f} {prior:7.4f} {empty:7.4f} {seconds:8.1f}", flush=True)
     name = given.system or ("embedded" if encoder else "embedded-no-encoder")
     figures.record(given.figures, name, values)
-
-
-def edition_relations(workspace: Workspace, edition: Edition) -> dict[str, Relation]:
-    """Return the relations by their names in an edition."""
-    return {name: workspace.relation(name) for name in edition.relations}
 
 
 def macro_f1(

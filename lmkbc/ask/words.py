@@ -164,7 +164,7 @@ class WordingSource:
         return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
 
 
-class Words(NamedTuple):
+class ConvertedWords(NamedTuple):
     """Words of a system's authors.
 
     frames: relation, by the authors' name -> frame; with parts, the same per part. examples: rows in the simpler format
@@ -175,7 +175,7 @@ class Words(NamedTuple):
     examples: list[dict[str, Any]]
 
 
-def converted(source: WordingSource, files: Sequence[bytes]) -> Words:
+def converted(source: WordingSource, files: Sequence[bytes]) -> ConvertedWords:
     """Return the words in published files. files: content of the source's files, in order.
 
     Raise InputError with the wrong file.
@@ -194,7 +194,7 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> Words:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
     whole = {part: _frames(source, frames) for part, frames in made.items()}
-    return Words(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
+    return ConvertedWords(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
 
 
 def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Settings]:
@@ -309,7 +309,7 @@ def _python(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, S
         values = found.cases
     for name, value in values.items():
         if words.relations and name not in words.relations:
-            raise ValueError(f"{words.name!r} is told of {name!r}, which relations does not name")
+            raise ValueError(f"{words.name!r} has {name!r}, which relations does not name")
         yield words.relations.get(name, name), {**_setting(words, value, known), **words.frame}
 
 
@@ -321,12 +321,12 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Set
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(f"it is no YAML: {error}") from None
-    said = found.get(words.name) if isinstance(found, dict) else None
-    if not isinstance(said, str):
+    value = found.get(words.name) if isinstance(found, dict) else None
+    if not isinstance(value, str):
         raise ValueError(f"it has no text {words.name!r}")
     for slot, instead in slots.items():
-        said = said.replace(slot, str(instead))
-    yield words.relation, {f"steps.{words.step}.{words.setting}" if words.step else words.setting: said, **words.frame}
+        value = value.replace(slot, str(instead))
+    yield words.relation, {f"steps.{words.step}.{words.setting}" if words.step else words.setting: value, **words.frame}
 
 
 def _setting(words: NamedWords, value: Value, slots: Slots) -> Settings:
@@ -354,10 +354,10 @@ def _filled(text: Value, slots: Slots) -> str:
     unknown = next((part.expression for part in text if isinstance(part, Slot) and part.expression not in slots), None)
     if unknown is not None:
         raise ValueError(f"slots does not say what stands for {unknown[:80]!r}")
-    said = "".join(str(slots[part.expression]) if isinstance(part, Slot) else part for part in text)
+    filled = "".join(str(slots[part.expression]) if isinstance(part, Slot) else part for part in text)
     for instead in slots.get("%s", ()):
-        said = said.replace("%s", instead, 1)
-    return said
+        filled = filled.replace("%s", instead, 1)
+    return filled
 
 
 def _lines(header: str, example: str, query: str) -> Settings:

@@ -53,6 +53,12 @@ def damaged(directory: Path, outputs: Mapping[str, str]) -> Iterator[str]:
     return (name for name, digest in outputs.items() if file_sha256(directory / name) != digest)
 
 
+def read_digests(path: Path) -> dict[str, str]:
+    """Return name -> SHA-256 of a list as sha256sum prints it, a line each; {} if there is no list."""
+    lines = whole(path, DOCUMENT).decode("utf-8", "replace").splitlines() if path.is_file() else []
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
 def signed(name: str, content: bytes) -> bytes:
     """Return the bytes of a file with this name: its checksum, then the content."""
     return hashlib.sha256(name.encode() + content).digest() + content

@@ -49,7 +49,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Means(ModelRun):
-    """What a benchmark's run needs: servers of models, a function for notes, and a progress bar."""
+    """Resources of a benchmark's run: servers of models, a function for notes, and a progress bar."""
 
     note: Callable[[str], object] = str
     progress: Callable[[], AbstractContextManager[Report]] = lambda: nullcontext(silent)
