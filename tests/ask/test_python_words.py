@@ -184,7 +184,10 @@ def test_clozes_in_old_formats_a_precondition_and_the_forms_of_a_subject() -> No
         (NamedWords(name="ask.texts", relation="x"), "'ask.texts' is another one for each relation"),
         (NamedWords(name="ask.texts"), "'ask.texts' has 2 texts, and not one"),
         (NamedWords(name="ask.texts", setting="lines"), "'ask.texts' has 2 parts, and not a header, an example"),
-        (NamedWords(name="ask.texts", relations={"big": "x"}), "'ask.texts' has 'hasArea', which relations does not name"),
+        (
+            NamedWords(name="ask.texts", relations={"big": "x"}),
+            "'ask.texts' has 'hasArea', which relations does not name",
+        ),
         (NamedWords(name="TORN"), "what it assigns to 'TORN' for 'hasCapacity' is no text that can be read"),
         (NamedWords(name="torn.text"), "what it assigns to 'text' for 'hasArea' is no text that can be read"),
         (NamedWords(name="twice.text"), "it says two things of 'hasArea': 'text' is assigned twice"),
