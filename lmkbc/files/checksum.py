@@ -56,7 +56,7 @@ def damaged(directory: Path, outputs: Mapping[str, str]) -> Iterator[str]:
 def read_digests(path: Path) -> dict[str, str]:
     """Return name -> SHA-256 of a list as sha256sum prints it, a line each; {} if there is no list."""
     lines = whole(path, DOCUMENT).decode("utf-8", "replace").splitlines() if path.is_file() else []
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
 
 
 def signed(name: str, content: bytes) -> bytes:
