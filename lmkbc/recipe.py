@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from lmkbc.ask.words import WordingSource
+from lmkbc.ask.wording import WordingSource
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record

@@ -14,7 +14,7 @@ from command import Command
 from loopback import Files
 from space import SPACE
 
-from lmkbc.ask import words
+from lmkbc.ask import wording
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -292,7 +292,7 @@ def test_of_a_commit_the_first_fetch_is_believed_and_every_later_one_has_to_matc
     name = pinned(tmp_path, "questions.json")
     files = {at: FILES["/questions.json"]}
     with Files(files) as server:
-        monkeypatch.setattr(words, "RAW", server.url)
+        monkeypatch.setattr(wording, "RAW", server.url)
         assert fetch(name)[0] == 0
         assert asked(name) == "How big is Rhodes?"
         record = fetched_frames("mine").with_name("sha256.txt")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
-from lmkbc.ask.bank import OWN_WORDS
 from lmkbc.ask.frames import PARTS
 from lmkbc.ask.prompts import fill
 from lmkbc.ask.python_words import Slot, Value, read_python
-from lmkbc.errors import InputError, refuse
+from lmkbc.ask.wording import NamedWords, Slots, WordFile, WordingSource
+from lmkbc.errors import InputError
 from lmkbc.relation import OTHERS
 
 SUBJECT, MASK = "{subject_entity}", "{mask_token}"
@@ -24,144 +21,8 @@ SUBJECT, MASK = "{subject_entity}", "{mask_token}"
 FILLS = "fill "
 """Prefix of a frame's key that holds the text for a slot, before the slot is filled."""
 
-RAW = "https://raw.githubusercontent.com"
-"""Address of files in GitHub repositories, by commit, so that their content never changes."""
-
 Settings = dict[str, Any]
 """Settings of a relation's frame."""
-
-Slots = Mapping[str, str | tuple[str, ...]]
-"""Expression of the code, or part of a text -> its replacement."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedWords:
-    """Named words in a file: a variable of Python source, or a key of YAML.
-
-    name: the key, or the variable with its scopes, as for `read_python`.
-    step: name of the recipe's step, if the words are its "task" or "ask".
-    setting: setting of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
-    model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
-    whole text. The setting "lines" is a list of header, example and query; "text" is one text with {examples} for the
-    examples.
-    slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
-    when: condition of the code for these words, if there are several (see `read_python`).
-    relation: the relation, "*" for all others; "" if the code names relations itself, as dict keys or in conditions.
-    part: name of the recipe's table.
-    relations: the code's name of a relation -> its name.
-    frame: further settings.
-    slots: further slots, besides the file's.
-    """
-
-    name: str
-    setting: Literal["block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text"] = "block"
-    slot: str = ""
-    when: str = ""
-    relation: str = ""
-    step: str = ""
-    part: str = ""
-    relations: Mapping[str, str] = field(default_factory=dict)
-    frame: Mapping[str, Any] = field(default_factory=dict)
-    slots: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordFile:
-    """File of published words.
-
-    format: "templates" has each relation's question or cloze, as a JSON object or as CSV of relation and template. The
-    format "prompt" is a whole prompt with examples, and the subject in its last paragraph. The format "python" is
-    source, which is not run. The format "yaml" is a table of texts. The format "examples" is JSONL in an edition's
-    format, with the examples of all prompts.
-    path: in the source's repository.
-    commit: if not the source's.
-    url: whole address, instead of path. sha256: digest of the file.
-    relation: the relation of a "prompt".
-    words: variables of the source, or keys.
-    slots: the code's expression in a text, such as "row['subject']", or text of YAML, such as "{year}" -> its
-    replacement. For "%s", it is a list, each item of which replaces the next "%s".
-    fields: an example's "question", "reasoning" or "answer" -> the file's field with the example's own words.
-    parts: names of the recipe's tables that it is for; () for all.
-    mended: errors that the authors corrected after the pinned state, each with its correction.
-    """
-
-    format: Literal["templates", "prompt", "python", "yaml", "examples"]
-    path: str = ""
-    commit: str = ""
-    url: str = ""
-    sha256: str = ""
-    relation: str = ""
-    words: tuple[NamedWords, ...] = ()
-    slots: Slots = field(default_factory=dict)
-    fields: Mapping[str, str] = field(default_factory=dict)
-    parts: tuple[str, ...] = ()
-    mended: tuple[tuple[str, str], ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for an untrusted address, and for settings that do not fit the format."""
-        refuse(
-            (bool(self.path) == bool(self.url), "give either path, in the source's repository, or url"),
-            (
-                self.url and not self.url.startswith(("https://", "http://127.0.0.1:")),
-                f"url is {self.url!r}: give an address that begins with https://",
-            ),
-            (
-                (self.format == "prompt") != bool(self.relation),
-                "relation says what a whole prompt is about: give it with format 'prompt', and only there",
-            ),
-            (
-                (self.format in ("python", "yaml")) != bool(self.words),
-                "words says which variables or keys are read: give it with format 'python' or 'yaml', and only there",
-            ),
-            (
-                bool(self.fields) and self.format != "examples",
-                "fields names what examples hold: give it with format 'examples', and only there",
-            ),
-            (
-                unknown := sorted(self.fields.keys() - OWN_WORDS),
-                f"fields names {unknown}: give those of {', '.join(OWN_WORDS)}",
-            ),
-            (
-                self.format == "yaml" and not all(words.relation for words in self.words),
-                "a key of YAML is about a relation: name it",
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordingSource:
-    """Published files of a system's words.
-
-    licence, credit: stored beside the words.
-    repository, commit: GitHub repository as owner/name, and 40 hexadecimal digits, of all files with a path.
-    frame: settings of every frame; {template} stands for the text of the file.
-    """
-
-    licence: str
-    credit: str
-    files: tuple[WordFile, ...]
-    repository: str = ""
-    commit: str = ""
-    frame: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a path without a valid repository or commit."""
-        for file in self.files:
-            commit = file.commit or self.commit
-            refuse(
-                (
-                    file.path and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repository),
-                    f"repository is {self.repository!r}: give owner/name, in which {file.path!r} lies",
-                ),
-                (
-                    file.path and not re.fullmatch("[0-9a-f]{40}", commit),
-                    f"commit of {file.path!r} is {commit!r}: give its 40 hexadecimal digits",
-                ),
-            )
-
-    def address(self, file: WordFile) -> str:
-        """Return the URL of a file."""
-        return file.url or f"{RAW}/{self.repository}/{file.commit or self.commit}/{quote(file.path)}"
 
 
 class ConvertedWords(NamedTuple):
