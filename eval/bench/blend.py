@@ -21,6 +21,7 @@ from recorded import untuned
 
 from lmkbc.cli.terminal import error_status
 from lmkbc.generate.embedded.blend import Blend
+from lmkbc.recipe import read_recipe
 from lmkbc.select.ranking import Floats, Mask
 from lmkbc.workspace import Workspace
 
@@ -42,13 +43,14 @@ def main() -> None:
     values: dict[str, dict[str, str]] = {}
     print(f"{'train, out of fold':26}" + "".join(f"{model:>12}" for model in MODELS))
     for system in given.systems:
+        recipe = read_recipe(workspace, system)
         scores: dict[str, list[float]] = {model: [] for model in MODELS}
         for name in given.editions:
             edition = workspace.edition(name)
             train = workspace.examples(edition, "train")
             for model, log_odds in MODELS.items():
                 with patch.object(Blend, "log_odds", log_odds):
-                    scores[model].append(untuned(workspace, edition, train, system))
+                    scores[model].append(untuned(workspace, edition, train, recipe))
             _show(values, f"{system}, {name}", {model: rows[-1] for model, rows in scores.items()})
         _show(values, f"{system}, mean", {model: fmean(rows) for model, rows in scores.items()})
     figures.record(given.figures, "blend", values)
