@@ -29,7 +29,7 @@ from lmkbc.types import CandidateSet, Example, Query, State
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader
 
-VERSION = 5
+VERSION = 6
 """Part of every stored file's name; raise it with each change of the fit or the file format."""
 
 

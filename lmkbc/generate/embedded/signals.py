@@ -157,12 +157,13 @@ def scores(fit: Fit, texts: Texts) -> dict[str, Floats]:
     return {signal.__name__: signal(fit, texts) for signal in signals}
 
 
-def steady(values: Floats, bits: int = BITS) -> Floats:
+def steady(values: Floats, bits: int = BITS, floor: int = FLOOR) -> Floats:
     """Round values so that they do not depend on the processor, since libraries add in different orders.
 
-    bits: bits of the mantissa to keep. Below 2 ** FLOOR, where differences of numbers may lie, fewer are kept.
+    bits: bits of the mantissa to keep.
+    floor: steps are at least 2 ** floor, so that differences near 0 keep fewer bits.
     """
-    step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, FLOOR))
+    step = np.ldexp(1.0, np.maximum(np.frexp(values)[1] - bits, floor))
     return cast(Floats, np.rint(values / step) * step + 0.0)  # no -0.0
 
 

@@ -18,6 +18,8 @@ from lmkbc.types import Query
 POOL = 12
 COARSE = 5
 """Bits kept of a language model's scores: they are float32, and processors differ in the 18th bit."""
+COARSE_FLOOR = -6
+"""Exponent of the smallest step of these scores; else steps near 0 would be as small as the errors."""
 ON_EMPTY = frozenset({"prior", "naive_bayes", "kernel_ridge", "neighbours", "ridge", "state_ridge", "state_neighbours"})
 
 
@@ -61,7 +63,9 @@ class RelationTable:
         given = self.sources.signals(queries, [self.closed.candidates[column] for column in columns])
         pooled, features = np.zeros((len(queries), len(columns)), dtype=bool), []
         for name, exact in (fitted | linked | given).items():
-            signal = steady(exact, COARSE) if name in given or name.startswith("state_") else steady(exact)
+            signal = (
+                steady(exact, COARSE, COARSE_FLOOR) if name in given or name.startswith("state_") else steady(exact)
+            )
             seen, top = _views(signal, name in ON_EMPTY or name in given)
             features += seen
             pooled |= top if name in fitted else top & (signal > 0)
