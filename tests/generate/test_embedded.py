@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +16,8 @@ from hypothesis import strategies as st
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import ArrayStore, key
-from lmkbc.generate.embedded.blend import Blend
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
 from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.logistic import CLIP, INVERSE_PENALTY, Logistic
 from lmkbc.generate.embedded.other_sources import UNKNOWN, OtherSources
 from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import Stack
@@ -252,9 +249,9 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path, damage, caplog: pytest.Lo
 
 def test_other_train_rows_or_another_encoder_are_another_fit(tmp_path: Path) -> None:
     for train, encoder in ((TRAIN, None), (TRAIN[:-3], None), (TRAIN, Letters())):
-        before = len(list(tmp_path.glob("blend-*")))
+        before = len(list(tmp_path.glob("trees-*")))
         list(generator(tmp_path, train, encoder).generate([Query("Xanton", "speaks")]))
-        assert len(list(tmp_path.glob("blend-*"))) == before + 1
+        assert len(list(tmp_path.glob("trees-*"))) == before + 1
 
 
 @pytest.mark.parametrize("train", [TRAIN[:1], TRAIN[:3], [example("Xton", "speaks")]])
@@ -299,7 +296,7 @@ def test_trees_say_what_scikit_learn_says(rows: int) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(rows, 4)).astype(np.float32).round(1)
     right = features[:, 0] + features[:, 1] * features[:, 2] + rng.normal(size=rows) > 0.5
-    ours = Trees.fit(features, right, 3)
+    ours = Trees.of(Trees.fit(features, right, 3).arrays())
     theirs = HistGradientBoostingClassifier(
         max_iter=ITERATIONS,
         learning_rate=RATE,
@@ -310,46 +307,7 @@ def test_trees_say_what_scikit_learn_says(rows: int) -> None:
         random_state=3,
     ).fit(features, right)
     assert len(ours.feature) == ITERATIONS
-    expected = theirs.predict_proba(features)[:, 1]
-    np.testing.assert_allclose(1 / (1 + np.exp(-ours.log_odds(features))), expected, rtol=1e-9)
-
-
-def pairs_of(rows: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return features (rows, 4), the last a constant; whether pairs are right; and whether they have no object."""
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(rows, 4)).astype(np.float32)
-    features[:, 3] = 7
-    nothing = rng.random(rows) < 0.3
-    right = np.where(nothing, -features[:, 0], features[:, 0]) + rng.normal(size=rows) > 0.5
-    return features, right, nothing
-
-
-def test_regressions_of_objects_and_of_no_object_are_apart() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    features, right, nothing = pairs_of(400)
-    odds = Logistic.fit(features, right, nothing).log_odds(features, nothing)
-    for part in (nothing, ~nothing):
-        own = features[part].astype(np.float64)
-        standard = np.clip((own - own.mean(axis=0)) / np.maximum(own.std(axis=0), 1e-9), -CLIP, CLIP)
-        theirs = LogisticRegression(C=INVERSE_PENALTY, tol=1e-8, max_iter=1000).fit(standard, right[part])
-        np.testing.assert_allclose(odds[part], theirs.decision_function(standard), atol=1e-4)
-
-
-def test_a_regression_without_both_outcomes_has_their_share() -> None:
-    features, _, nothing = pairs_of(50)
-    right = ~nothing  # every object is right, and "no object" never
-    odds = Logistic.fit(features, right, nothing).log_odds(features, nothing)
-    assert set(odds) == {np.log((right.sum() + 0.5) / 0.5), np.log(0.5 / (nothing.sum() + 0.5))}
-
-
-def test_a_blend_is_kept_as_arrays_and_halves_both_log_odds() -> None:
-    features, right, nothing = pairs_of(300)
-    fitted = Blend.fit(features, right, nothing, 0)
-    kept = Blend.of(fitted.arrays())
-    np.testing.assert_array_equal(kept.probabilities(features, nothing), fitted.probabilities(features, nothing))
-    both = kept.trees.log_odds(features) + kept.logistic.log_odds(features, nothing)
-    np.testing.assert_allclose(kept.probabilities(features, nothing), 1 / (1 + np.exp(-both / 2)))
+    np.testing.assert_allclose(ours.probabilities(features), theirs.predict_proba(features)[:, 1], rtol=1e-9)
 
 
 def untold(count: int = 120) -> tuple[list[Example], dict[str, str]]:

@@ -15,10 +15,9 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import ArrayStore, key
-from lmkbc.generate.embedded.blend import Blend
 from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
-from lmkbc.generate.embedded.trees import BOOST, ITERATIONS
+from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
 from lmkbc.groups import grouped
 from lmkbc.models.encoder import Encoder
 from lmkbc.progress import ExpectedStep, Report, silent
@@ -29,7 +28,7 @@ from lmkbc.types import CandidateSet, Example, Query, State
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader
 
-VERSION = 6
+VERSION = 7
 """Part of every stored file's name; raise it with each change of the fit or the file format."""
 
 
@@ -38,7 +37,7 @@ class EmbeddedGenerator:
 
     relations: by the edition's spelling.
     encoder: None to use strings alone.
-    kept: store of fitted models and vectors; the user's cache if None.
+    kept: store of fitted trees and vectors; the user's cache if None.
     report: callback for progress, also during fitting, which precedes the first answer.
     reader: reads a language model's states.
     sources: other generators, whose scores are further signals.
@@ -73,7 +72,7 @@ class EmbeddedGenerator:
         self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
         self._vectors: dict[str, Floats] = {}
         self._states: dict[Query, Floats] = {}
-        self._fitted: dict[int | None, tuple[Stack, Blend]] = {}
+        self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
@@ -123,11 +122,11 @@ class EmbeddedGenerator:
             with threadpool_limits(1):
                 if fold not in self._fitted:
                     self._fitted[fold] = self._fit(fold)
-                stack, blend = self._fitted[fold]
-                sets = stack.candidates(blend, relation, group)
+                stack, trees = self._fitted[fold]
+                sets = stack.candidates(trees, relation, group)
             yield from sets
 
-    def _fit(self, held_out: int | None) -> tuple[Stack, Blend]:
+    def _fit(self, held_out: int | None) -> tuple[Stack, Trees]:
         train = [row for row, fold in zip(self._train, self._fold, strict=True) if fold != held_out]
         read = self._read if self._reader else None
         stack = Stack(
@@ -135,8 +134,8 @@ class EmbeddedGenerator:
         )
         rounds = _rounds(held_out)
         name = key(*self._fingerprint(), rounds, train, *self._model_outputs([row.query for row in train]))
-        return stack, Blend.of(
-            self._store.get("blend", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
+        return stack, Trees.of(
+            self._store.get("trees", name, lambda: stack.learn(self._seed, rounds, self._report).arrays())
         )
 
     def _model_outputs(self, queries: Sequence[Query]) -> Iterator[Any]:

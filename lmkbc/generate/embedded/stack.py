@@ -1,6 +1,6 @@
-"""Tables of all relations with one blend of models: fitted on train rows, and used to score queries.
+"""Tables of all relations with one set of trees: fitted on train rows, and used to score queries.
 
-Stacking (Wolpert 1992): the blend learns from signals that were computed out of fold.
+Stacking (Wolpert 1992): the trees learn from signals that were computed out of fold.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
-from lmkbc.generate.embedded.blend import Blend
 from lmkbc.generate.embedded.links import Links
 from lmkbc.generate.embedded.other_sources import OtherSources
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Pairs, RelationTable
+from lmkbc.generate.embedded.trees import Trees
 from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -50,7 +50,7 @@ def identity(query: Query) -> str:
 
 
 class Stack:
-    """Signals and links of some train rows; a blend turns them into probabilities.
+    """Signals and links of some train rows; trees turn them into probabilities.
 
     embed: texts -> (n, d) vectors, d = 0 without an encoder.
     read: queries -> (n, s) states of a language model.
@@ -100,9 +100,9 @@ class Stack:
         texts = self._texts([query.subject for query in queries])
         return texts if self._read is None else replace(texts, states=self._read(queries))
 
-    def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Blend:
-        """Fit the blend on the pairs of `rounds` splits into folds."""
-        features, right, nothing = [], [], []
+    def learn(self, seed: int, rounds: int = ROUNDS, report: Report = silent) -> Trees:
+        """Fit the trees on the pairs of `rounds` splits into folds."""
+        features, right = [], []
         total = rounds * FOLDS
         report(SIGNALS, 0, total)
         for repeat in range(rounds):
@@ -111,12 +111,10 @@ class Stack:
                 for pairs, hits in self._fold_pairs(fold == held_out):
                     features.append(pairs.features)
                     right.append(hits)
-                    nothing.append(pairs.candidates == 0)
                 report(SIGNALS, repeat * FOLDS + held_out + 1, total)
         if not features:
-            none = np.zeros(0, dtype=bool)
-            return Blend.fit(np.zeros((0, 0), dtype=np.float32), none, none, seed)
-        return Blend.fit(np.concatenate(features), np.concatenate(right), np.concatenate(nothing), seed, report)
+            return Trees.fit(np.zeros((0, 0), dtype=np.float32), np.zeros(0, dtype=bool), seed)
+        return Trees.fit(np.concatenate(features), np.concatenate(right), seed, report)
 
     def _fold_pairs(self, held_out: Mask) -> Iterator[tuple[Pairs, Mask]]:
         within = np.flatnonzero(~held_out)
@@ -128,14 +126,14 @@ class Stack:
                 pairs = table.pairs(self._links, rows, within, queries, table.texts[held])
                 yield pairs, table.closed.hits[held[pairs.queries], pairs.candidates]
 
-    def candidates(self, blend: Blend, relation: str, queries: Sequence[Query]) -> list[CandidateSet]:
+    def candidates(self, trees: Trees, relation: str, queries: Sequence[Query]) -> list[CandidateSet]:
         """Score queries of a relation. If train has no rows of it, there are no candidates."""
         table = self._tables.get(relation)
         if table is None:
             return [CandidateSet(query) for query in queries]
         rows, everything = np.arange(len(table.queries)), np.arange(len(self._train))
         pairs = table.pairs(self._links, rows, everything, queries, self._subjects(queries))
-        return list(_sets(table.closed, queries, pairs, blend.probabilities(pairs.features, pairs.candidates == 0)))
+        return list(_sets(table.closed, queries, pairs, trees.probabilities(pairs.features)))
 
 
 def _sets(closed: ClosedSet, queries: Sequence[Query], pairs: Pairs, probabilities: Floats) -> Iterator[CandidateSet]:

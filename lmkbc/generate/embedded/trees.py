@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.generate.embedded.logistic import smoothed_log_odds
 from lmkbc.progress import Report, silent
 from lmkbc.select.ranking import Floats, Ints
 
@@ -46,8 +46,9 @@ class Trees:
         """
         from sklearn.ensemble import HistGradientBoostingClassifier
 
+        share = (float(right.sum()) + 0.5) / (len(right) + 1)
         if not 0 < right.sum() < len(right):
-            return cls(np.array([smoothed_log_odds(right)]), *_packed([]))
+            return cls(np.array([np.log(share / (1 - share))]), *_packed([]))
         grown = itertools.count()
 
         def score(*_: object) -> float:
@@ -71,8 +72,8 @@ class Trees:
         # scikit-learn has no public access to these trees; a test compares the result with predict_proba
         return cls(np.ravel(model._baseline_prediction), *_packed([tree.nodes for (tree,) in model._predictors]))
 
-    def log_odds(self, features: npt.NDArray[np.float32]) -> Floats:
-        """Return the log-odds that each pair is right: features (pairs, f) -> (pairs,)."""
+    def probabilities(self, features: npt.NDArray[np.float32]) -> Floats:
+        """Return the probability that each pair is right: features (pairs, f) -> (pairs,), in (0, 1)."""
         rows = np.arange(len(features))
         odds = np.full(len(features), self.baseline[0])
         for tree in range(len(self.feature)):
@@ -81,7 +82,17 @@ class Trees:
                 lower = features[rows, self.feature[tree, node]] <= self.threshold[tree, node]
                 node = np.where(lower, self.left[tree, node], self.right[tree, node])
             odds += self.value[tree, node]
-        return odds
+        probabilities: Floats = 1 / (1 + np.exp(-odds))
+        return probabilities
+
+    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Return the fields by name, for storage."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Trees:
+        """Return the trees from their `arrays`."""
+        return cls(**{field.name: arrays[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
 
 def _packed(trees: list[npt.NDArray[np.void]]) -> tuple[Ints, Floats, Ints, Ints, Floats, Ints]:
