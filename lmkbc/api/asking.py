@@ -44,7 +44,7 @@ class Answer:
 
     objects: kept objects, then the likeliest others.
     nothing: score for "no object", None if no source gives one.
-    calibrated: whether confidences are probabilities fitted by tuning.
+    calibrated: whether confidences are probabilities (see `lmkbc.select.confidence.Confidence`).
     selection: description of the rule that selected the objects.
     replies: texts of the models, one per sample.
     seconds: duration.

@@ -20,8 +20,6 @@ import polars as pl
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
-from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.mutual import Mutual
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Source, State
 
@@ -113,7 +111,7 @@ class Maker:
                 made[2].append((*about, reason, self.run))
                 continue
             pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
-            least = floor(self.selector, found, sure) if self.least is None else self.least
+            least = floor(sure) if self.least is None else self.least
             stating = [(one, p) for one, p in pairs if p >= least]
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
@@ -161,20 +159,14 @@ def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
     return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
 
 
-def floor(selector: PerRelation, found: CandidateSet, sure: Confidence) -> float:
+def floor(sure: Confidence) -> float:
     """Return the least confidence of a query's facts: `LEAST` if confidences are probabilities, else 0.
 
     Suppose a relation always has an object. The rule with the best score may keep an unlikely one, since an empty
     answer is certainly wrong. In a knowledge base such an object is an error like any other. Confidences that are not
     probabilities order facts, and promise nothing.
     """
-    return LEAST if sure.calibrated or _reads_probabilities(selector, found) else 0.0
-
-
-def _reads_probabilities(selector: PerRelation, found: CandidateSet) -> bool:
-    """Return whether the rule of a query treats scores as probabilities."""
-    rule = selector.rules.get(found.query.relation, selector.general)
-    return isinstance(rule.inner if isinstance(rule, Mutual) else rule, ExpectedF1)
+    return LEAST if sure.calibrated else 0.0
 
 
 def why_nothing(found: CandidateSet) -> str:

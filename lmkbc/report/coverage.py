@@ -62,7 +62,7 @@ class Coverage:
         self.confidence += float(facts["confidence"].sum())
         places = np.minimum((facts["confidence"].to_numpy() * BINS).astype(int), BINS - 1)
         self.bins = (np.bincount(places, minlength=BINS) + self.bins).tolist()
-        self.models.update(dict(facts["model"].value_counts().iter_rows()))
+        self.models.update(dict(facts["model"].str.split("; ").explode().value_counts().iter_rows()))
         drawn = rows.with_columns(draw=self._draw.random(len(rows)))
         self._drawn = [pl.concat([*self._drawn, drawn]).sort("draw").head(self.size)]
 

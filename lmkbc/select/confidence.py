@@ -17,7 +17,7 @@ from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import Calibration, Point
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.expected_f1 import Calibrated
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, PerRelation, Rule
@@ -29,7 +29,7 @@ class Confidence:
     """Probabilities that the candidates of a query are right.
 
     p: in [0, 1], in the order of `candidates`, which is the set's order. calibrated: whether tuning fitted p to known
-    facts; if not, p holds the pooled scores, which only order the candidates.
+    facts, or the rule reads the scores as probabilities; if not, p holds pooled scores, which only order candidates.
     """
 
     candidates: tuple[Candidate, ...]
@@ -73,6 +73,11 @@ def _calibration_in(rule: Rule) -> Calibration | None:
     return rule.calibration if isinstance(rule, Calibrated) else None
 
 
+def _reads_probabilities(rule: Rule) -> bool:
+    """Return whether a rule reads scores as probabilities that it does not fit itself."""
+    return isinstance(rule.inner if isinstance(rule, Mutual) else rule, ExpectedF1)
+
+
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
     """Return the confidence of every candidate of pooled sets, one entry per set, in order.
 
@@ -83,6 +88,7 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
     made: dict[int, Confidence] = {}
     for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
         calibration = calibration_of(selector, relation)
+        probable = calibration is not None or _reads_probabilities(selector.rules.get(relation, selector.general))
         chosen = [sets[place] for place in places]
         if calibration is None:
             columns = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
@@ -90,7 +96,7 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
             table = calibration.probabilities(Ranking.of(chosen))
             columns = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
         for place, found, p in zip(places, chosen, columns, strict=True):
-            made[place] = Confidence(found.candidates, p, calibration is not None)
+            made[place] = Confidence(found.candidates, p, probable)
     return [made[row] for row in range(len(sets))]
 
 

@@ -16,6 +16,7 @@ from zlib import crc32
 import hostile
 import polars as pl
 import pytest
+from audit_bases import base, fact
 from bases import tree
 from command import Command
 from hypothesis import given
@@ -203,3 +204,9 @@ def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any
     assert write(Knowledge(made.out, limit=0), {}, tmp_path / "empty") > 0
     assert write(Knowledge(made.out), {}, tmp_path / "bare") > 0
     assert "unknown class" in (tmp_path / "bare" / "index.html").read_text()
+
+
+def test_models_that_agree_on_a_fact_are_named_one_by_one(tmp_path: Path) -> None:
+    facts = [fact(row, "children", "2", 0.9, literal="2", model=model) for row, model in enumerate(("a", "a; b"))]
+    page = lmkbc.report(base(tmp_path / "kb", facts)).path.read_text("utf-8")
+    assert re.search(r"models\W[^;]*\ba, b\b", page)

@@ -10,9 +10,10 @@ from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.confidence import confidences
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.types import Candidate, CandidateSet, Query
 from tests.candidates import candidate_set
 
@@ -76,3 +77,14 @@ def test_a_number_between_votes_is_as_sure_as_the_nearest() -> None:
     assert confidence.of(kept) == 0.5
     assert confidence.of(Candidate("118")) == 0.3
     assert confidence.of(Candidate("unknown", 0.25)) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("rule", "probable"),
+    [(ExpectedF1(), True), (Mutual(inner=ExpectedF1()), True), (Cutoff(threshold=0.5), False), (TopK(k=1), False)],
+)
+def test_scores_are_probabilities_where_the_rule_reads_them_so(rule: Rule, probable: bool) -> None:
+    found = CandidateSet(Query("a", "r"), tuple(Candidate(str(score), score) for score in (0.9, 0.2)))
+    (sure,) = confidences(PerRelation(rule), [found])
+    assert sure.calibrated is probable
+    assert sure.p == (0.9, 0.2)
