@@ -2,22 +2,20 @@
 
 A symmetric relation, or one with an inverse, states each fact twice. If both subjects are queried, the two queries are
 two draws of one fact, and its score is their mean, as in pooling. Only candidates are read here, not the gold of
-queries. If train has the other side, its row is that side.
+queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from msgspec import structs
 
-from lmkbc.groups import grouped
 from lmkbc.names import folded_key
-from lmkbc.relation import Relation
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Prediction, Query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,10 @@ class Mutual(Rule):
         return self.inner.select_all(sets)
 
 
+Joined = Callable[[Candidate, Candidate | None], Candidate]
+"""Join of a candidate and the other side's candidate, None if that side does not name it."""
+
+
 class AskedSides:
     """Index of answered queries by the QID or name of their subject."""
 
@@ -67,41 +69,8 @@ class AskedSides:
         return None if query is None or (candidate.id and query.subject_id) else query
 
 
-class TrainSides:
-    """Facts that train states from the other side.
-
-    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. train: its rows. relations:
-    by the edition's spelling. A row gives score 1 to its objects, and 0 to all others.
-    """
-
-    def __init__(self, train: Sequence[Example], relations: Mapping[str, Relation]) -> None:
-        spelled = {relation.name: name for name, relation in relations.items()}
-        rows = grouped((row.query.relation, _stated(row)) for row in train)
-        self._sides = {
-            name: (spelled[other], rows[spelled[other]])
-            for name, relation in relations.items()
-            if (other := relation.other_side()) in spelled and spelled[other] in rows
-        }
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return sets in which the score of a pair with a train row is the mean of the score and the row's."""
-        made = dict(enumerate(sets))
-        for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
-            if name in self._sides:
-                other, rows = self._sides[name]
-                read = both_sides([sets[place] for place in places], rows, "" if other == name else other)
-                made.update(zip(places, read, strict=True))
-        return [*made.values()]
-
-
-def _stated(row: Example) -> CandidateSet:
-    """Return the objects of a train row as candidates, with all their names, since a query may use any of them."""
-    named = [(text, gold.id) for gold in row.objects for text in gold.names or (gold.id or "",)]
-    return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source("train"),), id_) for text, id_ in named))
-
-
 def both_sides(
-    sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = ""
+    sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = "", joined: Joined | None = None
 ) -> Sequence[CandidateSet]:
     """Return sets in which a pair's score is the mean of both sides, if both were queried; an unnamed side is 0.
 
@@ -116,10 +85,12 @@ def both_sides(
             for candidate in found.candidates:
                 if (query := own.find(relation, candidate)) is not None and query != other:
                     names.setdefault(query, {}).setdefault(other, candidate)
-    return [_joined(found, asked, names.get(found.query, {}), inverse) for found in sets]
+    return [_joined(found, asked, names.get(found.query, {}), inverse, joined or _mean) for found in sets]
 
 
-def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str) -> CandidateSet:
+def _joined(
+    found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str, joined: Joined
+) -> CandidateSet:
     """Return a set with the means of both sides. naming: queries that name its subject, with the candidate."""
     if found.failed:
         return found
@@ -131,11 +102,11 @@ def _joined(found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidat
             made.append(one)
         else:
             met.add(other)
-            made.append(_mean(one, naming.get(other)))
+            made.append(joined(one, naming.get(other)))
     for other, candidate in naming.items():
         if other not in met and candidate.score > 0:
             named = structs.replace(candidate, text=other.subject, id=other.subject_id or None)
-            made.append(_mean(named, None))
+            made.append(joined(structs.replace(named, score=0.0, by_model=()), candidate))
     if not met and len(made) == len(found.candidates):
         return found
     made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.pipeline import Block, as_one
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import at_precision, confidences
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.mutual import Mutual, TrainSides, both_sides
+from lmkbc.select.mutual import Mutual, both_sides
 from lmkbc.select.registry import build
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
+from lmkbc.types import Candidate, CandidateSet, Query, State
 from tests.candidates import candidate_set, sources
 
 BORDERS = "CountryBordersCountry"
@@ -76,24 +75,6 @@ def test_an_inverse_is_the_other_side() -> None:
     rules = {"parent": Mutual(inner=Cutoff(threshold=0.6), inverse="subsidiary")}
     read = PerRelation(Cutoff(threshold=0.5), rules).read(sets)
     assert [scores(one) for one in read] == [{"Volkswagen": 0.7}, scores(child), {"Ford": 0.9, "Volkswagen": 0.5}]
-
-
-def test_a_row_of_train_is_the_other_side() -> None:
-    chile = Example(Query("Chile", BORDERS), (GoldObject(names=("Republic of Peru", "Peru")),))
-    spouse = Example(Query("Brazil", "PersonHasSpouse"), (GoldObject(names=("Peru",)),))
-    relations = {name: SPACE.relation(name) for name in (BORDERS, "PersonHasSpouse", "RiverBasinsCountry")}
-    read = TrainSides([chile, spouse], relations).read
-    peru, bolivia = read([PERU, BOLIVIA])
-    assert scores(peru) == pytest.approx({"Brazil": 0.9, "Chile": 0.8, "Cuba": 0.5})
-    assert peru.candidates[1].by_model == (("m", 0.8),)  # what train says counts for every model
-    assert bolivia is BOLIVIA
-    (unnamed,) = read([found("Peru", Cuba=0.5)])
-    assert scores(unnamed) == {"Cuba": 0.5, "Chile": 0.5}
-    (denied,) = read([found("Cuba", Chile=0.8)])
-    assert scores(denied) == {"Chile": 0.4}
-    others = [found("Peru", "RiverBasinsCountry", Chile=0.8), CHILE]
-    assert read(others)[0] is others[0]
-    assert scores(read(others)[1]) == scores(CHILE)  # a row is no other side of its own query
 
 
 def test_blocks_are_joined_before_a_rule_reads_both_sides() -> None:
