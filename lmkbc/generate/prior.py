@@ -5,6 +5,7 @@ Every model must beat this baseline. It also proposes "no object", with the shar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -45,14 +46,17 @@ class ClosedSet:
         """Return the merged objects of one relation's train rows; subjects of a symmetric relation are objects too."""
         scorer = edition.metric.scorer
         answered: dict[str, list[int]] = {}  # one entry per gold object
+        named: dict[str, Counter[str]] = {}  # spelling -> how many gold objects have it, by their first spelling
         for index, row in enumerate(rows):
             for spellings in edition.gold(row):
-                for key in dict.fromkeys(map(scorer.key, spellings)):
+                spelt = dict.fromkeys(map(scorer.key, spellings))
+                for key in spelt:
                     answered.setdefault(key, []).append(index)
+                    named.setdefault(key, Counter())[next(iter(spelt))] += 1
         candidates, labels = {"": Candidate("")}, {"": ""}
         origins: dict[str, set[int]] = {"": {index for index, row in enumerate(rows) if not row.objects}}
         for index, row in enumerate(rows):
-            for candidate, label in _proposals(edition, relation, row, answered):
+            for candidate, label in _proposals(edition, relation, row, named):
                 if key := scorer.key(edition.value(candidate)):
                     candidates.setdefault(key, candidate)
                     labels.setdefault(key, label)
@@ -82,13 +86,19 @@ def class_prior(hits: Mask | Floats | sparse.csr_array) -> Floats:
 
 
 def _proposals(
-    edition: Edition, relation: Relation, row: Example, answered: Mapping[str, list[int]]
+    edition: Edition, relation: Relation, row: Example, named: Mapping[str, Counter[str]]
 ) -> Iterator[tuple[Candidate, str]]:
-    """Yield a row's objects, in the accepted spelling that matches most train objects, with preferred names."""
+    """Yield a row's objects, with preferred names, in the accepted spelling that most mentions of the object have.
+
+    An object is mentioned where another's first spelling is one of its own. So a spelling does not win because other
+    objects have it too: "Silia" is Chile in one language, and Syria in another.
+    """
+    key = edition.metric.scorer.key
     for gold in row.objects:
         if not (names := edition.accepted(gold)):
             continue
-        widest = max(names, key=lambda name: len(answered.get(edition.metric.scorer.key(name), ())))
+        own = set(map(key, names))
+        widest = max(names, key=lambda name: sum(n for first, n in named.get(key(name), {}).items() if first in own))
         label = gold.name or widest
         yield Candidate(widest if edition.target == "string" else label, id=gold.id), label
     if relation.symmetric:

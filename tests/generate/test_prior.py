@@ -55,6 +55,14 @@ def test_one_string_answers_every_object_that_accepts_it() -> None:
     assert closed.hits.astype(int).tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0]]
 
 
+def test_a_spelling_of_two_objects_names_neither() -> None:
+    chile, syria = ("Chile", "Republic of Chile", "Silia"), ("Syria", "Silia")
+    rows = [row("a", chile), row("b", syria), row("c", syria), row("d", ("Chile", "CHL"))]
+    closed = ClosedSet.of(edition(AliasScorer()), relation(), rows)
+    assert [candidate.text for candidate in closed.candidates] == ["", "Chile", "Syria"]
+    assert closed.hits.astype(int).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
+
+
 def test_ids_merge_names() -> None:
     rows = [row("a", "Rhine", ids=("Q1",)), row("b", "Rhein", ids=("Q1",)), row("c", "Main", ids=("Q2",)), row("d")]
     closed = ClosedSet.of(edition(IdScorer(distinct=True), ids=True), relation(), rows)

@@ -28,7 +28,7 @@ from lmkbc.types import CandidateSet, Example, Query, State
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader
 
-VERSION = 7
+VERSION = 8
 """Part of every stored file's name; raise it with each change of the fit or the file format."""
 
 
