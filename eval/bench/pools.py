@@ -16,113 +16,39 @@ for a choice, with the engine's own way.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from statistics import fmean, stdev
-from typing import Any, ClassVar
+from statistics import fmean
+from typing import Any
 from unittest import mock
 
 import figures
 import numpy as np
+from pool_tables import compared, show, table_of
+from pool_ways import WAYS, Monotone
 from recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, row_parser
 from simulated import SIMULATED, simulated
-from sklearn.isotonic import IsotonicRegression
 
 from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.select.calibration import OLDER, of_candidates
-from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
+from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.pool import Pool
-from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import MaskRule, PerRelation, Rule, kept_of
-from lmkbc.tune import calibrate, families, nested
+from lmkbc.select.ranking import Floats, Ints, Mask
+from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.tune import nested
 from lmkbc.tune.calibrate import CalibrationData, general
 from lmkbc.tune.defaults import FOLDS
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.nested import Settings, by_subject, choose, fold_of, shared_family
+from lmkbc.tune.nested import Settings, by_subject, choose, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import INNER_FOLDS
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
-
-@dataclass(frozen=True)
-class Way:
-    """A way to weigh pooled models. columns: evidence of a calibration for several models.
-
-    simplest: whether to share the simplest family within one standard error, as with one model, and not the best. fit:
-    replacement of the calibration.
-    """
-
-    columns: tuple[str, ...] = ()
-    simplest: bool = False
-    fit: Callable[..., Rule] = calibrate.fit_expected_f1
-
-    @contextmanager
-    def taken(self, name: str) -> Iterator[None]:
-        """Let tuning use this way within the block."""
-
-        def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
-            several = {one: one[one.rfind(":") :] for one in columns if ":" in one} | {one: one for one in OLDER}
-            wanted = {*self.columns} if models > 1 else set()
-            return {one: own for one, own in columns.items() if own.any() and several.get(one) in {None, *wanted}}
-
-        def evidence(outcomes: Outcomes) -> dict[str, Floats]:
-            return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
-
-        def family(alike: Sequence[nested.Compared], *, simplest: bool) -> str:
-            return shared_family(alike, simplest=simplest or self.simplest)
-
-        evidence.__name__ = name  # the key under which outcomes cache it
-        with (
-            mock.patch.object(calibrate, "telling", telling),
-            mock.patch.object(calibrate, "candidate_evidence", evidence),
-            mock.patch.object(families, "fit_expected_f1", self.fit),
-            mock.patch.object(nested, "shared_family", family),
-        ):
-            yield
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Monotone(MaskRule):
-    """Expected F1 under probabilities that rise with the score, in steps."""
-
-    name: ClassVar[str] = "monotone"
-    inner: ExpectedF1
-    scores: Floats
-    p: Floats
-
-    def keep(self, ranking: Ranking) -> Mask:
-        """Return the candidates that the inner rule keeps by the probabilities."""
-        own = np.where(ranking.scores < 0, -1.0, np.interp(ranking.scores, self.scores, self.p))
-        return kept_of(self.inner, replace(ranking, nothing=np.zeros(len(own))), own)
-
-
-def monotone(outcomes: Outcomes, rows: Mask, _: Any, *, nullable: bool) -> Rule:
-    """Fit an isotonic regression on the mean score of some queries."""
-    chosen = (outcomes.ranking.scores >= 0) & rows[:, None]
-    scores, right = outcomes.ranking.scores[chosen], np.minimum(outcomes.gains[chosen], 1)
-    if not scores.size:
-        return ExpectedF1(min=0 if nullable else 1)
-    steps = IsotonicRegression(y_min=0.0, y_max=1.0).fit(scores, right)
-    return Monotone(inner=ExpectedF1(min=0 if nullable else 1), scores=steps.X_thresholds_, p=steps.y_thresholds_)
-
-
-EACH = (":said", ":score", ":nothing", ":nil_probability")
-WAYS: Mapping[str, Way] = {
-    "mean": Way(),
-    "isotonic": Way(fit=monotone),
-    "each model": Way(EACH),
-    "and who agrees": Way((*EACH, ":agreed")),
-    "before": Way((*EACH, *OLDER)),
-    "simplest family": Way((*EACH, ":agreed"), simplest=True),
-}
-"""Ways by name, the simplest first."""
 LAST = "before"
 
 
@@ -335,46 +261,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         figures.record(given.figures, "pools", table_of(made) | compared(made))
     for name, row in compared(made).items():
         print(f"{name:40}" + "".join(f"{cell:>18}" for cell in row.values()))
-
-
-Made = Mapping[str, Mapping[str, Sequence[float]]]
-"""Pool -> way -> F1 of each partition."""
-
-
-def table_of(made: Made) -> dict[str, dict[str, str]]:
-    """Return the means with their standard deviations over partitions."""
-    return {name: {way: f"{fmean(f1):.3f} ± {stdev(f1):.3f}" for way, f1 in row.items()} for name, row in made.items()}
-
-
-def compared(made: Made) -> dict[str, dict[str, str]]:
-    """Return the mean over pools, its difference to the last way, and the mean and least gain from third sources."""
-    ways = list(next(iter(made.values())))
-    means = {way: [fmean(row[way]) for row in made.values()] for way in ways}
-    pairs = [(name, name.partition(" + ")[0]) for name in made if " + " in name and name.partition(" + ")[0] in made]
-    added = {way: [fmean(made[three][way]) - fmean(made[two][way]) for three, two in pairs] for way in ways}
-    last = means[ways[-1]]
-    return {
-        "mean over pools": {way: f"{fmean(own):.4f}" for way, own in means.items()},
-        f"less {ways[-1]}": {
-            way: erring([x - y for x, y in zip(own, last, strict=True)]) for way, own in means.items()
-        },
-        "a third source adds": {way: erring(own) for way, own in added.items()},
-        "at least": {way: f"{min(own, default=0.0):+.4f}" for way, own in added.items()},
-    }
-
-
-def erring(values: Sequence[float]) -> str:
-    """Return the mean with its standard error."""
-    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{fmean(values or [0.0]):+.4f} ± {error:.4f}"
-
-
-def show(made: Made, *, head: bool = True) -> None:
-    """Print rows of the table."""
-    if head:
-        print(f"{'pool':40}" + "".join(f"{way:>18}" for way in next(iter(made.values()))))
-    for name, row in table_of(made).items():
-        print(f"{name:40}" + "".join(f"{cell:>18}" for cell in row.values()), flush=True)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def runs(
     space, scored = Workspace(workspace, data), partial(score, data=data, workspace=workspace)
     if edition is not None:
         space.edition(edition)
-    found = [row for row in _rows(space, place, scored) if row.edition == (edition or row.edition)]
+    found = [row for row in _rows(space, place, scored) if edition in (None, row.edition)]
     if not found:
         of = "" if edition is None else f" of edition {edition}"
         raise InputError(f"{place} holds no run{of}: lmkbc predict writes one")

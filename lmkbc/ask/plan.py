@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from lmkbc.ask.bank import read_bank
-from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, TextEncoder
+from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
 from lmkbc.ask.frames import Frames, part
+from lmkbc.ask.known_names import KnownNames
 from lmkbc.ask.prompts import Composer, listed, one_line, worded
 from lmkbc.ask.steps import Step
 from lmkbc.ask.style import PromptStyle

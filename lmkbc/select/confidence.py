@@ -68,14 +68,13 @@ def calibration_of(selector: PerRelation, relation: str) -> Calibration | None:
 
 def _calibration_in(rule: Rule) -> Calibration | None:
     """Return the calibration of a rule that reads candidates unchanged; None for other rules."""
-    if isinstance(rule, AbstentionThreshold | Mutual):
-        return _calibration_in(rule.inner)
-    return rule.calibration if isinstance(rule, Calibrated) else None
+    inner = _inner(rule)
+    return inner.calibration if isinstance(inner, Calibrated) else None
 
 
-def _reads_probabilities(rule: Rule) -> bool:
-    """Return whether a rule reads scores as probabilities that it does not fit itself."""
-    return isinstance(rule.inner if isinstance(rule, Mutual) else rule, ExpectedF1)
+def _inner(rule: Rule) -> Rule:
+    """Return the rule that reads the scores: itself, or the one within rules that leave scores to it."""
+    return _inner(rule.inner) if isinstance(rule, AbstentionThreshold | Mutual) else rule
 
 
 def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
@@ -88,7 +87,8 @@ def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Con
     made: dict[int, Confidence] = {}
     for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
         calibration = calibration_of(selector, relation)
-        probable = calibration is not None or _reads_probabilities(selector.rules.get(relation, selector.general))
+        rule = selector.rules.get(relation, selector.general)
+        probable = calibration is not None or isinstance(_inner(rule), ExpectedF1)
         chosen = [sets[place] for place in places]
         if calibration is None:
             columns = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]

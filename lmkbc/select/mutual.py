@@ -44,10 +44,6 @@ class Mutual(Rule):
         return self.inner.select_all(sets)
 
 
-Joined = Callable[[Candidate, Candidate | None], Candidate]
-"""Join of a candidate and the other side's candidate, None if that side does not name it."""
-
-
 class AskedSides:
     """Index of answered queries by the QID or name of their subject."""
 
@@ -69,51 +65,11 @@ class AskedSides:
         return None if query is None or (candidate.id and query.subject_id) else query
 
 
-def both_sides(
-    sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = "", joined: Joined | None = None
-) -> Sequence[CandidateSet]:
-    """Return sets in which a pair's score is the mean of both sides, if both were queried; an unnamed side is 0.
-
-    A subject that names this one, and is not named here, becomes a candidate. every: all sets of the run. inverse:
-    relation of the other side; "" for a set's own. Sets without another side stay the same.
-    """
-    own, asked = AskedSides(sets), AskedSides(every)
-    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the queries that name it, with the candidate
-    relations = {query.relation for query in own.sets}
-    for other, found in asked.sets.items():
-        for relation in relations if inverse == other.relation else {other.relation} if not inverse else ():
-            for candidate in found.candidates:
-                if (query := own.find(relation, candidate)) is not None and query != other:
-                    names.setdefault(query, {}).setdefault(other, candidate)
-    return [_joined(found, asked, names.get(found.query, {}), inverse, joined or _mean) for found in sets]
+Combine = Callable[[Candidate, Candidate | None], Candidate]
+"""Combines a candidate with the other side's candidate of the same pair; None if the other side does not name it."""
 
 
-def _joined(
-    found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str, joined: Joined
-) -> CandidateSet:
-    """Return a set with the means of both sides. naming: queries that name its subject, with the candidate."""
-    if found.failed:
-        return found
-    made: list[Candidate] = []
-    met = set[Query]()
-    for one in found.candidates:
-        other = asked.find(inverse or found.query.relation, one)
-        if other is None or other == found.query or other in met:
-            made.append(one)
-        else:
-            met.add(other)
-            made.append(joined(one, naming.get(other)))
-    for other, candidate in naming.items():
-        if other not in met and candidate.score > 0:
-            named = structs.replace(candidate, text=other.subject, id=other.subject_id or None)
-            made.append(joined(structs.replace(named, score=0.0, by_model=()), candidate))
-    if not met and len(made) == len(found.candidates):
-        return found
-    made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
-    return replace(found, candidates=tuple(made))
-
-
-def _mean(one: Candidate, other: Candidate | None) -> Candidate:
+def mean(one: Candidate, other: Candidate | None) -> Candidate:
     """Return a candidate with the mean scores of both sides, overall and per model; None counts 0.
 
     A score from a train row counts for each model, since it comes from none.
@@ -126,3 +82,48 @@ def _mean(one: Candidate, other: Candidate | None) -> Candidate:
     by_model = tuple((name, (mine.get(name, 0.0) + theirs.get(name, 0.0)) / 2) for name in sorted({*mine, *theirs}))
     sources = tuple(sorted({*one.sources, *other.sources}))
     return structs.replace(one, score=(one.score + other.score) / 2, sources=sources, by_model=by_model)
+
+
+def both_sides(
+    sets: Sequence[CandidateSet], every: Sequence[CandidateSet], inverse: str = "", combine: Combine = mean
+) -> Sequence[CandidateSet]:
+    """Return sets in which a pair's candidates of both sides are combined, if both were queried.
+
+    A subject that names this one, and is not named here, becomes a candidate with score 0, which is then combined.
+    every: all sets of the run. inverse: relation of the other side; "" for a set's own. Sets without another side stay
+    the same.
+    """
+    own, asked = AskedSides(sets), AskedSides(every)
+    names: dict[Query, dict[Query, Candidate]] = {}  # subject -> the queries that name it, with the candidate
+    relations = {query.relation for query in own.sets}
+    for other, found in asked.sets.items():
+        for relation in relations if inverse == other.relation else {other.relation} if not inverse else ():
+            for candidate in found.candidates:
+                if (query := own.find(relation, candidate)) is not None and query != other:
+                    names.setdefault(query, {}).setdefault(other, candidate)
+    return [_combined(found, asked, names.get(found.query, {}), inverse, combine) for found in sets]
+
+
+def _combined(
+    found: CandidateSet, asked: AskedSides, naming: dict[Query, Candidate], inverse: str, combine: Combine
+) -> CandidateSet:
+    """Return a set with both sides combined. naming: queries that name its subject, with the candidate."""
+    if found.failed:
+        return found
+    made: list[Candidate] = []
+    met = set[Query]()
+    for one in found.candidates:
+        other = asked.find(inverse or found.query.relation, one)
+        if other is None or other == found.query or other in met:
+            made.append(one)
+        else:
+            met.add(other)
+            made.append(combine(one, naming.get(other)))
+    for other, candidate in naming.items():
+        if other not in met and candidate.score > 0:
+            named = structs.replace(candidate, text=other.subject, id=other.subject_id or None)
+            made.append(combine(structs.replace(named, score=0.0, by_model=()), candidate))
+    if not met and len(made) == len(found.candidates):
+        return found
+    made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
+    return replace(found, candidates=tuple(made))

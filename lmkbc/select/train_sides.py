@@ -12,7 +12,7 @@ from lmkbc.relation import Relation
 from lmkbc.select.mutual import AskedSides, both_sides
 from lmkbc.types import Candidate, CandidateSet, Example, Query, Source
 
-AGREED, FACTS, PAIRS = 9, 10, 100
+AGREED, STATED, PAIRS = 9, 10, 100
 """Counted beforehand: this many of so many facts are on both sides, and one of so many pairs is a fact."""
 
 
@@ -40,13 +40,13 @@ class Agreement:
         same = len({row.query for row in rows} & {row.query for row in others})
         wrong = len(rows) * len(others) - same - len(right)
         return cls(
-            here=both / (len(stated) + FACTS),
-            there=both / (len(right) + FACTS),
+            here=both / (len(stated) + STATED),
+            there=both / (len(right) + STATED),
             rate=(len(right) + 1) / (len(right) + wrong + PAIRS),
             chance=1 / (wrong + PAIRS),
         )
 
-    def joined(self, one: Candidate, other: Candidate | None) -> Candidate:
+    def combined(self, one: Candidate, other: Candidate | None) -> Candidate:
         """Return a candidate with the probability that this side has its fact, by Bayes' rule.
 
         one: its score is the probability without the other side's row. other: how that row names it; None if it does
@@ -86,7 +86,7 @@ class TrainSides:
             if name in self._sides:
                 other, rows, agreement = self._sides[name]
                 inverse = "" if other == name else other
-                read = both_sides([sets[place] for place in places], rows, inverse, agreement.joined)
+                read = both_sides([sets[place] for place in places], rows, inverse, agreement.combined)
                 made.update(zip(places, read, strict=True))
         return [*made.values()]
 

@@ -81,7 +81,13 @@ def test_a_number_between_votes_is_as_sure_as_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "probable"),
-    [(ExpectedF1(), True), (Mutual(inner=ExpectedF1()), True), (Cutoff(threshold=0.5), False), (TopK(k=1), False)],
+    [
+        (ExpectedF1(), True),
+        (Mutual(inner=ExpectedF1()), True),
+        (AbstentionThreshold(threshold=0.5, inner=ExpectedF1()), True),
+        (Cutoff(threshold=0.5), False),
+        (TopK(k=1), False),
+    ],
 )
 def test_scores_are_probabilities_where_the_rule_reads_them_so(rule: Rule, probable: bool) -> None:
     found = CandidateSet(Query("a", "r"), tuple(Candidate(str(score), score) for score in (0.9, 0.2)))
