@@ -36,20 +36,20 @@ class Way:
     def taken(self, name: str) -> Iterator[None]:
         """Let tuning use this way within the block."""
 
-        def telling(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
+        def informative(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
             several = {one: one[one.rfind(":") :] for one in columns if ":" in one} | {one: one for one in OLDER}
             wanted = {*self.columns} if models > 1 else set()
             return {one: own for one, own in columns.items() if own.any() and several.get(one) in {None, *wanted}}
 
         def evidence(outcomes: Outcomes) -> dict[str, Floats]:
-            return telling(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
+            return informative(of_candidates(outcomes.ranking), len(outcomes.ranking.by_model))
 
         def family(alike: Sequence[nested.Compared], *, simplest: bool) -> str:
             return shared_family(alike, simplest=simplest or self.simplest)
 
         evidence.__name__ = name  # the key under which outcomes cache it
         with (
-            mock.patch.object(calibrate, "telling", telling),
+            mock.patch.object(calibrate, "informative", informative),
             mock.patch.object(calibrate, "candidate_evidence", evidence),
             mock.patch.object(families, "fit_expected_f1", self.fit),
             mock.patch.object(nested, "shared_family", family),

@@ -1,6 +1,6 @@
 """Choice of the evidence in the calibration of pooled models, on pools that no document shows as a result.
 
-    python eval/bench/pools.py [--data DIR] [--partitions N] [--seed N] [--way WAY ...] [--figures FILE] [POOL ...]
+    python eval/bench/pools.py [POOL ...] [--data DIR] [--partitions N] [--seed N] [--way WAY ...] [--figures FILE]
     python eval/bench/pools.py --shown [--partitions N] [--figures FILE]
 
 Each cell is official macro-F1 out of fold by exact sweeps: the mean of several partitions into folds, with the standard
