@@ -14,9 +14,9 @@ import numpy as np
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
-from lmkbc.tune.facts import Facts
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.precision import Facts
 from lmkbc.tune.reliability import Reliability, interval, resampled
 
 PROMISED = 0.9
