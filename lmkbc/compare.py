@@ -1,4 +1,4 @@
-"""Comparison of two runs on the same queries: their difference in F1, and a test of whether it is noise."""
+"""Comparison of two runs on the same queries: their difference in F1, and a test of its significance."""
 
 from __future__ import annotations
 
@@ -51,9 +51,16 @@ class Difference:
         return max(self.difference - self.low, self.high - self.difference)
 
     @property
-    def is_noise(self) -> bool:
-        """Return whether the difference is not significant after the correction."""
-        return self.corrected >= ALPHA
+    def is_significant(self) -> bool:
+        """Return whether the difference is significant after the correction."""
+        return self.corrected < ALPHA
+
+    @property
+    def result(self) -> str:
+        """Return "differs", "not significant", or "equal" if every row scores the same."""
+        if not self.won and not self.lost:
+            return "equal"
+        return "differs" if self.is_significant else "not significant"
 
 
 class ChangedRow(NamedTuple):
@@ -96,7 +103,7 @@ class Comparison:
         span = "" if whole.low is None else f", 95 % interval {whole.low:+.3f} to {whole.high:+.3f}"
         p = shown_p(whole.corrected)
         numbers = f"({whole.difference:+.3f}{span}, p {p if p.startswith('<') else f'= {p}'})"
-        tops = [name for name, one in self.relations.items() if not one.is_noise]
+        tops = [name for name, one in self.relations.items() if one.is_significant]
         where = (
             f"per relation, {', '.join(tops)} differ{'s' * (len(tops) == 1)}"
             if tops
@@ -104,9 +111,9 @@ class Comparison:
         )
         if not whole.won and not whole.lost:
             return f"{self.second} scores as {self.first} does on every row."
-        if whole.is_noise:
+        if not whole.is_significant:
             seen = f" What {self.subjects} subjects show starts at about {whole.width:.3f}." if whole.width else ""
-            return f"The difference between {self.first} and {self.second} is noise {numbers}; {where}.{seen}"
+            return f"The difference between {self.first} and {self.second} is not significant {numbers}; {where}.{seen}"
         better, other = (self.second, self.first) if whole.difference > 0 else (self.first, self.second)
         return f"{better} is better than {other} {numbers}; {where}, once corrected for {len(self.relations)}."
 

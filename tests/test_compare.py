@@ -1,4 +1,4 @@
-"""Comparing runs: what is told of a difference, of noise, and of runs that cannot be compared."""
+"""Comparing runs: what is told of a difference, of differences that are not significant, and of runs that cannot be compared."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def test_a_run_that_wins_everywhere_is_better(tmp_path: Path, gold: Path) -> Non
     assert 0.3 < one.overall.low < 0.5
     assert one.verdict.startswith("b is better than a (+0.500, ")
     assert ", p < 0.001); per relation, " in one.verdict
-    assert [part.is_noise for part in one.relations.values()] == [False, False]
+    assert [part.is_significant for part in one.relations.values()] == [True, True]
     assert all(part.corrected == pytest.approx(2 * part.p) for part in one.relations.values())
 
 
-def test_a_difference_of_one_row_is_called_noise(tmp_path: Path, gold: Path) -> None:
+def test_a_difference_of_one_row_is_not_significant(tmp_path: Path, gold: Path) -> None:
     (one,) = compared(gold, write(tmp_path / "a", everything(10)), write(tmp_path / "b", everything(11)))
-    assert one.overall.is_noise
+    assert not one.overall.is_significant
     assert one.overall.p == pytest.approx(1.0)
-    assert "is noise" in one.verdict
+    assert "is not significant" in one.verdict
 
 
 def test_alike_runs_are_said_to_be_so(tmp_path: Path, gold: Path) -> None:

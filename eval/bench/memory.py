@@ -112,7 +112,7 @@ def main() -> None:
         facts, names, memory, seconds = done.stdout.split()
         cells = {"names": f"{int(names):,}", "MB": memory.decode(), "seconds": f"{float(seconds):.0f}"}
         rows[f"{int(facts):,} facts"] = cells
-        print(*rows.items(), sep="\n")
+        print(f"{int(facts):,} facts", cells)
     record(given.figures, "memory", rows)
 
 

@@ -79,8 +79,6 @@ def tables(rows: pl.DataFrame, relations: Sequence[Relation], run: str, seed: in
         object_id=pl.format("Q{}", pl.col("object") + 1),
         relation=pl.col("at").replace_strict({at: name for at, (name, _) in of.items()}),
         property=pl.col("at").replace_strict({at: name for at, (_, name) in of.items()}),
-        literal=pl.lit(None, pl.String),
-        unit=pl.lit(None, pl.String),
         confidence=pl.Series(np.random.default_rng(seed).uniform(0.5, 1, len(rows)).round(6)),
         calibrated=True,
         sources=pl.lit(["model#0"]),
@@ -88,6 +86,7 @@ def tables(rows: pl.DataFrame, relations: Sequence[Relation], run: str, seed: in
         run=pl.lit(run),
     )
     made = made.with_columns(subject=pl.format("item {}", "subject_id"), object=pl.format("item {}", "object_id"))
+    made = made.with_columns(pl.lit(None).alias(name) for name in FACTS if name not in made.columns)
     return Tables(
         made.select(pl.col(name).cast(type_) for name, type_ in FACTS.items()),
         pl.DataFrame(schema=NOTHING),

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from recorded import ROWS, context_of
 
 from lmkbc.cli.terminal import error_status
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.submission import answers
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
@@ -31,8 +31,8 @@ from lmkbc.tune.tune import tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
-MODELS = {"bert-base-cased": 0.296, "bert-base-cased+pretrain+recode": 0.318}
-"""Model -> F1 of its authors with a cut-off per relation, 5-fold."""
+ANSWERS = ("BERT", "BERT-recode")
+"""Rows of the recorded answers. Their authors' F1 is of a cut-off per relation, 5-fold."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     workspace = Workspace(data=given.data)
     edition = workspace.edition("2023")
     examples = workspace.examples(edition, "val")
-    folder = workspace.split_path(edition, "val").parent.parent / "recorded" / "2023-val"
-    print("model                            cv F1   swept  in sample  global  authors  seconds")
-    for model, authors in MODELS.items():
-        sets = recorded(folder / f"{model}.candidates.jsonl.gz", examples, edition, workspace)
+    print("answers          cv F1   swept  in sample  global  authors  seconds")
+    for name in ANSWERS:
+        context = context_of(workspace, edition, ROWS[name].files)
+        sets = propose(context, read_recipe(workspace, "recorded"), [example.query for example in examples]).sets
         start = time.perf_counter()
         tuned = tune(
             sets,
@@ -61,14 +61,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
         seconds = time.perf_counter() - start
         scores = f"{tuned.cv_macro_f1:.4f}  {tuned.cv_macro_f1_without_optuna:.4f}  {tuned.insample_macro_f1:9.4f}"
-        print(f"{model:31}  {scores}  {global_cutoff(sets, examples, edition):6.4f}  {authors:7.3f}  {seconds:7.1f}")
+        rest = f"{global_cutoff(sets, examples, edition):6.4f}  {ROWS[name].authors:7.3f}  {seconds:7.1f}"
+        print(f"{name:15}  {scores}  {rest}")
     speed(sets, examples, edition)
-
-
-def recorded(path: Path, examples: Sequence[Example], edition: Edition, workspace: Workspace) -> list[CandidateSet]:
-    """Return the candidates of a file as a run proposes them, linked only by train objects."""
-    context = Run(workspace=workspace, edition=edition, files=(path,), offline=True)
-    return list(propose(context, read_recipe(workspace, "recorded"), [example.query for example in examples]).sets)
 
 
 def by_relation(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> list[Outcomes]:

@@ -1,4 +1,4 @@
-"""Comparison of runs on the same queries, with a test whether the difference is noise."""
+"""Comparison of runs on the same queries, with a test of the difference's significance."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Comparisons:
             differences = {**one.relations, "*** Average ***": one.overall}
             named = {"first_run": one.first, "second_run": one.second}
             rows += [
-                named | {"relation": name} | asdict(own) | {"noise": own.is_noise} for name, own in differences.items()
+                named | {"relation": name} | asdict(own) | {"significant": own.is_significant} for name, own in differences.items()
             ]
         return pl.DataFrame(rows)
 

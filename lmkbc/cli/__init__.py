@@ -27,7 +27,7 @@ COMMANDS = {
     "export": "Write a knowledge base as triples, statements, Wikidata's JSON, or QuickStatements for review.",
     "tune": "Learn what to keep, per relation, from a labelled split.",
     "evaluate": "Score predictions exactly as the organisers do.",
-    "compare": "Compare runs: is one better than another, or is the difference noise?",
+    "compare": "Compare runs: is one significantly better than another?",
     "report": "Show a run or a knowledge base in a browser.",
     "runs": "List the runs in a folder with their scores.",
     "link": "Link names to Wikidata, or build an index to link with.",

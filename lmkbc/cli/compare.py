@@ -1,4 +1,4 @@
-"""`lmkbc compare`: which run is better on the same queries, and whether the difference is noise."""
+"""`lmkbc compare`: which run is better on the same queries, and whether the difference is significant."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _json(one: Comparison, *, rows: bool) -> dict[str, Any]:
 
 
 def _values(part: Difference) -> dict[str, Any]:
-    return asdict(part) | {"noise": part.is_noise}
+    return asdict(part) | {"significant": part.is_significant}
 
 
 def _print(edition: str, one: Comparison) -> None:
@@ -90,4 +90,4 @@ def _print_rows(one: Comparison) -> None:
 
 def _line(name: str, part: Difference) -> Sequence[Any]:
     numbers = (part.first, part.second, part.difference, part.low, part.high, part.p, part.corrected)
-    return [name, part.rows, *numbers, part.won, part.lost, "noise" if part.is_noise else "differs"]
+    return [name, part.rows, *numbers, part.won, part.lost, part.result]

@@ -264,7 +264,7 @@ def forest(comparison: Comparison, name: str) -> Plot:
     """Draw the difference of each relation with its interval."""
     parts = {**comparison.relations, "average": comparison.overall}
     places = np.arange(len(parts))[::-1]
-    caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: noise."
+    caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: not significant."
     title = f"{comparison.second} minus {comparison.first}"
     with canvas(name, title, caption, 0.9 + 0.24 * len(parts)) as drawn:
         axes = drawn.axes
@@ -272,7 +272,7 @@ def forest(comparison: Comparison, name: str) -> Plot:
         for place, part in zip(places, parts.values(), strict=True):
             if part.low is not None and part.high is not None:
                 axes.plot([part.low, part.high], [place] * 2, color=BLUE, lw=1.6)
-            filled = "none" if part.is_noise else (GREEN if part.difference > 0 else ORANGE)
+            filled = (GREEN if part.difference > 0 else ORANGE) if part.is_significant else "none"
             axes.plot(part.difference, place, "o", ms=6, mfc=filled, mec=INK)
         axes.set(yticks=places, yticklabels=list(parts), xlabel="difference of F1")
         axes.axhline(0.5, color=GRID)

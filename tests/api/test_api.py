@@ -148,7 +148,7 @@ def test_runs_are_compared_and_shown(files: Path, tmp_path: Path) -> None:
     made = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini")
     assert made.verdicts[0].startswith("good.jsonl is better than bad.jsonl")
     assert made.table.height == len(SPACE.edition("mini").relations) + 1
-    assert {"relation", "difference", "low", "high", "corrected", "won", "lost", "noise"} <= {*made.table.columns}
+    assert {"relation", "difference", "low", "high", "corrected", "won", "lost", "significant"} <= {*made.table.columns}
     assert "good.jsonl" in made.write(tmp_path / "compare.html").read_text()
     one = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini", relation=RELATION)
     assert list(one.comparisons[0].relations) == [RELATION]
