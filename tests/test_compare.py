@@ -1,4 +1,4 @@
-"""Comparing runs: what is told of a difference, of differences that are not significant, and of runs that cannot be compared."""
+"""Comparing runs: differences, those that are not significant, and runs that cannot be compared."""
 
 from __future__ import annotations
 

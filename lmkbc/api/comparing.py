@@ -58,7 +58,8 @@ class Comparisons:
             differences = {**one.relations, "*** Average ***": one.overall}
             named = {"first_run": one.first, "second_run": one.second}
             rows += [
-                named | {"relation": name} | asdict(own) | {"significant": own.is_significant} for name, own in differences.items()
+                named | {"relation": name} | asdict(own) | {"significant": own.is_significant}
+                for name, own in differences.items()
             ]
         return pl.DataFrame(rows)
 

@@ -264,7 +264,7 @@ def forest(comparison: Comparison, name: str) -> Plot:
     """Draw the difference of each relation with its interval."""
     parts = {**comparison.relations, "average": comparison.overall}
     places = np.arange(len(parts))[::-1]
-    caption = "Differences of F1 with their 95 % intervals. Filled: beyond chance once corrected; hollow: not significant."
+    caption = "Differences of F1 with their 95 % intervals. Filled: significant once corrected; hollow: not."
     title = f"{comparison.second} minus {comparison.first}"
     with canvas(name, title, caption, 0.9 + 0.24 * len(parts)) as drawn:
         axes = drawn.axes
