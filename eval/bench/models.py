@@ -1,13 +1,13 @@
-"""Two packaged models on each edition: each alone, both together, and in the default's stack.
+"""Packaged models on each edition: each alone, all together, and in the default's stack.
 
-    python eval/bench/models.py [--edition mini ...] [--rows NAME ...] [--models A B] [--limit N] [--store FILE]
+    python eval/bench/models.py [--edition mini ...] [--rows NAME ...] [--models MODEL ...] [--limit N] [--store FILE]
         [--figures FILE]
 
 Alone, a model gives the likelihood of each train object as a continuation, as in `smollm2`. F1 on the labelled held-out
 split is shown untuned, and with rules tuned out of fold. The tuned F1 is the mean over five draws of the folds, with
 the lowest and the highest. It varies between draws on a small split.
 
-In the stack, a model replaces the default's. With both, only the default's own hidden states are used. "train only" is
+In the stack, a model replaces the default's. With several, only the first one's hidden states are used. "train only" is
 computed before the held-out split: fit on three quarters of train, and score the rest. Use it for choices. Each row has
 a process of its own, with CPU-seconds and peak memory. Answers are stored in --store. A row reads answers that other
 rows asked for, and its CPU-seconds are only those that it adds.
@@ -117,12 +117,15 @@ def rows(models: Sequence[str]) -> Iterator[tuple[str, tuple[Table, ...], bool]]
     (alone,), (stack,) = (_tables(name) for name in ("smollm2", "smollm2-embedded"))
     for model in models:
         yield model, (_by(alone, model),), False
-    yield "both", tuple(_by(alone, model) for model in models), False
+    together = "both" if len(models) == 2 else "all" if len(models) > 1 else ""
+    if together:
+        yield together, tuple(_by(alone, model) for model in models), False
     (features,) = stack["features"]
     for model in models:
         states = merged(stack["hidden_states"], {"model": model})
         yield f"stack of {model}", ({**stack, "hidden_states": states, "features": [_by(features, model)]},), True
-    yield "stack of both", ({**stack, "features": [_by(features, model) for model in models]},), True
+    if together:
+        yield f"stack of {together}", ({**stack, "features": [_by(features, model) for model in models]},), True
 
 
 def _tables(recipe: str) -> Sequence[dict[str, Any]]:
@@ -140,7 +143,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edition", nargs="+", default=["mini"])
     parser.add_argument("--rows", nargs="+", help="names of rows (default: all)")
-    parser.add_argument("--models", nargs=2, default=[known.hub.rpartition("/")[2] for known in GENERATIVE])
+    small = [known.hub.rpartition("/")[2] for known in GENERATIVE if not known.extra]
+    parser.add_argument("--models", nargs="+", default=small, help="names of this machine's, or FILE.gguf")
     parser.add_argument("--limit", type=int, help="queries, and rows of train, the first ones, for a trial")
     parser.add_argument("--store", type=Path, help="where answers are kept (default: nowhere)")
     figures.option(parser)

