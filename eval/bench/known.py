@@ -4,8 +4,7 @@
 
 'lmkbc build' asks every relation about every subject of the edition's labelled held-out split. The split's gold then
 marks each fact. The system has seen train only, and nothing is tuned. "checked" counts the facts of queries that are in
-the split and have an object. Precision is the share of them in the gold, beside their mean confidence. "empty" counts
-the facts of queries whose gold is empty, which are all wrong; "exact" is precision with these among the checked ones.
+the split and have an object. Precision is the share of them in the gold, beside their mean confidence.
 """
 
 from __future__ import annotations
@@ -18,19 +17,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import figures
-import numpy as np
-import polars as pl
 
 import lmkbc
-from lmkbc.audit.sample import BINS
+from lmkbc.audit.findings import KnownPrecision
 from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation
-from lmkbc.report.panels import wilson
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
-COLUMNS = ("facts", "checked", "precision", "95 % interval", "confidence", "empty", "exact")
-ALL = "all"
+COLUMNS = ("facts", "checked", "precision", "95 % interval", "confidence")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -47,15 +42,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     relations = {example.query.relation: workspace.relation(example.query.relation) for example in examples}
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        subjects, known, marked = place / "subjects.csv", place / "known.csv", place / "marked.csv"
+        subjects, known = place / "subjects.csv", place / "known.csv"
         _write(subjects, ("name", "id", "class"), _subjects(examples, relations))
         _write(known, ("subject", "property", "object"), _gold(examples, relations))
         options = {"edition": given.edition, "system": given.system, "data": given.data}
         base = lmkbc.build(subjects, place / "base", least=given.least, untuned=True, **options)
         print(f"{base.counts['facts']} facts of {base.counts['subjects']} subjects", flush=True)
-        lmkbc.audit(place / "base", known=known, out=marked, data=given.data)
-        facts = pl.read_csv(marked, infer_schema_length=None)
-    values = _rows(facts, examples, relations)
+        rows = lmkbc.audit(place / "base", known=known, data=given.data).known
+    values = {_name(row): _cells(row) for row in rows}
     print(f"{'relation, confidence':40}  {'  '.join(COLUMNS)}")
     for name, cells in values.items():
         print(f"{name:40}  {'  '.join(cells.values())}")
@@ -88,35 +82,14 @@ def _gold(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Ite
             yield example.query.subject_id or "", relations[example.query.relation].property, value
 
 
-def _rows(
-    facts: pl.DataFrame, examples: Iterable[Example], relations: Mapping[str, Relation]
-) -> dict[str, dict[str, str]]:
-    """Return the cells of each bin over all relations, of each relation, and of its bins."""
-    gold = {(one.query.subject_id, relations[one.query.relation].name): bool(one.objects) for one in examples}
-    keys = zip(facts["subject_id"], facts["relation"], strict=True)
-    facts = facts.with_columns(
-        state=pl.Series([gold.get(key) for key in keys], dtype=pl.Boolean),
-        at=(pl.col("confidence") * BINS).floor().clip(0, BINS - 1).cast(pl.Int64),
-    )
-    made = {}
-    for name in (ALL, *sorted(set(facts["relation"]))):
-        own = facts if name == ALL else facts.filter(pl.col("relation") == name)
-        made[name] = _cells(own)
-        for at in sorted(set(own["at"])):
-            made[f"{name}, from {at / BINS:.1f}"] = _cells(own.filter(pl.col("at") == at))
-    return made
+def _name(row: KnownPrecision) -> str:
+    return (row.relation or "all") + ("" if row.at_least is None else f", from {row.at_least:.1f}")
 
 
-def _cells(facts: pl.DataFrame) -> dict[str, str]:
-    checked, empty = facts.filter(pl.col("state")), len(facts.filter(~pl.col("state")))
-    right = len(checked.filter(pl.col("mark") == "known"))
-    cells = [str(len(facts)), str(len(checked)), *["-"] * 3, str(empty), "-"]
-    if len(checked):
-        low, high = (float(end[0]) for end in wilson(np.array([right]), np.array([len(checked)])))
-        mean = float(np.mean(checked["confidence"].to_numpy()))
-        cells[2:5] = f"{right / len(checked):.3f}", f"{low:.3f} to {high:.3f}", f"{mean:.3f}"
-    if len(checked) + empty:
-        cells[6] = f"{right / (len(checked) + empty):.3f}"
+def _cells(row: KnownPrecision) -> dict[str, str]:
+    cells = [str(row.facts), str(row.checked), *["-"] * 3]
+    if row.precision is not None:
+        cells[2:] = f"{row.precision:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.confidence:.3f}"
     return dict(zip(COLUMNS, cells, strict=True))
 
 

@@ -55,7 +55,7 @@ class KnownPrecision:
     """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
     checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
-    interval.
+    interval. confidence: their mean confidence.
     """
 
     relation: str | None
@@ -68,6 +68,7 @@ class KnownPrecision:
     precision: float | None
     low: float | None
     high: float | None
+    confidence: float | None
 
 
 def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
@@ -118,10 +119,13 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of compared facts by relation and bin: all, known, contradicting, checked, and the sum of confidences."""
+    """Counts of compared facts by relation and bin: all, known, contradicting, checked.
+
+    Then two sums of confidences: of all facts, and of the checked ones.
+    """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 5)
+        self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 6)
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
@@ -132,11 +136,12 @@ class KnownCounts:
             own[2] += one.mark is Mark.CONTRADICTING
             own[3] += one.is_checked
             own[4] += one.fact.confidence
+            own[5] += one.fact.confidence if one.is_checked else 0.0
             yield one
 
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""
-        facts, known, _, checked, sure = np.array([*self._bins.values()]).reshape(-1, 5).T
+        facts, known, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 6).T
         return Recalibration.of([name for name, _ in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
@@ -145,21 +150,20 @@ class KnownCounts:
         for name in (*sorted({name for name, _ in self._bins}), None):
             own = [key for key in self._bins if name in (None, key[0])]
             for at in (*sorted({bin_ for _, bin_ in own}), None):
-                counts = np.array([self._bins[key] for key in own if at in (None, key[1])]).reshape(-1, 5).sum(0)
+                counts = np.array([self._bins[key] for key in own if at in (None, key[1])]).reshape(-1, 6).sum(0)
                 made.append(_known_row(name, at, counts))
         return made
 
 
 def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
-    facts, known, contradicting, checked, _ = map(int, counts)
-    share = low = high = None
+    facts, known, contradicting, checked = map(int, counts[:4])
+    share = low = high = confidence = None
     if checked:
         low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
-        share = round(known / checked, 4)
+        share, confidence = round(known / checked, 4), round(float(counts[5]) / checked, 4)
     least = None if at is None else at / BINS
-    return KnownPrecision(
-        name, least, facts, known, contradicting, facts - known - contradicting, checked, share, low, high
-    )
+    new = facts - known - contradicting
+    return KnownPrecision(name, least, facts, known, contradicting, new, checked, share, low, high, confidence)
 
 
 COLUMNS: dict[str, Any] = {

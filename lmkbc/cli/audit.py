@@ -104,7 +104,8 @@ def _show_labelled(rows: Sequence[LabelledPrecision]) -> None:
 
 
 def _show_known(rows: Sequence[KnownPrecision]) -> None:
-    names = ["relation", "confidence", "facts", "known", "contradicting", "new", "checked", "precision", "low", "high"]
+    counts = ["facts", "known", "contradicting", "new", "checked"]
+    names = ["relation", "confidence", *counts, "precision", "low", "high", "mean confidence"]
     lines = [
         [row.relation or ALL, "all" if row.at_least is None else f"from {row.at_least:.1f}", *astuple(row)[2:]]
         for row in rows

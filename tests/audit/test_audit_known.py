@@ -107,6 +107,7 @@ def test_new_facts_come_first_and_the_likeliest_on_top(run: Command) -> None:
         "checked": 4,
     }
     assert (whole["relation"], whole["at_least"], whole["precision"]) == (None, None, 0.5)
+    assert whole["confidence"] == 0.675  # Niger, Mali, 4 and 5; no value of "nowhere" or of subject 2 is known
     assert "*** All ***" in shown
 
 
