@@ -1,4 +1,4 @@
-"""Tests of how a causal model can read prompts with a shared prefix: packed in one row, one row each, or whole."""
+"""Tests of how a causal model can read and answer prompts with a shared prefix: together, one row each, or whole."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
-from lmkbc.models.local.branches import Batched, Branches, Packed
+from lmkbc.models.local.branches import Batched, Branches, Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_window
 from lmkbc.models.local.prefixes import Tokens
 
-TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river")
-"""A prefix and two continuations, with which unknown models are tested."""
+TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river", "\nFrance borders", ", I think,")
+"""A prefix and its continuations, with which unknown models are tested."""
 
 RANKS = 3
 """In a test in half precision, the top token must be among this many top tokens of the other way of reading."""
@@ -30,11 +30,13 @@ class Abilities(NamedTuple):
 
     packs: many prompts can share one row, separated by a mask.
     shares: a cache can be continued.
-    reaches: packed prompts may exceed the model's sliding window, if it has one.
+    ragged: answers of any lengths can grow together, and share prefixes.
+    reaches: such prompts may exceed the model's sliding window, if it has one.
     """
 
     packs: bool
     shares: bool
+    ragged: bool
     reaches: bool
 
 
@@ -54,24 +56,30 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
     prefix, prompts = _trial(model, encode)
 
-    def agrees(branches: Branches) -> bool:
+    def agrees(branches: Branches, steps: int = 0) -> bool:
         tokens = torch.tensor(prompts, device=model.device)
         plain = model(tokens, use_cache=False).logits[:, -1].float()
-        found = branches.read(prompts, [prefix, prefix], [1, 1])
+        found = branches.read([prompt[: len(prompt) - steps] for prompt in prompts], [prefix] * len(prompts))
+        for place in range(tokens.shape[1] - steps, tokens.shape[1]):
+            found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
         if model.dtype == torch.float32:
             return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
         return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
+    def together(steps: int) -> bool:
+        try:  # a class may refuse our mask or our cache with any error
+            return agrees(Ragged(model, PrefixCaches(model)), steps)
+        except Exception:
+            return False
+
     with torch.inference_mode():
-        packs = packs and (trusted or agrees(Packed(model, PrefixCaches(model))))
+        packs = packs and (trusted or together(0))
         shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
+        ragged = packs and model._supports_attention_backend and together(1)
         if not packs or sliding_window(model) is None:
-            return Abilities(packs, shares, packs)
+            return Abilities(packs, shares, ragged, packs)
         with _narrowed(model):
-            try:
-                return Abilities(packs, shares, agrees(Packed(model, PrefixCaches(model))))
-            except Exception:  # a class that takes no mask per kind of layer may raise any error
-                return Abilities(packs, shares, reaches=False)
+            return Abilities(packs, shares, ragged, together(int(ragged)))
 
 
 @contextmanager
@@ -86,7 +94,7 @@ def _narrowed(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:
-    """Return a prefix, and two prompts of equal length that start with it; they are short enough for any window."""
+    """Return a prefix, and prompts of equal length that start with it; they are short enough for any window."""
     beginning, ways = TRIAL
     size = model.config.get_text_config().vocab_size
     prefix, *rests = (tuple(token % size for token in tokens) for tokens in encode([beginning, *ways]))

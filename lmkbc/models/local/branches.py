@@ -1,142 +1,145 @@
 """Shared prefixes: each is encoded once, and all prompts of its group continue its key/value cache.
 
-There are two ways with one interface. `Packed` holds prefixes and branches in one row of the cache. An attention mask
-lets a token see its own prefix, prompt and answer. Nothing is copied or padded, whatever the lengths.
+There are two ways with one interface. `Ragged` gives every prompt and answer a row of its own length, and holds a
+prefix once for all rows that continue it. New prompts are read in one row, where an attention mask lets a token see its
+own prefix and prompt.
 
 `Batched` gives every prompt a row with a copy of one prefix's cache. Its prompts have equal lengths. It suits models
-without attention masks or position ids (recurrent layers, ALiBi), and models whose window our mask cannot narrow.
+without attention masks or position ids (recurrent layers, ALiBi), models with an attention of their own, and models
+whose window our mask cannot narrow.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from itertools import accumulate, count, islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from typing import Any, cast
 
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.local.caches import PrefixCaches, forward, read_row
+from lmkbc.models.local.attention import Columns, Span
+from lmkbc.models.local.caches import PrefixCaches, continue_rows, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
 
 PIECE = 512
 """Maximum tokens of prompts that are read at once; with more, masked pairs of tokens cost more than reading."""
 
+SPARE = 32
+"""Tokens for which rows get further room at a time."""
 
-class Packed:
-    """Prefixes and branches in one row of the cache, separated by the attention mask.
 
-    Prompts may be added at any time; those of one prefix are adjacent. The owner of a column is a number, of a prefix,
-    a prompt or an answer. It is stored with the column's position.
+@dataclass(slots=True)
+class _Row:
+    """A prompt and its answer. slot: where its columns are. length: number of tokens after the prefix."""
+
+    prefix: Tokens
+    slot: int
+    length: int
+
+
+class Ragged:
+    """Prompts and answers of any lengths, with a row each. Rows with one prefix share it.
+
+    Prompts may be added at any time; those of one prefix must be adjacent.
     """
 
     def __init__(self, model: torch.nn.Module, prefix_caches: PrefixCaches) -> None:
         self._model, self._prefix_caches = model, prefix_caches
         self._device = next(model.parameters()).device
-        self._cache, self._columns = DynamicCache(), self._tensor([[], []])
-        self._numbers = count()
-        self._heads: dict[Tokens, tuple[int, DynamicCache]] = {}
-        self._prefix: list[int] = []
-        self._prompt: list[int] = []
-        self._answer: list[int] = []
-        self._next: list[int] = []
+        self._columns = Columns()
+        self._heads: dict[Tokens, DynamicCache] = {}
+        self._rows: list[_Row] = []
+        self._fresh = 0
 
-    def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens], last: Sequence[int]) -> torch.Tensor:
-        """Add prompts, and return logits after the last `last[i]` tokens of each; these follow the prompt's prefix."""
-        self._heads = {
-            prefix: self._heads.get(prefix) or (next(self._numbers), self._prefix_caches.cache(prefix))
-            for prefix in dict.fromkeys(prefixes)
-        }
-        there = set(self._columns[0].tolist())
-        parts, columns = [(self._cache, 0)], [self._columns]
-        for prefix, (number, cache) in self._heads.items():
-            if number not in there:
-                parts.append((cache, 0))
-                columns.append(self._head(prefix))
-        before, self._fresh = len(self._next), len(prompts)
-        self._prefix += [self._heads[prefix][0] for prefix in prefixes]
-        self._prompt += islice(self._numbers, len(prompts))
-        self._answer += self._prompt[before:]
-        self._next += map(len, prompts)
+    def read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens]) -> torch.Tensor:
+        """Add prompts, and return logits after each. Each is longer than its prefix."""
+        used = dict.fromkeys([*(row.prefix for row in self._rows), *prefixes])
+        self._heads = {prefix: self._heads.get(prefix) or self._prefix_caches.cache(prefix) for prefix in used}
         sizes = [len(prompt) - len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
+        before, self._fresh = len(self._rows), len(prompts)
         logits = []
         for piece in portions(range(len(prompts)), sizes, PIECE):
-            used = dict.fromkeys(prefixes[place] for place in piece)
-            cache = _in_a_row([(self._heads[prefix][1], 0) for prefix in used])
-            head = torch.cat([self._head(prefix) for prefix in used], 1)
-            rows = [before + place for place in piece for _ in range(sizes[place])]
-            tokens = [token for place in piece for token in prompts[place][len(prefixes[place]) :]]
-            positions = [at for place in piece for at in range(len(prefixes[place]), len(prompts[place]))]
-            ends = accumulate(sizes[place] for place in piece)
-            wanted = [at for place, end in zip(piece, ends, strict=True) for at in range(end - last[place], end)]
-            found, made = self._extend(cache, head, tokens, positions, rows, wanted)
+            cache, first, found = self._read([prompts[at] for at in piece], [prefixes[at] for at in piece])
             logits.append(found)
-            parts.append((cache, head.shape[1]))
-            columns.append(made[:, head.shape[1] :])
-        self._cache, self._columns = _in_a_row(parts), torch.cat(columns, 1)
+            if piece[0] == 0:
+                self._columns.shape(cache)
+                self._move(len(prompts), max([*sizes, *(row.length for row in self._rows)]))
+            rows = [before + at for at in piece for _ in range(sizes[at])]
+            places = [place for at in piece for place in range(sizes[at])]
+            self._columns.fill(cache, first, self._tensor(rows), self._tensor(places))
+        self._rows += [_Row(prefix, before + at, sizes[at]) for at, prefix in enumerate(prefixes)]
         return torch.cat(logits)
 
     def fork(self, copies: int) -> None:
         """Give each prompt that was just read `copies` answers, in adjacent rows."""
         if copies == 1:
             return
-        first = len(self._next) - self._fresh
-        for values in (self._next, self._prefix, self._prompt, self._answer):
-            values[first:] = [value for value in values[first:] for _ in range(copies)]
-        self._answer[first:] = islice(self._numbers, len(self._answer) - first)
+        first = len(self._rows) - self._fresh
+        self._columns.repeat(first, copies)
+        rows = [row for row in self._rows[first:] for _ in range(copies)]
+        self._rows[first:] = [replace(row, slot=slot) for slot, row in enumerate(rows, first)]
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
         """Continue some of the rows, with one token each, and return logits after it."""
-        self._prefix, self._prompt, self._answer, positions = (
-            [values[row] for row in kept] for values in (self._prefix, self._prompt, self._answer, self._next)
-        )
-        self._next = [position + 1 for position in positions]
-        seen = torch.isin(self._columns[0], self._tensor([*self._prefix, *self._prompt, *self._answer]))
-        if 2 * int(seen.sum()) < len(seen):
-            self._columns = self._columns[:, seen]
-            layers: list[Any] = self._cache.layers
-            for layer in layers:
-                layer.keys, layer.values = layer.keys[:, :, seen], layer.values[:, :, seen]
-        rows = range(len(tokens))
-        logits, self._columns = self._extend(self._cache, self._columns, tokens, positions, rows, rows)
-        return logits
+        self._rows = [self._rows[row] for row in kept]
+        longest = max(row.length for row in self._rows)
+        if 2 * len(self._rows) < self._columns.slots or longest == self._columns.room:
+            self._move(0, longest)
+        lengths = self._tensor([row.length for row in self._rows])
+        self._columns.start(self._tensor([row.slot for row in self._rows]), lengths, list(self._spans()))
+        for row in self._rows:
+            row.length += 1
+        return continue_rows(self._model, self._columns, self._tensor(tokens))
 
-    def _extend(
-        self,
-        cache: DynamicCache,
-        columns: torch.Tensor,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        rows: Sequence[int],
-        wanted: Sequence[int],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add a column per token, which sees its row's prefix, prompt and answer; return logits and columns."""
-        of = self._tensor(rows)
-        prefix, prompt, answer = (self._tensor(ids)[of, None] for ids in (self._prefix, self._prompt, self._answer))
-        before = columns.shape[1]
-        columns = torch.cat([columns, torch.stack([answer[:, 0], self._tensor(positions)])], 1)
-        owner, order = columns[0], torch.arange(columns.shape[1], device=self._device)
-        seen = (owner == prefix) | (owner == prompt) | (owner == answer)
-        seen &= order <= order[before:, None]
-        return read_row(self._model, cache, tokens, columns[1], seen, wanted)[0], columns
+    def _read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens]) -> tuple[DynamicCache, int, torch.Tensor]:
+        """Read prompts in one row; return its cache, the first column of the prompts, and the logits after each."""
+        used = list(dict.fromkeys(prefixes))
+        cache = _in_a_row([self._heads[prefix] for prefix in used])
+        rests = [prompt[len(prefix) :] for prompt, prefix in zip(prompts, prefixes, strict=True)]
+        owners = [number for number, prefix in enumerate(used) for _ in prefix]
+        positions = [place for prefix in used for place in range(len(prefix))]
+        first = len(owners)
+        for number, (rest, prefix) in enumerate(zip(rests, prefixes, strict=True), len(used)):
+            owners += [number] * len(rest)
+            positions += range(len(prefix), len(prefix) + len(rest))
+        owner, order = self._tensor(owners), torch.arange(len(owners), device=self._device)
+        heads = self._tensor([used.index(prefix) for rest, prefix in zip(rests, prefixes, strict=True) for _ in rest])
+        seen = (owner == heads[:, None]) | (owner == owner[first:, None])
+        seen &= order <= order[first:, None]
+        ends = [end - 1 for end in accumulate(map(len, rests))]
+        tokens = [token for rest in rests for token in rest]
+        logits, _ = read_row(self._model, cache, tokens, positions, seen, ends)
+        return cache, first, logits
 
-    def _head(self, prefix: Tokens) -> torch.Tensor:
-        """Return the owners and positions of a prefix's columns, (2, columns)."""
-        return self._tensor([[self._heads[prefix][0]] * len(prefix), range(len(prefix))])
+    def _spans(self) -> Iterator[Span]:
+        """Yield the spans of rows that continue one prefix."""
+        start = 0
+        for prefix, rows in groupby(self._rows, lambda row: row.prefix):
+            stop = start + len(list(rows))
+            if prefix:
+                yield Span(start, stop, len(prefix), self._heads[prefix])
+            start = stop
 
-    def _tensor(self, values: Sequence[Any]) -> torch.Tensor:
+    def _move(self, more: int, longest: int) -> None:
+        """Move the rows together, with room for `more` rows and some more tokens than the longest row has."""
+        self._columns.move(self._tensor([row.slot for row in self._rows]), more, longest + SPARE)
+        for slot, row in enumerate(self._rows):
+            row.slot = slot
+
+    def _tensor(self, values: Sequence[int]) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.long, device=self._device)
 
 
-def _in_a_row(parts: Sequence[tuple[DynamicCache, int]]) -> DynamicCache:
-    """Return a cache with the columns of several caches, each from a given column on. These do not change."""
+def _in_a_row(caches: Sequence[DynamicCache]) -> DynamicCache:
+    """Return a cache with the columns of several caches, which do not change."""
     joined = DynamicCache()
-    filled: list[tuple[Sequence[Any], int]] = [(cache.layers, first) for cache, first in parts if cache.layers]
-    for number in range(len(filled[0][0]) if filled else 0):
+    filled: list[Sequence[Any]] = [cache.layers for cache in caches if cache.layers]
+    for number in range(len(filled[0]) if filled else 0):
         keys, values = (
-            torch.cat([getattr(layers[number], name)[:, :, first:] for layers, first in filled], 2)
-            for name in ("keys", "values")
+            torch.cat([getattr(layers[number], name) for layers in filled], 2) for name in ("keys", "values")
         )
         joined.update(keys, values, number)
     return joined
@@ -159,11 +162,9 @@ class Batched:
         self,
         prompts: Sequence[Tokens],
         prefixes: Sequence[Tokens],  # noqa: ARG002 -- all have the prefix in the cache
-        last: Sequence[int],
     ) -> torch.Tensor:
-        """Replace the prompts, and return logits after the last `last[i]` tokens of each."""
-        logits, _ = self.read_all(prompts, keep=max(last))
-        return torch.cat([row[len(row) - count :] for row, count in zip(logits, last, strict=True)])
+        """Replace the prompts, and return logits after each."""
+        return self.read_all(prompts, keep=1)[0][:, -1]
 
     def read_all(
         self, prompts: Sequence[Tokens], layer: int | None = None, keep: int = 0
@@ -194,5 +195,5 @@ class Batched:
             self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
 
 
-Branches = Packed | Batched
-"""Prompts that continue prefixes, and their answers. Logits have shape (positions, vocabulary)."""
+Branches = Ragged | Batched
+"""Prompts that continue prefixes, and their answers. Logits have shape (rows, vocabulary)."""

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import Cache, DynamicCache
 
+from lmkbc.models.local.attention import Columns, attending
 from lmkbc.models.local.prefixes import Group, Tokens
 
 CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
@@ -69,22 +70,32 @@ def read_row(
         torch.tensor([tokens], device=weight.device),
         cache,
         layer=layer,
-        attention_mask=_masks(model, weight, seen.to(weight.device), positions[:, None] - places),
+        attention_mask=_masks(model, weight, seen.to(weight.device)[None, None], positions[:, None] - places),
         position_ids=positions[None],
         logits_to_keep=torch.tensor(keep, dtype=torch.long, device=weight.device),
     )
     return logits[0], None if states is None else states[0]
 
 
+def continue_rows(model: torch.nn.Module, columns: Columns, tokens: torch.Tensor) -> torch.Tensor:
+    """Add a token to each row for which the columns are prepared; return the logits after it, (rows, vocabulary)."""
+    positions, seen, distance = columns.seen()
+    masks = _masks(model, next(model.parameters()), seen[:, None, None], distance[:, None, None])
+    places = {"attention_mask": masks, "position_ids": positions[:, None]}
+    with attending(model):
+        return forward(model, tokens[:, None], cast(Cache, columns), columns=columns, **places)[0][:, -1]
+
+
 def _masks(model: Any, weight: torch.Tensor, seen: torch.Tensor, distance: torch.Tensor) -> Any:
     """Return the attention mask of tokens; a mask per kind of layer if only some layers have a window.
 
-    distance: position of each token minus the position of each column.
+    seen: in the shape of the mask, (rows, 1, tokens, columns). distance: position of each token minus the position of
+    each column.
     """
 
     def mask(shown: torch.Tensor) -> torch.Tensor:
         low = torch.finfo(weight.dtype).min
-        return torch.zeros(shown.shape, dtype=weight.dtype, device=shown.device).masked_fill_(~shown, low)[None, None]
+        return torch.zeros(shown.shape, dtype=weight.dtype, device=shown.device).masked_fill_(~shown, low)
 
     window, kinds = sliding_window(model), set(getattr(model.config.get_text_config(), "layer_types", None) or ())
     if window is None or int(distance.max()) < window:

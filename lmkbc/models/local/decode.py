@@ -80,6 +80,22 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """Maximum number of answers at a time, and of their tokens.
+
+    tokens: of prompts and answers after their prefixes, with each row as long as the longest. A single prompt may
+    have more.
+    """
+
+    rows: int
+    tokens: int
+
+    def taken(self, rows: int, longest: int) -> float:
+        """Return the share that rows take, the longest of which has this many tokens."""
+        return max(rows / self.rows, rows * longest / self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """Draw: its text up to the stop string, and whether it is complete.
 
@@ -140,21 +156,20 @@ class _Row:
 
 
 def decode(
-    branches: Branches, prompts: Iterable[Asked], how: Decoding, most: int, ends: Collection[int], read: Read
+    branches: Branches, prompts: Iterable[Asked], how: Decoding, room: Room, ends: Collection[int], read: Read
 ) -> Iterator[tuple[Asked, list[Completion]]]:
-    """Yield the draws of each prompt when they are complete. Waiting prompts join when half of `most` is free.
+    """Yield the draws of each prompt when they are complete. Waiting prompts join when half of the room is free.
 
-    most: maximum number of columns of prompts and answers beyond the longest prefix; a single prompt may have more.
     ends: end tokens.
     """
     waiting = deque(prompts)
     rows: list[_Row] = []  # in the order of the branches
     draws: dict[int, list[_Row]] = {}  # by unanswered prompt
     while waiting or draws:
-        fresh = _admitted(waiting, [series[0].asked for series in draws.values()], how, most)
+        fresh = _admitted(waiting, [series[0].asked for series in draws.values()], how, room)
         with torch.inference_mode():
             if fresh:
-                logits = branches.read([one.prompt for one in fresh], [one.prefix for one in fresh], [1] * len(fresh))
+                logits = branches.read([one.prompt for one in fresh], [one.prefix for one in fresh])
                 logits = logits.repeat_interleave(how.draws, 0)
                 branches.fork(how.draws)
                 draws |= {one.place: [_Row(one, how.first + draw, how) for draw in range(how.draws)] for one in fresh}
@@ -175,22 +190,22 @@ def decode(
                 yield draws.pop(place)[0].asked, done
 
 
-def _admitted(waiting: deque[Asked], live: list[Asked], how: Decoding, most: int) -> list[Asked]:
+def _admitted(waiting: deque[Asked], live: list[Asked], how: Decoding, room: Room) -> list[Asked]:
     """Return the waiting prompts for which there is room: many at a time, or none."""
     fresh: list[Asked] = []
-    if not live or 2 * _columns(live, how) <= most:
-        while waiting and (not (live or fresh) or _columns([*live, *fresh, waiting[0]], how) <= most):
+    rows, longest = how.draws * len(live), max((_length(one, how) for one in live), default=0)
+    if 2 * room.taken(rows, longest) <= 1:
+        while waiting:
+            rows, longest = rows + how.draws, max(longest, _length(waiting[0], how))
+            if rows > how.draws and room.taken(rows, longest) > 1:
+                break
             fresh.append(waiting.popleft())
     return fresh
 
 
-def _columns(prompts: Sequence[Asked], how: Decoding) -> int:
-    """Return the columns that prompts and their answers take, without the longest prefix."""
-    heads = {id(one.prefix): len(one.prefix) for one in prompts}
-    answers = how.draws * min(how.max_tokens, ANSWER)
-    return (
-        sum(len(one.prompt) - len(one.prefix) + answers for one in prompts) + sum(heads.values()) - max(heads.values())
-    )
+def _length(one: Asked, how: Decoding) -> int:
+    """Return the tokens after the prefix that a prompt and its answer take."""
+    return len(one.prompt) - len(one.prefix) + min(how.max_tokens, ANSWER)
 
 
 def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Collection[int], read: Read) -> None:

@@ -21,7 +21,7 @@ from lmkbc.notes import Notes
 AT_ONCE = 2048
 """Maximum number of prompts that are in memory as tokens."""
 PORTION = 512
-"""Prompts that are answered and stored at a time; a killed run loses at most these. Their prefix is read once."""
+"""Prompts whose options are scored and stored at a time; a killed run loses at most these. A prefix is read once."""
 
 ENDS = {
     "length": "cut off at max_tokens",
@@ -219,9 +219,11 @@ class LocalModel:
         """Return the result of `read` for the draws of each prompt."""
         texts = self._put(prompts)
 
-        def complete(places: Sequence[int]) -> list[Any]:
-            completions = dict(self.model.complete([texts[place] for place in places], how))
-            return [read(completions[row]) for row in range(len(places))]
+        def complete(places: Sequence[int]) -> Iterator[dict[int, Any]]:
+            for start in range(0, len(places), AT_ONCE):
+                some = places[start : start + AT_ONCE]
+                for row, completions in self.model.complete([texts[place] for place in some], how):
+                    yield {some[row]: read(completions)}
 
         return self._kept(texts, [how.key] * len(texts), complete)
 
@@ -230,10 +232,13 @@ class LocalModel:
     ) -> list[list[float]]:
         """Return log-probabilities of each text's options. key: name of the options in the store."""
 
-        def score(places: Sequence[int]) -> list[list[float | None] | None]:
-            rows = self.model.log_probabilities([texts[at] for at in places], [options[at] for at in places])
-            finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
-            return [row if any(p is not None for p in row) else None for row in finite]
+        def score(places: Sequence[int]) -> Iterator[dict[int, list[float | None] | None]]:
+            for start in range(0, len(places), PORTION):
+                some = places[start : start + PORTION]
+                rows = self.model.log_probabilities([texts[at] for at in some], [options[at] for at in some])
+                finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
+                known = [row if any(p is not None for p in row) else None for row in finite]
+                yield dict(zip(some, known, strict=True))
 
         found = self._kept(texts, [{key: list(row)} for row in options], score)
         return [
@@ -242,9 +247,15 @@ class LocalModel:
         ]
 
     def _kept(
-        self, texts: Sequence[str], sampling: Sequence[Mapping[str, Any]], answer: Callable[[Sequence[int]], list[Any]]
+        self,
+        texts: Sequence[str],
+        sampling: Sequence[Mapping[str, Any]],
+        answer: Callable[[Sequence[int]], Iterator[dict[int, Any]]],
     ) -> list[Any]:
-        """Return the answer to each text, from the store if possible; None, which is not stored, for no answer."""
+        """Return the answer to each text, from the store if possible; None, which is not stored, for no answer.
+
+        answer: receives the places of texts without a stored answer, and yields answers by place.
+        """
         calls = [
             Call(model=self.name, revision=self.identity, prompt=text, sampling=how)
             for text, how in zip(texts, sampling, strict=True)
@@ -253,9 +264,7 @@ class LocalModel:
 
         def ask(places: Sequence[int]) -> Iterator[dict[int, Any]]:
             new.update(places)
-            for start in range(0, len(places), PORTION):
-                some = places[start : start + PORTION]
-                yield dict(zip(some, answer(some), strict=True))
+            return answer(places)
 
         with self.model.usage.added(self.notes.usage):
             answers = dict(answered(self._store, calls, ask))

@@ -20,9 +20,9 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.local.abilities import Abilities, abilities
-from lmkbc.models.local.branches import Batched, Packed
+from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches, sliding_window
-from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, decode
+from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.options import Option, with_options
 from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
@@ -30,11 +30,18 @@ from lmkbc.models.local.template import rendered
 from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.precision import computes
 
+ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
-"""Maximum number of tokens of prompts and answers that continue prefixes at a time; more would only take memory."""
+"""Maximum number of tokens that continue a prefix at a time, with a row each."""
+
+ROWS = 192
+"""Maximum number of answers that grow together; with more, a token takes no less time."""
+
+MEMORY = 1 << 29
+"""Bytes of keys and values of these answers, prefixes not counted."""
 
 
 class CausalModel:
@@ -211,6 +218,19 @@ class CausalModel:
         """Return whether prompts with answers of up to `longest` tokens can share a row with correct results."""
         return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
+    def _joins_up_to(self, longest: int) -> bool:
+        """Return whether answers can grow together, up to `longest` tokens with their prompts."""
+        return self._able.ragged and self._packs_up_to(longest)
+
+    @cached_property
+    def _room(self) -> Room:
+        """Return how many answers may grow together."""
+        config = self._config
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        token = 2 * config.num_hidden_layers * heads * size * self.model.dtype.itemsize
+        return Room(ROWS, max(MEMORY // token, 1))
+
     def _groups(self, prompts: Sequence[Tokens], spare: int = 1) -> list[Group]:
         """Return prompts grouped by prefix; all in one group without prefix if the model cannot share prefixes."""
         if self._able.shares or not prompts:
@@ -221,26 +241,27 @@ class CausalModel:
         self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
     ) -> Iterator[tuple[Asked, list[Completion]]]:
         """Yield the draws of the prompts at the given places."""
-        packed: list[Asked] = []
+        ragged: list[Asked] = []
         equal: list[list[Asked]] = []
         for group in self._groups([encoded[place] for place in places]):
             members = [places[member] for member in group.members]
-            prefix = encoded[members[0]][: group.shared]
+            shared = len(members) * how.draws > 1
+            prefix = encoded[members[0]][: group.shared] if shared else ()
             asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
-            if self._packs_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
-                packed += asked
+            if self._joins_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
+                ragged += asked
             else:
                 equal.append(asked)
         ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
         ends = self.tokenizer.eos_token_id if ends is None else ends
         how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
-        yield from decode(Packed(self.model, self._prefix_caches), packed, how, COLUMNS, *how_to_read)
+        yield from decode(Ragged(self.model, self._prefix_caches), ragged, how, self._room, *how_to_read)
         for asked in equal:
             with torch.inference_mode():
                 branches = Batched(self.model, asked[0].prefix)
             lengths = [len(one.prompt) - len(one.prefix) for one in asked]
             for run in of_one_length(lengths, how.draws * min(how.max_tokens, ANSWER), COLUMNS):
-                yield from decode(branches, [asked[place] for place in run], how, sys.maxsize, *how_to_read)
+                yield from decode(branches, [asked[place] for place in run], how, ALL, *how_to_read)
 
     def _reader(self, how: Decoding) -> Read:
         def read(tokens: list[int]) -> Completion:

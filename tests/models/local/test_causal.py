@@ -13,17 +13,25 @@ import tiny_causal
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import BloomConfig, Gemma3ForCausalLM, LlamaForCausalLM, MistralConfig, Qwen3NextConfig
+from transformers import (
+    BloomConfig,
+    Gemma2Config,
+    Gemma3ForCausalLM,
+    GptOssConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    Qwen3NextConfig,
+)
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Sampling
 from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local import model as model_module
 from lmkbc.models.local.abilities import Abilities
-from lmkbc.models.local.branches import Batched, Branches, Packed
+from lmkbc.models.local.attention import attending
+from lmkbc.models.local.branches import Batched, Branches, Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument
-from lmkbc.models.local.decode import Asked, Decoding
+from lmkbc.models.local.decode import Asked, Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import common, groups, portions
@@ -48,6 +56,7 @@ LINEAR = {
     "layer_types": ["linear_attention", "full_attention"],
     "mlp_only_layers": [0, 1],
 }
+EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 8, "sliding_window": 20}
 SLIDING = {"intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 
 
@@ -56,12 +65,24 @@ def made(kind: str) -> Any:
         return tiny_causal.model("", config=BloomConfig(n_layer=2, n_head=4, **WIDE))
     if kind == "mistral":
         return tiny_causal.model("", config=MistralConfig(sliding_window=20, **SLIDING, **WIDE))
+    if kind == "gemma2":  # scores have a bound
+        bounds = {
+            "attn_logit_softcapping": 2.0,
+            "head_dim": 8,
+            "query_pre_attn_scalar": 8,
+            "tie_word_embeddings": False,
+        }
+        return tiny_causal.model("", config=Gemma2Config(**bounds, **SLIDING, **WIDE))
+    if kind == "gpt-oss":  # heads may read nothing
+        return tiny_causal.model("", config=GptOssConfig(**EXPERTS, **SLIDING, **WIDE))
     if kind == "qwen3-next":
         return tiny_causal.model("", config=Qwen3NextConfig(**LINEAR, **WIDE))
     return tiny_causal.model(kind)
 
 
-MODELS = {kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "gemma3", "qwen3-next")}
+MODELS = {
+    kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "gemma2", "gemma3", "gpt-oss", "qwen3-next")
+}
 CACHE = cache_argument(MODELS["llama"]) or ""
 """Name of the cache argument in transformers' own classes; classes that come with a model say past_key_values."""
 
@@ -87,20 +108,21 @@ def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str
 
 def test_how_each_kind_of_model_is_served() -> None:
     able = {kind: CausalModel(model, TOKENIZER)._able for kind, model in MODELS.items()}
-    assert {kind for kind in able if able[kind].packs} == {"gpt2", "llama", "mistral", "gemma3"}
-    assert {kind for kind in able if able[kind].reaches} == {"gpt2", "llama", "mistral", "gemma3"}
+    for kind, its in able.items():
+        assert its.shares
+        assert its.packs == its.ragged == its.reaches == (kind not in {"bloom", "qwen3-next"}), kind
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
-    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True)
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True)
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma3"])
 def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
     model = CausalModel(MODELS[kind], TOKENIZER)
     packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
-    model._able = Abilities(packs=True, shares=True, reaches=False)
+    model._able = Abilities(packs=True, shares=True, ragged=True, reaches=False)
     assert answers(model, PROMPTS, max_tokens=8) == packed[0]
     for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
@@ -110,7 +132,7 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
 def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.models.local.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
     model = CausalModel(made(kind), TOKENIZER)
-    model._able = Abilities(packs=False, shares=True, reaches=False)
+    model._able = Abilities(packs=False, shares=True, ragged=False, reaches=False)
     shapes: list[torch.Size] = []
     model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
     model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
@@ -135,7 +157,7 @@ def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> Non
 
     tiny = made("gemma3")
     tiny.__class__ = TakesOne
-    assert CausalModel(tiny, TOKENIZER)._able == (True, True, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, False)
     assert tiny.config.sliding_window == 8
 
 
@@ -158,7 +180,7 @@ class OfItsOwn(LlamaForCausalLM):
 def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
     tiny = made("llama").to(dtype)
     tiny.__class__ = OfItsOwn
-    assert CausalModel(tiny, TOKENIZER)._able == (False, True, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True, False, False)
 
 
 def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -190,8 +212,8 @@ def test_greedy_answers_are_those_of_one_full_prompt_at_a_time(asked: CausalMode
 def test_prompts_that_begin_differently_are_decoded_together(
     kind: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_module, "COLUMNS", most)
     model = CausalModel(MODELS[kind], TOKENIZER)
+    model._room = Room(most, most)
     answers(model, ["Is it?"], max_tokens=1)  # by then it has tried whether it can pack
     heads = (PREFIX, PREFIX.lower(), "Chad: ", "")
     prompts = [f"{head}{subject}, borders:" for head in heads for subject in SUBJECTS[:3]] + ["Is it?", "On"]
@@ -199,9 +221,9 @@ def test_prompts_that_begin_differently_are_decoded_together(
     full = [plainly(model.model, prompt, 24) for prompt in prompts]
     stop = full[0][5:7]
     reads, rows = list[int](), list[int]()
-    read, step = Packed.read, Packed.step
-    monkeypatch.setattr(Packed, "read", lambda self, asked, *rest: reads.append(len(asked)) or read(self, asked, *rest))
-    monkeypatch.setattr(Packed, "step", lambda self, kept, tokens: rows.append(len(kept)) or step(self, kept, tokens))
+    read, step = Ragged.read, Ragged.step
+    monkeypatch.setattr(Ragged, "read", lambda self, asked, *rest: reads.append(len(asked)) or read(self, asked, *rest))
+    monkeypatch.setattr(Ragged, "step", lambda self, kept, tokens: rows.append(len(kept)) or step(self, kept, tokens))
     found = answers(model, prompts, max_tokens=24, stops=(stop,))
     assert found == [[text.split(stop)[0]] for text in full]
     assert sum(reads) == len(prompts)
@@ -219,15 +241,20 @@ def test_prompts_that_begin_differently_are_decoded_together(
 def test_waiting_prompts_join_while_there_is_room(sizes: list[tuple[int, int]], most: int, draws: int) -> None:
     prefixes = {length: tuple(range(length)) for length, _ in sizes}
     asked = [Asked(at, (*prefixes[head], *range(own)), prefixes[head], 99) for at, (head, own) in enumerate(sizes)]
-    how, waiting = Decoding(max_tokens=9, draws=draws), deque(asked)
+    how, waiting, room = Decoding(max_tokens=9, draws=draws), deque(asked), Room(8, most)
     live: list[Asked] = []
+
+    def fits(some: list[Asked]) -> bool:
+        rows = draws * len(some)
+        return rows <= 8 and rows * max(len(one.prompt) - len(one.prefix) + 9 for one in some) <= most
+
     while waiting:
-        fresh = decode_module._admitted(waiting, live, how, most)
+        fresh = decode_module._admitted(waiting, live, how, room)
         if live:
-            assert not fresh or decode_module._columns([*live, *fresh], how) <= most
+            assert not fresh or fits([*live, *fresh])
         else:
             assert fresh
-            assert len(fresh) == 1 or decode_module._columns(fresh, how) <= most
+            assert len(fresh) == 1 or fits(fresh)
         live = [*live, *fresh][1:]
         asked = [one for one in asked if one not in fresh]
         assert list(waiting) == asked
@@ -250,7 +277,7 @@ def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: 
     alone = [answers(asked, [prompt], **how)[0] for prompt in PROMPTS]
     assert together == alone
     assert together[0] == together[-1]  # the same prompt, the same draws
-    monkeypatch.setattr(model_module, "COLUMNS", 100)
+    monkeypatch.setattr(asked, "_room", Room(3, 100))
     assert answers(asked, PROMPTS[::-1], **how)[::-1] == together
     assert answers(asked, PROMPTS, **{**how, "seed": 5}) != together
     assert all(len(set(draws)) > 1 for draws in together)
@@ -374,15 +401,15 @@ def test_different_examples_part_prompts_into_groups() -> None:
     assert sorted((group.shared, len(group.members)) for group in groups(prompts)) == [(100, 5), (100, 5)]
 
 
-@pytest.mark.parametrize("kind", ["packed", "batched"])
+@pytest.mark.parametrize("kind", ["ragged", "batched"])
 def test_branches_go_on_after_others_were_left(kind: str) -> None:
     model, prefix = MODELS["llama"], (1, 2, 3)
     with torch.inference_mode():
-        branches: Branches = Packed(model, PrefixCaches(model)) if kind == "packed" else Batched(model, prefix)
+        branches: Branches = Ragged(model, PrefixCaches(model)) if kind == "ragged" else Batched(model, prefix)
         for turn in range(2):
-            branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3, [1, 1, 1])
+            branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3)
             branches.fork(2)
-            first = 1 if kind == "packed" and turn else 0  # those of before are there still
+            first = 1 if kind == "ragged" and turn else 0  # those of before are there still
             branches.step(range(first, first + 6), range(10, 16))
             branches.step([1, 5], [20, 21])
             last = branches.step([1], [30])
@@ -396,20 +423,42 @@ def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, mo
     monkeypatch.setattr(branches_module, "PIECE", piece)
     model = MODELS["llama"]
     with torch.inference_mode():
-        branches = Packed(model, PrefixCaches(model))
-        branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)], [1] * 4)
+        branches = Ragged(model, PrefixCaches(model))
+        branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)])
         branches.fork(2)
         branches.step([0, 2, 4, 6], range(10, 14))
-        both = branches.read([(4, 5, 1, 2), (6, 6, 1)], [(4, 5), (6, 6)], [2, 1])
+        both = branches.read([(4, 5, 1, 2), (6, 6, 1)], [(4, 5), (6, 6)])
         last = branches.step([1, 2, 3, 4, 5], range(20, 25))
-        for token in range(30, 39):  # until most of the columns have left
+        for token in range(30, 39):  # of few rows, the columns are moved together
             last = branches.step(range(3), [token] * 3)
         starts = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
         whole = [(*start, *range(30, 39)) for start in starts]
         plain = torch.cat([model(torch.tensor([tokens])).logits[:, -1] for tokens in whole])
-        added = [model(torch.tensor([tokens])).logits[0, -1] for tokens in ((4, 5, 1), (4, 5, 1, 2), (6, 6, 1))]
+        added = [model(torch.tensor([tokens])).logits[0, -1] for tokens in ((4, 5, 1, 2), (6, 6, 1))]
     assert torch.allclose(last, plain, atol=1e-4)
     assert torch.allclose(both, torch.stack(added), atol=1e-4)
+
+
+def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:
+    model = MODELS["llama"]
+    with torch.inference_mode():
+        branches = Ragged(model, PrefixCaches(model))
+        prefix = tuple(range(1, 101))
+        branches.read([(*prefix, 7), (*prefix, 8, 9)], [prefix, prefix])
+        branches.fork(4)
+        last = branches.step(range(8), range(10, 18))
+        plain = model(torch.tensor([[*prefix, 8, 9, 17]])).logits[0, -1]
+    assert torch.allclose(last[-1], plain, atol=1e-4)
+    assert branches._columns.slots == 8
+    assert branches._columns.room <= 2 + branches_module.SPARE
+
+
+def test_a_model_keeps_its_own_attention_beside_that_of_shared_prefixes() -> None:
+    model = MODELS["llama"]
+    before = model.config._attn_implementation
+    with torch.inference_mode(), pytest.raises(TypeError, match="columns"), attending(model):
+        model(torch.tensor([[1, 2]]))
+    assert model.config._attn_implementation == before
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:
