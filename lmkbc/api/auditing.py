@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 PAGE = "audit.html"
 SAMPLE = 200
 """Default number of facts in a sample."""
-TRAIN = "train"
-"""Value of `known` for the train split of a base's edition, in place of a file."""
+SPLITS = "train", "val", "dev"
+"""Values of `known` for a labelled split of a base's edition, in place of a file."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def audit(
     sample: number of facts to draw; default 200 if neither labels nor known facts are given.
     seed: seed of the draw.
     labels: labels file of such a sample, filled in.
-    known: "train" for the train split of the base's edition, or files of known facts. A file is a table of subject,
+    known: "train" or "val" for that split of the base's edition, or files of known facts. A file is a table of subject,
     property and object, truthy N-Triples, or Wikidata's JSON.
     out: directory for the page and the labels file; with `known`, CSV file for all facts and their marks.
 
@@ -178,11 +178,14 @@ def _beside(
 
 
 def _known(base: Knowledge, files: Sequence[Any], space: Workspace) -> Known:
-    if TRAIN not in map(str, files):
+    split = next((name for name in map(str, files) if name in SPLITS), None)
+    if split is None:
         subjects = frozenset(fact.subject_id for fact in base.facts() if fact.subject_id)
         properties = frozenset(about.property for about in base.relations.values())
         return known_facts.read([*map(Path, files)], properties, subjects)
     if len(files) > 1:
-        raise OptionError("known", "names train and files: give one of the two")
+        raise OptionError("known", f"names {split} and more: give a split alone, or files")
     edition = space.edition(str(base.inputs.get("edition")))
-    return known_facts.of_split(space.examples(edition, TRAIN), lambda name: space.relations[name].property)
+    return known_facts.of_split(
+        space.examples(edition, edition.split_named(split)), lambda name: space.relations[name].property
+    )

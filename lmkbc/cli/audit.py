@@ -36,7 +36,7 @@ def audit(
         typer.Option(
             metavar="FILE",
             help="Facts that are known: a table of subject, property, object, truthy N-Triples, Wikidata's JSON dump "
-            "(.gz and .bz2 too), or train for the edition's split. Repeatable, for the pieces of a dump.",
+            "(.gz and .bz2 too), or the edition's split train or val. Repeatable, for the pieces of a dump.",
         ),
     ] = None,
     out: Annotated[

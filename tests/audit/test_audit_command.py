@@ -143,7 +143,11 @@ def test_a_damaged_base_is_one_sentence(run: Command, damage: Callable[[Path], o
         (("kb", "--sample", "10000000"), "--sample is 10000000: give 1000000 facts or fewer"),
         (("kb", "--sample", "30", "--labels", "kb/manifest.json"), "--sample draws a new sample"),
         (("kb", "--labels", "kb/manifest.json", "--out", "x"), "--out names a file for facts"),
-        (("kb", "--known", "train", "--known", "kb/manifest.json"), "--known names train and files"),
+        (
+            ("kb", "--known", "train", "--known", "kb/manifest.json"),
+            "--known names train and more: give a split alone, or files",
+        ),
+        (("kb", "--known", "train", "--known", "val"), "--known names train and more"),
         (("kb", "--known", "train", "--out", "kb"), "kb is a directory"),
         (("kb", "--known", "train", "--out", "kb/manifest.json"), "is there already, and an audit replaces nothing"),
         (("absent",), "absent holds no manifest.json"),

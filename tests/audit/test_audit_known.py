@@ -111,17 +111,20 @@ def test_new_facts_come_first_and_the_likeliest_on_top(run: Command) -> None:
     assert "*** All ***" in shown
 
 
-def test_the_train_split_of_the_base_s_edition(command: Command) -> None:
+@pytest.mark.parametrize(("split", "known"), [("train", "Spain"), ("val", "Malaysia"), ("dev", "Malaysia")])
+def test_a_labelled_split_of_the_base_s_edition(command: Command, split: str, known: str) -> None:
     base(
         Path("kb"),
         [
-            fact(0, "country-borders", "Andorra", 0.9, subject="Spain", subject_id=None, object_id="Q228"),
-            fact(1, "country-borders", "Peru", 0.9, subject="Spain", subject_id="Q29", object_id="Q419"),
+            fact(0, "country-borders", "Spain", 0.9, subject="Andorra", subject_id=None, object_id="Q29"),
+            fact(1, "country-borders", "Malaysia", 0.9, subject="Brunei", subject_id="Q921", object_id="Q833"),
         ],
         edition="mini",
     )
-    found = json.loads(command.done("audit", "kb", "--known", "train", "--json")[0])["known"][-1]
-    assert (found["facts"], found["contradicting"]) == (2, 0)
+    command.done("audit", "kb", "--known", split, "--out", "marked.csv")
+    marks = pl.read_csv("marked.csv")
+    assert marks.filter(pl.col("mark") == "known")["object"].to_list() == [known]
+    assert len(marks) == 2
 
 
 @pytest.mark.parametrize(
