@@ -245,8 +245,7 @@ class CausalModel:
         equal: list[list[Asked]] = []
         for group in self._groups([encoded[place] for place in places]):
             members = [places[member] for member in group.members]
-            shared = len(members) * how.draws > 1
-            prefix = encoded[members[0]][: group.shared] if shared else ()
+            prefix = encoded[members[0]][: group.shared]
             asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
             if self._joins_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
                 ragged += asked
