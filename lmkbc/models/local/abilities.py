@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,8 +12,10 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.local.branches import Batched, Branches, Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument, sliding_window
+from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured, sliding_window
 from lmkbc.models.local.prefixes import Tokens
+
+log = logging.getLogger("lmkbc")
 
 TRIAL = "The capital of France is", (" Paris, the capital of", " a city on the river", "\nFrance borders", ", I think,")
 """A prefix and its continuations, with which unknown models are tested."""
@@ -44,8 +46,9 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     """Return what a model can do.
 
     The abilities of a class of transformers follow from its arguments, its positions and its kind of cache. Classes
-    from elsewhere, and all models in float32, are also tested on text, since wrong results would stay unnoticed. In
-    half precision, two correct ways of reading differ so much that only ranks are compared.
+    from elsewhere, and all models in float32, are also tested on text, since wrong results would stay unnoticed.
+    Answers of any lengths, and prompts beyond a window, are always tested. In half precision, two correct ways of
+    reading differ so much that only ranks are compared.
     """
     takes = inspect.signature(model.forward).parameters
     alibi = getattr(model.config, "alibi", False)  # then positions come from the mask
@@ -66,31 +69,21 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
             return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
         return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
-    def together(steps: int) -> bool:
-        try:  # a class may refuse our mask or our cache with any error
+    def joins(steps: int) -> bool:
+        try:  # a class may refuse our cache, or a mask per kind of layer, with any error
             return agrees(Ragged(model, PrefixCaches(model)), steps)
-        except Exception:
+        except Exception as error:
+            log.info("%s answers prompts of one length together, not of any length: %s", type(model).__name__, error)
             return False
 
     with torch.inference_mode():
-        packs = packs and (trusted or together(0))
+        packs = packs and (trusted or agrees(Ragged(model, PrefixCaches(model))))
         shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
-        ragged = packs and model._supports_attention_backend and together(1)
+        ragged = packs and model._supports_attention_backend and joins(1)
         if not packs or sliding_window(model) is None:
             return Abilities(packs, shares, ragged, packs)
-        with _narrowed(model):
-            return Abilities(packs, shares, ragged, together(int(ragged)))
-
-
-@contextmanager
-def _narrowed(model: PreTrainedModel) -> Iterator[None]:
-    """Set a window so small that a test of few tokens exceeds it."""
-    config = model.config.get_text_config()
-    window, config.sliding_window = config.sliding_window, NARROW
-    try:
-        yield
-    finally:
-        config.sliding_window = window
+        with configured(model, sliding_window=NARROW):
+            return Abilities(packs, shares, ragged, joins(int(ragged)))
 
 
 def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:

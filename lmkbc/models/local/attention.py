@@ -1,12 +1,11 @@
 """Attention of answers that share prefixes: each prefix is held once, and read by all rows that continue it.
 
-A model uses it through transformers' interface of attention functions, while `attending`.
+A model uses it through transformers' interface of attention functions, while its config names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,11 +24,12 @@ class Span(NamedTuple):
     prefix: DynamicCache
 
 
-class Columns:
-    """Keys and values of the tokens after the prefixes: a row per answer, padded at the end.
+class RaggedCache:
+    """Key/value cache of answers of any lengths that share prefixes.
 
-    A row stands in a slot. When it leaves, its slot stays until the others are moved together. In a forward pass of one
-    token per row, this is the model's cache.
+    It holds the tokens after the prefixes, with a row per answer, padded at the end. A row has a slot. When it leaves,
+    its slot stays until the others are moved together. The model gets it as the cache of a forward pass of one token
+    per row, and as the argument of the attention function.
 
     keys, values: a tensor per layer, (slots, heads, room, d).
     """
@@ -80,7 +80,7 @@ class Columns:
             for layer, old in enumerate(tensors):
                 tensors[layer] = torch.cat([old[:first], old[first:].repeat_interleave(copies, 0)])
 
-    def start(self, slots: torch.Tensor, lengths: torch.Tensor, spans: Sequence[Span]) -> None:
+    def prepare(self, slots: torch.Tensor, lengths: torch.Tensor, spans: Sequence[Span]) -> None:
         """Prepare a forward pass of one token per row.
 
         slots: of the rows. lengths: number of tokens that they hold. spans: of the rows with a prefix.
@@ -165,17 +165,6 @@ class Columns:
         return placed
 
 
-@contextmanager
-def attending(model: Any) -> Iterator[None]:
-    """Let a model use this attention."""
-    config = model.config.get_text_config()
-    before, config._attn_implementation = config._attn_implementation, NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-
-
 def _shared(rows: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
     """Multiply rows, (n, groups, heads of a group, a), by one matrix per group, (groups, a, b)."""
     count, groups, heads, _ = rows.shape
@@ -191,7 +180,7 @@ def _attend(
     attention_mask: torch.Tensor,
     scaling: float | None = None,
     *,
-    columns: Columns,
+    ragged: RaggedCache,
     softcap: float | None = None,
     s_aux: torch.Tensor | None = None,
     position_bias: torch.Tensor | None = None,
@@ -201,7 +190,7 @@ def _attend(
     if position_bias is not None:
         raise ValueError(f"{type(module).__name__}: {NAME} adds no position_bias")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return columns.attend(module.layer_idx, query, key, value, attention_mask, scale, softcap, s_aux), None
+    return ragged.attend(module.layer_idx, query, key, value, attention_mask, scale, softcap, s_aux), None
 
 
 AttentionInterface.register(NAME, _attend)

@@ -20,7 +20,7 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.local.attention import Columns, Span
+from lmkbc.models.local.attention import RaggedCache, Span
 from lmkbc.models.local.caches import PrefixCaches, continue_rows, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
 
@@ -49,7 +49,7 @@ class Ragged:
     def __init__(self, model: torch.nn.Module, prefix_caches: PrefixCaches) -> None:
         self._model, self._prefix_caches = model, prefix_caches
         self._device = next(model.parameters()).device
-        self._columns = Columns()
+        self._cache = RaggedCache()
         self._heads: dict[Tokens, DynamicCache] = {}
         self._rows: list[_Row] = []
         self._fresh = 0
@@ -65,11 +65,11 @@ class Ragged:
             cache, first, found = self._read([prompts[at] for at in piece], [prefixes[at] for at in piece])
             logits.append(found)
             if piece[0] == 0:
-                self._columns.shape(cache)
+                self._cache.shape(cache)
                 self._move(len(prompts), max([*sizes, *(row.length for row in self._rows)]))
             rows = [before + at for at in piece for _ in range(sizes[at])]
             places = [place for at in piece for place in range(sizes[at])]
-            self._columns.fill(cache, first, self._tensor(rows), self._tensor(places))
+            self._cache.fill(cache, first, self._tensor(rows), self._tensor(places))
         self._rows += [_Row(prefix, before + at, sizes[at]) for at, prefix in enumerate(prefixes)]
         return torch.cat(logits)
 
@@ -78,7 +78,7 @@ class Ragged:
         if copies == 1:
             return
         first = len(self._rows) - self._fresh
-        self._columns.repeat(first, copies)
+        self._cache.repeat(first, copies)
         rows = [row for row in self._rows[first:] for _ in range(copies)]
         self._rows[first:] = [replace(row, slot=slot) for slot, row in enumerate(rows, first)]
 
@@ -86,13 +86,13 @@ class Ragged:
         """Continue some of the rows, with one token each, and return logits after it."""
         self._rows = [self._rows[row] for row in kept]
         longest = max(row.length for row in self._rows)
-        if 2 * len(self._rows) < self._columns.slots or longest == self._columns.room:
+        if 2 * len(self._rows) < self._cache.slots or longest == self._cache.room:
             self._move(0, longest)
         lengths = self._tensor([row.length for row in self._rows])
-        self._columns.start(self._tensor([row.slot for row in self._rows]), lengths, list(self._spans()))
+        self._cache.prepare(self._tensor([row.slot for row in self._rows]), lengths, list(self._spans()))
         for row in self._rows:
             row.length += 1
-        return continue_rows(self._model, self._columns, self._tensor(tokens))
+        return continue_rows(self._model, self._cache, self._tensor(tokens))
 
     def _read(self, prompts: Sequence[Tokens], prefixes: Sequence[Tokens]) -> tuple[DynamicCache, int, torch.Tensor]:
         """Read prompts in one row; return its cache, the first column of the prompts, and the logits after each."""
@@ -125,7 +125,7 @@ class Ragged:
 
     def _move(self, more: int, longest: int) -> None:
         """Move the rows together, with room for `more` rows and some more tokens than the longest row has."""
-        self._columns.move(self._tensor([row.slot for row in self._rows]), more, longest + SPARE)
+        self._cache.move(self._tensor([row.slot for row in self._rows]), more, longest + SPARE)
         for slot, row in enumerate(self._rows):
             row.slot = slot
 

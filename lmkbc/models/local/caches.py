@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, cast
@@ -12,7 +13,7 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.local.attention import Columns, attending
+from lmkbc.models.local.attention import NAME, RaggedCache
 from lmkbc.models.local.prefixes import Group, Tokens
 
 CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
@@ -77,13 +78,27 @@ def read_row(
     return logits[0], None if states is None else states[0]
 
 
-def continue_rows(model: torch.nn.Module, columns: Columns, tokens: torch.Tensor) -> torch.Tensor:
-    """Add a token to each row for which the columns are prepared; return the logits after it, (rows, vocabulary)."""
-    positions, seen, distance = columns.seen()
+def continue_rows(model: torch.nn.Module, cache: RaggedCache, tokens: torch.Tensor) -> torch.Tensor:
+    """Add a token to each row for which the cache is prepared; return the logits after it, (rows, vocabulary)."""
+    positions, seen, distance = cache.seen()
     masks = _masks(model, next(model.parameters()), seen[:, None, None], distance[:, None, None])
     places = {"attention_mask": masks, "position_ids": positions[:, None]}
-    with attending(model):
-        return forward(model, tokens[:, None], cast(Cache, columns), columns=columns, **places)[0][:, -1]
+    with configured(model, _attn_implementation=NAME):
+        return forward(model, tokens[:, None], cast(Cache, cache), ragged=cache, **places)[0][:, -1]
+
+
+@contextmanager
+def configured(model: Any, **values: object) -> Iterator[None]:
+    """Set values of a model's config for a while."""
+    config = model.config.get_text_config()
+    before = {name: getattr(config, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(config, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(config, name, value)
 
 
 def _masks(model: Any, weight: torch.Tensor, seen: torch.Tensor, distance: torch.Tensor) -> Any:

@@ -174,10 +174,8 @@ class LocalModel:
                 numbers = [draws[place].number for place in its]
                 together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((prompt, its))
             for how, whole in together.items():
-                for start in range(0, len(whole), AT_ONCE):
-                    some = whole[start : start + AT_ONCE]
-                    for row, completions in self.model.complete([self.model.text(prompt) for prompt, _ in some], how):
-                        yield {place: _reply(completions[draws[place].number - how.first]) for place in some[row][1]}
+                for row, completions in self._complete([self.model.text(prompt) for prompt, _ in whole], how):
+                    yield {place: _reply(completions[draws[place].number - how.first]) for place in whole[row][1]}
 
         calls = [self._call(draw) for draw in draws]
         for place, reply in answered(self._store, calls, ask, Reply, lambda reply: reply.is_answer):
@@ -213,6 +211,12 @@ class LocalModel:
         self._shortened += found is not None
         return found or request.prompt, how
 
+    def _complete(self, texts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """Yield the draws of each text as soon as they are complete, by its place."""
+        for start in range(0, len(texts), AT_ONCE):
+            for row, completions in self.model.complete(texts[start : start + AT_ONCE], how):
+                yield start + row, completions
+
     def _completed(
         self, prompts: Sequence[str], how: Decoding, read: Callable[[Sequence[Completion]], Any]
     ) -> list[Any]:
@@ -220,10 +224,8 @@ class LocalModel:
         texts = self._put(prompts)
 
         def complete(places: Sequence[int]) -> Iterator[dict[int, Any]]:
-            for start in range(0, len(places), AT_ONCE):
-                some = places[start : start + AT_ONCE]
-                for row, completions in self.model.complete([texts[place] for place in some], how):
-                    yield {some[row]: read(completions)}
+            for row, completions in self._complete([texts[place] for place in places], how):
+                yield {places[row]: read(completions)}
 
         return self._kept(texts, [how.key] * len(texts), complete)
 

@@ -35,7 +35,7 @@ Worked = TypeVar("Worked")
 log = logging.getLogger("lmkbc")
 
 COLUMNS = 2048
-"""Maximum number of tokens that continue a prefix at a time, with a row each."""
+"""Maximum number of tokens after a prefix that are read at a time where every prompt has a row of one length."""
 
 ROWS = 192
 """Maximum number of answers that grow together; with more, a token takes no less time."""
@@ -218,7 +218,7 @@ class CausalModel:
         """Return whether prompts with answers of up to `longest` tokens can share a row with correct results."""
         return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
-    def _joins_up_to(self, longest: int) -> bool:
+    def _ragged_up_to(self, longest: int) -> bool:
         """Return whether answers can grow together, up to `longest` tokens with their prompts."""
         return self._able.ragged and self._packs_up_to(longest)
 
@@ -247,7 +247,7 @@ class CausalModel:
             members = [places[member] for member in group.members]
             prefix = encoded[members[0]][: group.shared]
             asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
-            if self._joins_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
+            if self._ragged_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
                 ragged += asked
             else:
                 equal.append(asked)
