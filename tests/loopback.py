@@ -99,29 +99,28 @@ class Server:
 
     async def _serve(self, started: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        tasks: set[asyncio.Task[None]] = set()
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            tasks.add(task)
             try:
                 while await self._one(reader, writer):
                     pass
             except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 pass
             finally:
-                tasks.discard(task)
                 writer.close()
 
         server = await asyncio.start_server(connected, "127.0.0.1", self._port, backlog=512)
         self.port: int = server.sockets[0].getsockname()[1]
         started.set()
         await self._stop.wait()
+        self._loop.remove_reader(server.sockets[0])
+        await asyncio.sleep(0)  # a connection that was just accepted, and finds its server closed, leaks its socket
         server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.sleep(0)  # it starts, since a task that is cancelled before that closes nothing
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer a request, and return whether another may come over the same connection."""
