@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
@@ -14,7 +15,7 @@ from lmkbc.errors import InputError, did_you_mean, lacking
 from lmkbc.files.places import placed
 from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
@@ -113,9 +114,13 @@ def opened_subset(
     """
     space = Workspace(options.get("workspace"), options.get("data"))
     edition = chosen_edition(space, options.get("edition"))
-    space.split_path(edition, split or edition.held_out)
+    split = edition.split_named(split or edition.held_out)
+    space.split_path(edition, split)
     subset = Subset.of(space, edition, relations, limit)
-    return *_opened(options, space, edition), subset
+    run, recipe = _opened(options, space, edition)
+    if not has_gold(split) and space.has_data(edition, edition.held_out):
+        run = replace(run, labelled_splits=("train", edition.held_out))
+    return run, recipe, subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:

@@ -150,6 +150,7 @@ def predict(
 ) -> PredictedRun:
     """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
+    split: a run of the test split learns from train and from the labelled held-out split, others from train alone.
     relation: relations to ask about, default all.
     limit: number of queries to ask, from the first. With relation or limit, no zip is written.
     out: directory: new, empty or of a run; default submissions/EDITION-SPLIT-SYSTEM.

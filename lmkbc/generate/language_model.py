@@ -154,7 +154,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         """Return the generator over an opened model."""
         name, asking = self.name or model.name, self.asking(run)
         if self.ranking:
-            return RankingGenerator(model, asking, run.edition, run.relations, run.train, self.ranking, name)
+            return RankingGenerator(model, asking, run.edition, run.relations, run.labelled, self.ranking, name)
         schema = self.schema and not runs_here(self, run)
         context = self.provider(run, lambda: model)
         talk = Conversation(

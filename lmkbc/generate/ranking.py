@@ -36,8 +36,8 @@ References = dict[str, Floats]
 class CandidateRanking:
     """Settings for the ranking of known objects, as in a recipe.
 
-    objects: number of the relation's train objects, the most frequent first.
-    rows: least number of train rows of an object, since an object of a single subject is seldom right for another.
+    objects: number of the relation's labelled objects, the most frequent first.
+    rows: least number of labelled rows of an object, since an object of a single subject is seldom right for another.
     calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
     "background" it is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
     by_length: whether to use log-probabilities per token, so that long names are not penalised.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,6 +79,7 @@ class Run(ModelRun):
     """Context of a run's steps: the edition, its data, and the user's options.
 
     answers: recorded files that replace the model of a generator; None if the model is asked.
+    labelled_splits: splits of which `labelled` has the rows.
     """
 
     workspace: Workspace
@@ -87,6 +89,7 @@ class Run(ModelRun):
     search_table: Path | None = None
     index: Path | None = None
     cache: Path | None = None
+    labelled_splits: tuple[str, ...] = ("train",)
     spellings: Mapping[str, str] | None = None
     """Spelling -> canonical name, if a recipe replaces those of the relations."""
 
@@ -106,5 +109,11 @@ class Run(ModelRun):
 
     @cached_property
     def train(self) -> list[Example]:
-        """Return the train split."""
+        """Return the train split: examples of prompts, and names for links."""
         return self.workspace.examples(self.edition, "train")
+
+    @cached_property
+    def labelled(self) -> list[Example]:
+        """Return the rows to learn from: train, and the held-out split if the unlabelled test split is asked."""
+        splits = (self.workspace.examples(self.edition, name) for name in self.labelled_splits if name != "train")
+        return [*self.train, *chain.from_iterable(splits)]

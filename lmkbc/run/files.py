@@ -193,7 +193,7 @@ def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
 def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
     """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
     space, edition = run.workspace, run.edition
-    for name in dict.fromkeys(("train", split)):
+    for name in dict.fromkeys((*run.labelled_splits, split)):
         yield f"{edition.folder}/{name}", sha256(jsonl.read_bytes(space.split_path(edition, name)))
     for path in (*run.files, *filter(None, (run.search_table,))):
         yield Path(path).name, sha256(jsonl.read_bytes(path))

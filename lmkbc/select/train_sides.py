@@ -66,8 +66,8 @@ class Agreement:
 class TrainSides:
     """Facts that train states from the other side.
 
-    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. train: its rows. relations:
-    by the edition's spelling.
+    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. train: rows to learn from.
+    relations: by the edition's spelling.
     """
 
     def __init__(self, train: Sequence[Example], relations: Mapping[str, Relation]) -> None:

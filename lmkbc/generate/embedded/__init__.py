@@ -1,1 +1,1 @@
-"""The default generator, which needs no language model and no network, only an edition's train split."""
+"""The default generator, which needs no language model and no network, only an edition's labelled rows."""

@@ -1,4 +1,4 @@
-"""The embedded default: answers from the edition's train split, without a language model or a network."""
+"""The embedded default: answers from the edition's labelled rows, without a language model or a network."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class EmbeddedGenerator:
     """Scores a closed set of candidates, the train objects, by stacked signals fitted on train.
 
     relations: by the edition's spelling.
+    train: the rows to learn from, of one split or more.
     encoder: None to use strings alone.
     kept: store of fitted trees and vectors; the user's cache if None.
     report: callback for progress, also during fitting, which precedes the first answer.

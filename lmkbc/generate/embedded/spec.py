@@ -28,7 +28,7 @@ class Embedded(GeneratorSpec):
     use_train_features: whether to use features of train's words, names and links, and of the sentence encoder. Without
     them, the stack has models' scores and train frequencies.
     encoder: whether to use the sentence encoder, if it is installed.
-    features: tables of generators whose scores are features; they are asked about train too.
+    features: tables of generators whose scores are features; they are asked about labelled rows too.
     hidden_states: table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
     """
 
@@ -68,15 +68,15 @@ class Embedded(GeneratorSpec):
             yield from spec.whole()
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
-        """Yield the questions to the models of its hidden states and features, also about train; nothing is stored."""
-        train = [row.query for row in run.train]
+        """Yield the questions for its hidden states and features, also about labelled rows; nothing is stored."""
+        labelled = [row.query for row in run.labelled]
         reading = self._reading
         reader = reading.open(run, notes, array_store(run.cache, dry=True)) if reading else None
         for spec in self._specs:
             for question in spec.questions(run, notes):
-                yield question._replace(ask=_with_first(train, question.ask))
+                yield question._replace(ask=_with_first(labelled, question.ask))
         if reading and reader:
-            yield GeneratorQuestions("states", reading, _with_first(train, lambda queries: [reader.read(queries)]))
+            yield GeneratorQuestions("states", reading, _with_first(labelled, lambda queries: [reader.read(queries)]))
 
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator."""
@@ -88,7 +88,7 @@ class Embedded(GeneratorSpec):
         return EmbeddedGenerator(
             run.edition,
             run.relations,
-            run.train,
+            run.labelled,
             encoder,
             kept,
             report=run.report,
@@ -99,13 +99,13 @@ class Embedded(GeneratorSpec):
 
 
 def _with_first(
-    train: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
+    labelled: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
 ) -> Callable[[Sequence[Query]], Iterable[object]]:
-    """Return a function that asks about train before the first queries, and about no query twice."""
+    """Return a function that asks about the labelled queries before the first others, and about no query twice."""
     asked: dict[Query, None] = {}
 
     def after(queries: Sequence[Query]) -> Iterator[object]:
-        for some in (train if not asked else (), queries):
+        for some in (labelled if not asked else (), queries):
             new = [query for query in dict.fromkeys(some) if query not in asked]
             asked.update(dict.fromkeys(new))
             yield from ask(new) if new else ()
