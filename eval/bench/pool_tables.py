@@ -16,20 +16,22 @@ def table_of(made: Made) -> dict[str, dict[str, str]]:
 
 
 def compared(made: Made) -> dict[str, dict[str, str]]:
-    """Return the mean over pools, its difference to the last way, and the mean and least gain from third sources."""
+    """Return the mean over pools, its difference to the last way, and a third source's mean and least gain."""
     ways = list(next(iter(made.values())))
     means = {way: [fmean(row[way]) for row in made.values()] for way in ways}
     pairs = [(name, name.partition(" + ")[0]) for name in made if " + " in name and name.partition(" + ")[0] in made]
-    added = {way: [fmean(made[three][way]) - fmean(made[two][way]) for three, two in pairs] for way in ways}
+    added = {way: [_gains(made[three][way], made[two][way]) for three, two in pairs] for way in ways}
     last = means[ways[-1]]
     return {
         "mean over pools": {way: f"{fmean(own):.4f}" for way, own in means.items()},
-        f"less {ways[-1]}": {
-            way: with_error([x - y for x, y in zip(own, last, strict=True)]) for way, own in means.items()
-        },
-        "a third source adds": {way: with_error(own) for way, own in added.items()},
-        "at least": {way: f"{min(own, default=0.0):+.4f}" for way, own in added.items()},
+        f"less {ways[-1]}": {way: with_error(_gains(own, last)) for way, own in means.items()},
+        "a third source adds": {way: with_error([fmean(gains) for gains in own]) for way, own in added.items()},
+        "at least": {way: with_error(min(own, key=fmean, default=())) for way, own in added.items()},
     }
+
+
+def _gains(new: Sequence[float], old: Sequence[float]) -> list[float]:
+    return [x - y for x, y in zip(new, old, strict=True)]
 
 
 def with_error(values: Sequence[float]) -> str:

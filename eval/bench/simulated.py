@@ -37,8 +37,10 @@ SIMULATED = {
 }
 
 
-def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) -> Sequence[CandidateSet]:
-    """Return the draws of a simulated source. An object has a difficulty that all sources share."""
+def simulated(
+    name: str, train: Sequence[Example], examples: Sequence[Example], *, seed: int = 0
+) -> Sequence[CandidateSet]:
+    """Return the draws of a simulated source. An object has a difficulty that all sources of a seed share."""
     how = SIMULATED[name]
     objects: dict[str, list[GoldObject]] = {}
     for example in train:
@@ -46,9 +48,9 @@ def simulated(name: str, train: Sequence[Example], examples: Sequence[Example]) 
     made = []
     for example in examples:
         query = example.query
-        common = random.Random(f"{query.subject}, {query.relation}")
-        own = random.Random(f"{query.subject}, {query.relation}, {how.like or name}")
-        draw = random.Random(f"{query.subject}, {query.relation}, {name}")
+        common = random.Random(f"{seed}, {query.subject}, {query.relation}")
+        own = random.Random(f"{seed}, {query.subject}, {query.relation}, {how.like or name}")
+        draw = random.Random(f"{seed}, {query.subject}, {query.relation}, {name}")
         shares: dict[tuple[str, str | None], float] = {}
         for gold in example.objects:
             hard, luck = common.random(), own.random()
