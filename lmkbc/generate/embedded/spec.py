@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ from lmkbc.types import Generator, Query
 
 if TYPE_CHECKING:
     from lmkbc.generate.states import States
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,8 @@ class Embedded(GeneratorSpec):
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
         sources = OtherSources(generators, run.report)
+        if len(run.labelled_splits) > 1:
+            log.info("%s learns from the splits %s", self.name or "embedded", " and ".join(run.labelled_splits))
         return EmbeddedGenerator(
             run.edition,
             run.relations,
