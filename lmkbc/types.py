@@ -44,6 +44,11 @@ class Query(msgspec.Struct, frozen=True, gc=False):
     relation: str
     subject_id: str | None = None
 
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return (subject, relation) by QID and by name, whichever is known: one in common means the same query."""
+        return tuple((name, self.relation) for name in (self.subject_id, self.subject) if name)
+
 
 @dataclass(frozen=True, slots=True)
 class GoldObject:

@@ -15,7 +15,7 @@ from lmkbc.errors import InputError, did_you_mean, lacking
 from lmkbc.files.places import placed
 from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
-from lmkbc.workspace import Workspace, has_gold
+from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     from lmkbc.recipe import Recipe
@@ -118,9 +118,7 @@ def opened_subset(
     space.split_path(edition, split)
     subset = Subset.of(space, edition, relations, limit)
     run, recipe = _opened(options, space, edition)
-    if not has_gold(split) and space.has_data(edition, edition.held_out):
-        run = replace(run, labelled_splits=("train", edition.held_out))
-    return run, recipe, subset
+    return replace(run, split=split), recipe, subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:

@@ -19,7 +19,7 @@ from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers, check_servers
 from lmkbc.types import Example
-from lmkbc.workspace import Workspace
+from lmkbc.workspace import Workspace, has_gold
 
 Loaded = TypeVar("Loaded")
 
@@ -79,7 +79,7 @@ class Run(ModelRun):
     """Context of a run's steps: the edition, its data, and the user's options.
 
     answers: recorded files that replace the model of a generator; None if the model is asked.
-    labelled_splits: splits of which `labelled` has the rows.
+    split: the split that is asked; "" for queries of the user's own.
     """
 
     workspace: Workspace
@@ -89,7 +89,7 @@ class Run(ModelRun):
     search_table: Path | None = None
     index: Path | None = None
     cache: Path | None = None
-    labelled_splits: tuple[str, ...] = ("train",)
+    split: str = ""
     spellings: Mapping[str, str] | None = None
     """Spelling -> canonical name, if a recipe replaces those of the relations."""
 
@@ -112,8 +112,17 @@ class Run(ModelRun):
         """Return the train split: examples of prompts, and names for links."""
         return self.workspace.examples(self.edition, "train")
 
+    @property
+    def labelled_splits(self) -> tuple[str, ...]:
+        """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold."""
+        more = self.split and not has_gold(self.split) and self.workspace.has_data(self.edition, self.edition.held_out)
+        return ("train", self.edition.held_out) if more else ("train",)
+
     @cached_property
     def labelled(self) -> list[Example]:
-        """Return the rows to learn from: train, and the held-out split if the unlabelled test split is asked."""
-        splits = (self.workspace.examples(self.edition, name) for name in self.labelled_splits if name != "train")
-        return [*self.train, *chain.from_iterable(splits)]
+        """Return the rows to learn from; for a split without gold, none is about a query that is asked."""
+        if len(self.labelled_splits) == 1:
+            return self.train
+        asked = {pair for query in self.workspace.queries(self.edition, self.split) for pair in query.pairs}
+        rows = chain.from_iterable(self.workspace.examples(self.edition, name) for name in self.labelled_splits)
+        return [row for row in rows if asked.isdisjoint(row.query.pairs)]

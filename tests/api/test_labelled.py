@@ -29,15 +29,28 @@ def test_a_run_of_the_test_split_learns_from_the_held_out_split_too() -> None:
     assert run.train == TRAIN, "examples of prompts, and names for links"
 
 
-def test_where_the_held_out_split_is_not_here_train_is_learnt_from(tmp_path: Path) -> None:
-    row = {"SubjectEntityID": "Q1", "SubjectEntity": "a", "Relation": "countryLandBordersCountry"}
-    for split, gold in (("train", {"ObjectEntitiesID": ["Q2"], "ObjectEntities": ["b"]}), ("test", {})):
-        path = tmp_path / SPACE.edition("2024").folder / f"{split}.jsonl"
+def _written(folder: Path, **splits: str) -> Run:
+    """A run of the test split of these files. splits: name -> the subjects of its rows, one letter each."""
+    gold = {"ObjectEntitiesID": ["Q1"], "ObjectEntities": ["x"], "Relation": "countryLandBordersCountry"}
+    for split, subjects in splits.items():
+        path = folder / SPACE.edition("2024").folder / f"{split}.jsonl"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(row | gold) + "\n")
-    run, _, _ = opened_subset({"edition": "2024", "system": "prior", "data": tmp_path}, "test", None, None)
+        rows = [gold | {"SubjectEntityID": f"Q{ord(subject)}", "SubjectEntity": subject} for subject in subjects]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run, _, _ = opened_subset({"edition": "2024", "system": "prior", "data": folder}, "test", None, None)
+    return run
+
+
+def test_where_the_held_out_split_is_not_here_train_is_learnt_from(tmp_path: Path) -> None:
+    run = _written(tmp_path, train="ab", test="c")
     assert run.labelled == run.train
-    assert len(run.train) == 1
+    assert [row.query.subject for row in run.labelled] == ["a", "b"]
+
+
+def test_rows_about_a_query_of_the_test_split_are_left_out(tmp_path: Path) -> None:
+    run = _written(tmp_path, train="abc", val="de", test="bdf")
+    assert [row.query.subject for row in run.labelled] == ["a", "c", "e"]
+    assert [row.query.subject for row in run.train] == ["a", "b", "c"]
 
 
 def test_the_manifest_names_what_a_test_run_may_learn_from(tmp_path: Path) -> None:
@@ -57,8 +70,8 @@ def test_the_stack_learns_from_the_rows_of_both_and_never_from_a_query_s_own(tmp
     assert alone
     recipe = recipe_of({"component": "embedded", "encoder": False})
     queries = [Query("Someone", relation), own.query]
-    for splits, expected in ((("train",), set()), (("train", "val"), new)):
-        run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, labelled_splits=splits)
+    for split, expected in (("val", set()), ("test", new)):
+        run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, split=split)
         (other, itself), _ = generated(run, recipe, queries)
         assert {one.id for one in other.candidates} & new == expected
         assert not {one.id for one in itself.candidates} & alone

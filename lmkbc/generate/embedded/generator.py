@@ -70,7 +70,7 @@ class EmbeddedGenerator:
         self._train_features = train_features
         self._store = kept or array_store(None)
         self._fold = folds(train, FOLDS, seed)
-        self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in _pairs(row.query)}
+        self._known = {pair: int(f) for row, f in zip(train, self._fold, strict=True) for pair in row.query.pairs}
         self._vectors: dict[str, Floats] = {}
         self._states: dict[Query, Floats] = {}
         self._fitted: dict[int | None, tuple[Stack, Trees]] = {}
@@ -99,7 +99,7 @@ class EmbeddedGenerator:
 
     def _fold_of(self, query: Query) -> int | None:
         """Return the fold of a query in train; None for another query."""
-        return next((self._known[pair] for pair in _pairs(query) if pair in self._known), None)
+        return next((self._known[pair] for pair in query.pairs if pair in self._known), None)
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
         """Report all steps in advance, with about how long each takes."""
@@ -210,10 +210,6 @@ def _rounds(held_out: int | None) -> int:
     A held-out fit for tuning has one, which halves the time at equal score.
     """
     return ROUNDS if held_out is None else 1
-
-
-def _pairs(query: Query) -> list[tuple[str, str]]:
-    return [(name, query.relation) for name in (query.subject_id, query.subject) if name]
 
 
 def _labels(train: Sequence[Example]) -> Iterator[str]:
