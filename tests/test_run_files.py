@@ -22,7 +22,7 @@ from lmkbc.run.base import Run
 from lmkbc.run.files import RunFiles
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
-RUN, RECIPE = Run(workspace=SPACE, edition=MINI), recipe_of({"component": "prior"})
+RUN, RECIPE = Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"})
 Row = tuple[CandidateSet, Prediction, list[Passage]]
 
 texts = st.text(max_size=4)
@@ -67,7 +67,7 @@ def written(rows: Sequence[Row], cuts: Sequence[int], *, failed_as_empty: bool) 
             held = {query: some for query, some in zip(queries, found, strict=True) if some}
             files.add(Block(queries, sets, held), predictions)
         asked = [one.query for one, *_ in rows]
-        made = files.finished(RUN, RECIPE, "val", asked, {"how": "so"})
+        made = files.finished(RUN, RECIPE, asked, {"how": "so"})
         return {name: b"".join(pieces(content)) for name, content in made.items()}
 
 

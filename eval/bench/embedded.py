@@ -18,10 +18,9 @@ from functools import cached_property
 from pathlib import Path
 
 import figures
-from recorded import scored
+from recorded import scored, untuned
 
 from lmkbc.cli.terminal import error_status
-from lmkbc.edition import Edition
 from lmkbc.generate.embedded.spec import Embedded
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -48,29 +47,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = read_recipe(workspace, given.system)
     recipe = _without_encoder(recipe) if given.no_encoder else recipe
     column = "without the sentence encoder" if given.no_encoder else given.system
-    column, measured = (f"{column}, as for test", as_test) if given.as_test else (column, on_train)
+    column, measured = (f"{column}, as for test", as_test) if given.as_test else (column, untuned)
     values: dict[str, dict[str, str]] = {}
     print("edition split  default   prior   empty  seconds")
     for name in given.editions:
         edition = workspace.edition(name)
         examples = workspace.examples(edition, edition.held_out)
+        run = Run(workspace=workspace, edition=edition, offline=True)
         start = time.monotonic()
-        scores = {column: measured(workspace, edition, examples, recipe)}
+        scores = {column: measured(run, examples, recipe)}
         seconds = time.monotonic() - start
         for baseline, system in BASELINES.items():
-            scores[baseline] = on_train(workspace, edition, examples, read_recipe(workspace, system))
+            scores[baseline] = untuned(run, examples, read_recipe(workspace, system))
         values[name] = {shown: f"{score:.3f}" for shown, score in scores.items()}
         default, prior, empty = scores.values()
         print(f"{name}    {edition.held_out:5} {default:8.4f} {prior:7.4f} {empty:7.4f} {seconds:8.1f}", flush=True)
     table = "embedded-no-encoder" if given.no_encoder else given.system
     figures.record(given.figures, f"{table}-as-test" if given.as_test else table, values)
-
-
-def on_train(workspace: Workspace, edition: Edition, examples: Sequence[Example], recipe: Recipe) -> float:
-    """Return official F1 of a recipe that learns from train alone."""
-    run = Run(workspace=workspace, edition=edition, offline=True)
-    proposals = propose(run, recipe, [example.query for example in examples])
-    return scored(recipe, proposals.sets, examples, edition)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,17 +78,17 @@ class RunWithMore(Run):
         return [*self.train, *self.rows]
 
 
-def as_test(workspace: Workspace, edition: Edition, examples: Sequence[Example], recipe: Recipe) -> float:
+def as_test(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:
     """Return official F1 out of fold of a recipe that learns from train and from the other folds of the examples."""
     fold = fold_of(examples, by_subject(examples, FOLDS, 0))
     made = dict[int, CandidateSet]()
     for number in range(FOLDS):
         rows = tuple(example for example, own in zip(examples, fold, strict=True) if own != number)
         asked = [place for place, own in enumerate(fold) if own == number]
-        run = RunWithMore(workspace=workspace, edition=edition, rows=rows, offline=True)
-        proposals = propose(run, recipe, [examples[place].query for place in asked])
+        more = RunWithMore(workspace=run.workspace, edition=run.edition, rows=rows, offline=True)
+        proposals = propose(more, recipe, [examples[place].query for place in asked])
         made.update(zip(asked, proposals.sets, strict=True))
-    return scored(recipe, [made[place] for place in range(len(examples))], examples, edition)
+    return scored(recipe, [made[place] for place in range(len(examples))], examples, run.edition)
 
 
 def _without_encoder(recipe: Recipe) -> Recipe:

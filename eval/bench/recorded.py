@@ -95,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         examples = workspace.examples(edition, edition.held_out)
         if row.edition not in floors:
             floors[row.edition] = (
-                untuned(workspace, edition, examples, read_recipe(workspace, "prior")),
-                untuned(workspace, edition, examples, read_recipe(workspace, "bl22-empty")),
+                untuned(Run(workspace=workspace, edition=edition), examples, read_recipe(workspace, "prior")),
+                untuned(Run(workspace=workspace, edition=edition), examples, read_recipe(workspace, "bl22-empty")),
             )
         start = time.perf_counter()
         context, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
@@ -139,10 +139,10 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
     )
 
 
-def untuned(workspace: Workspace, edition: Edition, examples: Sequence[Example], recipe: Recipe) -> float:
+def untuned(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:
     """Return the official score of a recipe by its own rule."""
-    proposals = propose(context_of(workspace, edition), recipe, [example.query for example in examples])
-    return scored(recipe, proposals.sets, examples, edition)
+    proposals = propose(run, recipe, [example.query for example in examples])
+    return scored(recipe, proposals.sets, examples, run.edition)
 
 
 def scored(recipe: Recipe, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> float:

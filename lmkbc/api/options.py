@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
@@ -117,8 +116,7 @@ def opened_subset(
     split = edition.split_named(split or edition.held_out)
     space.split_path(edition, split)
     subset = Subset.of(space, edition, relations, limit)
-    run, recipe = _opened(options, space, edition)
-    return replace(run, split=split), recipe, subset
+    return *_opened(options, space, edition, split), subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
@@ -132,7 +130,7 @@ def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, st
     return *_opened(options, space, edition), name
 
 
-def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Run, Recipe]:
+def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str = "") -> tuple[Run, Recipe]:
     from lmkbc.recipe import read_recipe
     from lmkbc.run.base import Run
 
@@ -149,6 +147,7 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition) -> tuple[Ru
     run = Run(
         workspace=space,
         edition=edition,
+        split=split,
         model=model,
         backend=options.get("backend"),
         files=files,

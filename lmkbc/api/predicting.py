@@ -172,8 +172,7 @@ def predict(
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)
-    split = run.edition.split_named(split)
-    every = run.workspace.queries(run.edition, split)
+    split, every = run.split, run.workspace.queries(run.edition, run.split)
     queries = list(asked.rows(every, lambda query: query.relation))
     if not queries:
         raise InputError(
@@ -196,7 +195,6 @@ def predict(
         written = files.finished(
             run,
             recipe,
-            split,
             queries,
             provenance,
             subset=subset,
@@ -235,9 +233,8 @@ def estimate(
 
     run, recipe, subset = opened_subset(options, split, relation, limit)
     edition = run.edition
-    queries = subset.rows(run.workspace.queries(edition, split), lambda query: query.relation)
-    named = edition.split_named(split)
-    own = out or run_directory.named(edition.name, named, recipe.name, None if subset.is_whole else subset)
+    queries = subset.rows(run.workspace.queries(edition, run.split), lambda query: query.relation)
+    own = out or run_directory.named(edition.name, run.split, recipe.name, None if subset.is_whole else subset)
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
 
 

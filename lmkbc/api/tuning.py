@@ -109,8 +109,7 @@ def tune(
 
     check(rules, folds, trials, storage)
     run, recipe, subset = opened_subset(options, split, relation, limit)
-    space, chosen = run.workspace, run.edition
-    split = chosen.split_named(split)
+    space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
     origin, folder = origin_of(run, recipe), space.folder("thresholds")
     path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None

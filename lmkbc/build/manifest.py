@@ -99,7 +99,7 @@ def inputs_of(
         "selection": provenance,
         "thresholds": provenance.get("file_sha256"),
         "relations": {name: key(table) for name, table in asked.items()},
-        "files": {**dict(inputs(run, "train")), **dict(local_models(run, recipe))},
+        "files": {**dict(inputs(run)), **dict(local_models(run, recipe))},
     }
 
 

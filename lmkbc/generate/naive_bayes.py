@@ -103,7 +103,7 @@ class NaiveBayesSpec(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
-        return NaiveBayes(run.edition, run.relations, run.train)
+        return NaiveBayes(run.edition, run.relations, run.labelled)
 
 
 class NaiveBayes:

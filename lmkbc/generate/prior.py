@@ -119,7 +119,7 @@ class Prior(GeneratorSpec):
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
-        return ClassPrior(run.edition, run.relations, run.train)
+        return ClassPrior(run.edition, run.relations, run.labelled)
 
 
 class ClassPrior:

@@ -71,7 +71,6 @@ class RunFiles:
         self,
         run: Run,
         recipe: Recipe,
-        split: str,
         queries: Sequence[Query],
         provenance: Mapping[str, Any],
         *,
@@ -91,7 +90,7 @@ class RunFiles:
             files = {submission.PREDICTIONS: predictions, **archive, **files}
         manifest = {
             "edition": self._edition.name,
-            "split": split,
+            "split": run.split,
             **({"limit": subset.limit} if subset and subset.limit is not None else {}),
             **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
             "system": recipe.name,
@@ -100,7 +99,7 @@ class RunFiles:
             "recipe": portable(recipe.tables),
             "selection": provenance,
             "counts": self.tally.counts,
-            "inputs": dict(inputs(run, split)) | dict(local_models(run, recipe)),
+            "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
             "outputs": {name: digest(content) for name, content in files.items()},
             "versions": versions(*PACKAGES),
         }
@@ -190,10 +189,10 @@ def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
         yield model_name(path), file_digest(path)
 
 
-def inputs(run: Run, split: str) -> Iterator[tuple[str, str]]:
+def inputs(run: Run) -> Iterator[tuple[str, str]]:
     """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
     space, edition = run.workspace, run.edition
-    for name in dict.fromkeys((*run.labelled_splits, split)):
+    for name in dict.fromkeys(filter(None, (*run.labelled_splits, run.split))):
         yield f"{edition.folder}/{name}", sha256(jsonl.read_bytes(space.split_path(edition, name)))
     for path in (*run.files, *filter(None, (run.search_table,))):
         yield Path(path).name, sha256(jsonl.read_bytes(path))

@@ -75,3 +75,15 @@ def test_the_stack_learns_from_the_rows_of_both_and_never_from_a_query_s_own(tmp
         (other, itself), _ = generated(run, recipe, queries)
         assert {one.id for one in other.candidates} & new == expected
         assert not {one.id for one in itself.candidates} & alone
+
+
+@pytest.mark.parametrize("component", ["prior", "naive-bayes"])
+def test_statistics_are_those_of_the_rows_of_both(component: str) -> None:
+    relation = "PersonPlaysInstrument"
+    split_objects = [
+        {gold.id for row in rows if row.query.relation == relation for gold in row.objects} for rows in (TRAIN, VAL)
+    ]
+    for split, expected in (("val", split_objects[0]), ("test", set.union(*split_objects))):
+        run = Run(workspace=SPACE, edition=MINI, split=split)
+        ((one,), _) = generated(run, recipe_of({"component": component}), [Query("Someone", relation)])
+        assert {candidate.id for candidate in one.candidates} == expected

@@ -177,7 +177,7 @@ def controls(
 
     run, recipe, subset = opened_subset(given, split, relation, limit)
     chosen = run.edition
-    whole = run.workspace.examples(chosen, split or chosen.held_out)
+    whole = run.workspace.examples(chosen, run.split)
     examples = list(subset.rows(whole, lambda example: example.query.relation))
     how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
@@ -193,9 +193,9 @@ def controls(
 
     rows = [line(name, row) for name, row in table.relations.items()]
     rows.append(line("*** Average ***", table.overall))
-    title = f"F1, LM-KBC {chosen.name}, {split or chosen.held_out}, {'tuned, out of fold' if tuned else 'untuned'}"
+    title = f"F1, LM-KBC {chosen.name}, {run.split}, {'tuned, out of fold' if tuned else 'untuned'}"
     show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows, title=title)
-    note_published(chosen, split or chosen.held_out)
+    note_published(chosen, run.split)
     if table.failed:
         note(
             counted(
