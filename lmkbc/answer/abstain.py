@@ -40,6 +40,7 @@ def _any_of(*phrases: str) -> re.Pattern[str]:
 
 _DENIAL = _any_of(
     r"not (?:applicable|available|publicly|known|listed|traded|married|currently married|won)",
+    r"not (?:specified|disclosed|recorded)",
     r"not (?:yet )?(?:dead|died|deceased|passed away)",
     r"never (?:been )?(?:married|won|awarded|received)",
     r"(?:still|currently) (?:alive|living)",
@@ -67,6 +68,20 @@ _REFUSAL = _any_of(
 )
 
 
+_FAILED = re.compile(
+    r"\W*(?:抱歉|对不起|對不起|很抱歉|申し訳|すみません|죄송|lo siento|lamento|je suis désolé|désolé"
+    r"|(?:es )?tut mir leid|leider kann|mi dispiace|desculpe|sinto muito|извините|к сожалению"
+    r"|(?:[45]\d\d:? )?(?:(?:error|exception)\s*[:(]|(?:the )?request (?:timed out|failed)|service unavailable"
+    r"|(?:an )?internal (?:server )?error|too many requests|rate limit|bad gateway|gateway time|server overloaded"
+    r"|connection (?:error|refused|reset|timed)))"
+    r"|\{\s*\"(?:error|refusal|\$schema)\"\s*:|\{\s*\"type\": \"object\", \"prop"
+    r"|<(?:!doctype )?html\b[^\n]{0,300}<title>[^<]{0,60}"
+    r"(?:\d{3}|error|gateway|log ?in|sign in|unavailable|denied|just a moment|attention)",
+    re.IGNORECASE,
+)
+"""Apologies in other languages, and what servers and front ends write in place of an answer."""
+
+
 _DONT_KNOW = re.compile(r"\b(?:dont|do not) know\b")
 
 
@@ -87,6 +102,13 @@ _YES = frozenset(("yes", "true"))
 
 
 _FURTHER = (["other"], ["others"], ["various"], ["several"], ["many"])
+
+
+_SHELLS = frozenset(
+    "json python markdown yaml xml html csv plaintext assistant user model system output response answer answers sure "
+    "okay ok".split()
+) | {"object object"}
+"""Words that stand around answers; alone they are none."""
 
 
 LONG = 25
@@ -122,7 +144,12 @@ def is_mute(answer: str) -> bool:
 def is_refusal(text: str) -> bool:
     """Return whether a model declines to answer, which differs from the answer that there is no object."""
     key = folded_key(text)
-    return bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key)
+    return is_failure(text) or (bool(_REFUSAL.search(key)) and not _DONT_KNOW.search(key))
+
+
+def is_failure(text: str) -> bool:
+    """Return whether a text is an apology in another language, an error of a server, or the mere name of a format."""
+    return _FAILED.match(text) is not None or text.strip(" .:![]").casefold() in _SHELLS
 
 
 def is_prose(text: str, subject: str, quoted: bool = False) -> bool:
@@ -168,6 +195,25 @@ def _relation_terms(relation: Relation) -> frozenset[str]:
 def relation_words(relation: Relation) -> frozenset[str]:
     """Return the words of a relation's phrase, in any edition's spelling."""
     return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
+
+
+def noun_words(relation: Relation) -> frozenset[str]:
+    """Return the words of the object's type, in the singular."""
+    return frozenset(_singular(word) for word in _words(relation.object_type.noun))
+
+
+def verb_words(relation: Relation) -> frozenset[str]:
+    """Return the words of the relation's verb phrase, in the singular."""
+    return frozenset(_singular(word) for word in _words(relation.triple))
+
+
+def has_word(text: str, words: frozenset[str]) -> bool:
+    """Return whether a folded text holds one of some words, in the singular or plural."""
+    return any(word in words or _singular(word) in words for word in text.split())
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def is_placeholder(name: str, relation: Relation) -> bool:

@@ -33,7 +33,9 @@ UNWRITABLE = "unwritable"
 """Rule that drops a number that is too large or too small for plain digits."""
 
 
-_MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"}
+_MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"} | dict(
+    zip("「『《〈", "」』》〉", strict=True)
+)
 
 
 _LONE = '"“”„«»*`'

@@ -1,7 +1,7 @@
-"""The answer's place in a model's text, and the words of its literals that are objects.
+"""The answer's place in a model's text, and the words of its literals and tables that are objects.
 
 An answer stands behind the reasoning, behind a mark such as "Answer:", or in a fence. Objects are the words of lists,
-of JSON objects under certain keys, and of triples.
+of JSON objects under certain keys, of triples, and of the column of a table that its head names.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.literal import Bracketed, Word
-from lmkbc.models.base import answer_of
+import msgspec
+
+from lmkbc.answer.abstain import has_word, noun_words, relation_words, verb_words
+from lmkbc.answer.literal import Bracketed, Word, read_literals
+from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
+from lmkbc.answer.signs import plain
+from lmkbc.models.turn import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 
@@ -20,13 +24,20 @@ SHORT = 60
 
 
 _ANSWER = re.compile(
-    r"^[ \t>#*_-]{0,8}(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?answers?"
-    r"(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?",
+    r"(?:^[ \t>#*_-]{0,8}|(?<=[.!?] ))(?:so,? |thus,? |therefore,? |hence,? )?(?:the |my )?(?:final |correct |full )?"
+    r"answers?(?: is| are)?[*_ ]{0,4}[:=](?:[*_]{1,3}(?=\s|$))?"
+    r"|(?:^|(?<=[.!?] ))(?:so,? |thus,? |therefore,? )?the (?:final |correct )?answer is (?=[\d\"“\[*])"
+    r"|^####[ \t]+(?=[^\n]+\Z)"
+    r"|^[ \t]*(?:#{1,6}[ \t]*|\*\*|__)(?:final |correct )?(?:answers?|response|output)[*_ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 
 
-_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(
+    r"(```|~~~)(?:[ \t]*(?i:json[lc5]?|python\d?|py|te?xt|plaintext|markdown|md|[ct]sv|ya?ml|xml|html|latex|tex|bash|sh"
+    r"|javascript|js|list|output|tool_code|tool_call)\b|[ \t]*[a-z][\w+-]*(?=[ \t]*\n))?[ \t]*\n?(.*?)(?:\1|\Z)",
+    re.DOTALL,
+)
 
 
 def narrowed(text: str) -> tuple[str | None, bool]:
@@ -37,11 +48,50 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     answer = answer_of(text)
     if answer is None:
         return None, False
+    answer = re.sub(r"\r\n?", "\n", answer)
+    if all(line[:1] == ">" for line in answer.split("\n")):  # a quotation as a whole
+        answer = re.sub(r"^> ?", "", answer, flags=re.MULTILINE)
+    answer = plain(unstyled(_delivered(answer)))
     marks = list(_ANSWER.finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]
-    fences = [fence for fence in _FENCE.findall(answer) if shown(fence)]
-    return shown(shown(fences[-1] if fences else answer).strip(" \t\r\n`")), bool(marks)
+    on_line = bool(marks) and not answer.lstrip(" \t*_").startswith("\n")
+    if fences := [fence for _, fence in _FENCE.findall(answer)]:  # an empty fence is no answer
+        answer = next((fence for fence in reversed(fences) if shown(fence)), _FENCE.split(answer, maxsplit=1)[0])
+    if "<" in answer and not shown(untagged(answer)) and not read_tags(answer):  # empty tags alone
+        answer = ""
+    return shown(shown(answer).strip(" \t\r\n`")), on_line
+
+
+def _delivered(text: str) -> str:
+    """Return the content of a text that is a message, a list of parts or a response in JSON, or a string in JSON."""
+    try:
+        value = msgspec.json.decode(text) if text[:1] in ('"', "{", "[") and text[-1:] in ('"', "}", "]") else text
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    if isinstance(value, str):
+        return value if value.strip() else text
+    content = _content(value)
+    return text if content is None else content
+
+
+def _content(value: object) -> str | None:
+    """Return the text of a message or a response as servers write them; None for any other value."""
+    if isinstance(value, list):
+        parts = [part for part in value if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
+        return "\n".join(str(part.get("text", "")) for part in parts) if parts else None
+    if not isinstance(value, dict):
+        return None
+    match value:
+        case {"choices": [choice, *_]}:
+            return _content(choice)
+        case {"message": dict(message)}:
+            return _content(message)
+        case {"role": "assistant" | "model", "content": str(content)}:
+            return content
+        case {"role": "assistant" | "model", "content": list(content)}:
+            return _content(content)
+    return None
 
 
 def broken_off(texts: Sequence[str | None]) -> list[bool]:
@@ -64,18 +114,46 @@ _LOST_CLOSING = re.compile(r"""[^\[\]{}()"'\n]{1,200}(["'])\]""")
 
 _ANSWER_KEYS = frozenset(
     "answer answers object objects objectentities entity entities result results value values item items list output "
-    "prediction predictions finalanswer name names label number count response completion".split()
+    "prediction predictions finalanswer name names label response completion text content".split()
 )
+
+
+_NOT = ("no", "false", "✗", "✘", "❌", "✖")
+"""Cells of a table that say that a row's object is none."""
+
+
+_NUMBER_KEYS = frozenset("number count amount total quantity".split())
+"""Further keys of a number; beside names, they count them."""
 
 
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
-    "probability note notes comment type id year date qid description source unit status".split()
+    "probability note notes comment type id year date qid description source unit status wikidata wikidataid url link "
+    "code iso flag rank index no capital population border borderlength length direction".split()
 )
+
+
+_COMMENT = re.compile(r"""/\*[\s\S]{0,300}?\*/|(?<=[,\[{\]}"'])[ \t]*(?://|#)[^\n"]*$""", re.MULTILINE)
+_CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*\]", re.DOTALL)
+"""A list of one call of a function, as in [answer(countries=[...])]."""
+
+
+_VERDICTS = frozenset("correct valid match holds included include verified confirmed relevant answer true yes".split())
+"""Words of keys that say whether an object is one."""
+
+
+_ARGUMENTS = frozenset("arguments parameters args input toolinput actioninput kwargs function".split())
+"""Keys of a tool call beside the tool's name."""
 
 
 def mended(text: str) -> str:
     """Return a text with the opening bracket and quote added that prompts like "...: ['" already contain."""
+    if text[:1] in ("[", "{"):
+        text = _COMMENT.sub("", text)
+        if call := _CALL.fullmatch(text):
+            text = call[1]
+    if '\\"' in text and not re.search(r'(?<!\\)"', text):
+        text = text.replace('\\"', '"')
     if text[:1] in ('"', "'", "“"):
         return f"[{text}"
     if (lost := _LOST_OPENING.match(text)) or (lost := _LOST_CLOSING.fullmatch(text)):
@@ -83,24 +161,82 @@ def mended(text: str) -> str:
     return text
 
 
-def has_empty_list(group: Bracketed) -> bool:
-    """Return whether a literal holds an empty list, which means that there is no object."""
-    inner = (item for item in group.items if isinstance(item, Bracketed))
-    return (group.closed and not group.items) or any(map(has_empty_list, inner))
-
-
 def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Word]:
     """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple."""
     items = group.items
     if any(item.key is not None for item in items):
-        items = _answer_fields(items, relation)
+        if _is_denied(items, relation):
+            return
+        items = _named_by_keys(items, relation) or _answer_fields(items, relation)
     elif items and isinstance(items[0], Word):
         items = _behind_subject(group, relation, subject)
     for item in items:
         if isinstance(item, Bracketed):
             yield from elements(item, relation, subject)
+        elif item.quoted and item.text[:1] in ("[", "{"):  # a literal in a string
+            yield from (word for inner in read_literals(item.text) for word in elements(inner, relation, subject))
         else:
             yield item
+
+
+def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
+    """Return whether an object says of itself that it is none, as in {"country": "Peru", "shares_border": false}."""
+    about = noun_words(relation) | verb_words(relation) | _VERDICTS
+    said = (item for item in items if isinstance(item, Word) and not item.quoted and item.text.casefold() == "false")
+    return len(items) > 1 and any(has_word(" ".join(_key_words(item)), about) for item in said)
+
+
+def is_head(cell: str, relation: Relation) -> bool:
+    """Return whether a cell names a column: by a word for the object, or as an identifier."""
+    key = folded_key(cell.replace("_", " "))
+    if re.search(r"[\[\]{}=\"]", cell):
+        return False
+    return key in _ANSWER_KEYS or key in _OTHER_KEYS or has_word(key, noun_words(relation) | verb_words(relation))
+
+
+def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
+    """Return the cells of a table's column of objects: the one whose head says so, else the first that names things.
+
+    Cells of numbers have their head before them.
+    """
+    width = max(map(len, table.rows), default=0)
+    head = [*table.head, *[""] * (width - len(table.head))]
+    rows = [row for row in table.rows if row and folded_key(row[0]) not in ("total", "sum", "all")]
+    rows = [row for row in rows if not any(cell.casefold() in _NOT for cell in row[1:])] or rows
+    cells = [[row[place] if place < len(row) else "" for row in rows] for place in range(width)]
+    if relation.kind == "number":
+        about = verb_words(relation) | relation_words(relation) | {"value"}
+        if fields := [": ".join(row) for row in rows if has_word(folded_key(row[0]), about)]:
+            return fields[:1]
+        wanted = [place for place in range(width) if has_word(folded_key(head[place].replace("_", " ")), about)]
+        return [f"{head[place]}: {cell}" for place in wanted[:1] for cell in cells[place]]
+    named = [
+        place
+        for place, texts in enumerate(cells)
+        if any(letter.isalpha() for text in texts for letter in text)
+        and not all(folded_key(text) == folded_key(subject) for text in texts)
+    ]
+    heads = [Word(head[place], False, key=head[place]) for place in named]
+    chosen = _answer_fields([*heads], relation)
+    best = next((place for place, word in zip(named, heads, strict=True) if word in chosen), None)
+    return cells[named[0] if best is None or len(chosen) == len(heads) else best] if named else []
+
+
+def _named_by_keys(items: Sequence[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
+    """Return the keys of an object that are its objects, as in {"Chile": 861, "Bolivia": 1047}, except denied ones."""
+    items = [item for item in items if item.key is not None or not isinstance(item, Word) or item.whole]
+    keys = [item.key or "" for item in items]
+    simple = [item.bracket == "{" if isinstance(item, Bracketed) else not item.text[:1].isupper() for item in items]
+    if relation.kind == "number" or not all(simple) or not all(key[:1].isupper() for key in keys):
+        return []
+    if any(folded_key(key).replace(" ", "") in _ANSWER_KEYS | _OTHER_KEYS for key in keys):
+        return []
+    denied = ("false", "no", "none", "null", "0", "")
+    return [
+        Word(key, quoted=True)
+        for key, item in zip(keys, items, strict=True)
+        if not (isinstance(item, Word) and item.text.casefold() in denied)
+    ]
 
 
 def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Word | Bracketed]:
@@ -110,7 +246,10 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
     the latter, lists come before other values, and keys with a word of the object type before others.
     """
     keyed = [(folded_key(item.key or "").replace(" ", ""), item) for item in items]
+    if calls := [item for key, item in keyed if key in _ARGUMENTS and len(items) > 1]:
+        return calls
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
+    names |= _NUMBER_KEYS if relation.kind == "number" else frozenset()
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
     noun = {word.removesuffix("s") for word in folded_key(relation.object_type.noun).split()}

@@ -20,7 +20,7 @@ _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»",
 _CLOSER = re.compile(r"""(?<!\\)["'`”’»“](?=\s*[,;:\])}]|[ \t]*(?:\n|$))""")
 _BARE = re.compile(r"(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\))+")
 _BARE_WITH_COMMAS = re.compile(r"""(?:[^,;()\[\]{}\n]|\([^()\n]{0,200}\)|,(?!\s*["'“‘\[(]))+""")
-_BARE_IN_OBJECT = re.compile(r"(?:[^,;()\[\]{}\n:]|\([^()\n]{0,200}\)|:(?!\s))+")
+_BARE_IN_OBJECT = re.compile(r"(?:[^,;()\[\]{}\n:]|\([^()\n]{0,200}\)|:(?![\s\[{\"']))+")
 _START = re.compile(r"""[\[{]|\((?=\s*["'“‘])|\A\(""")
 _BETWEEN = re.compile(r"[\s,;.*•-]*(?:\d{1,3}[.)]\s*)?(?:and\s+)?")
 _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["'\\/])|[nrt])""")
@@ -150,7 +150,13 @@ def _opens(text: str) -> bool:
 def _is_answer(run: list[Bracketed], before: str) -> bool:
     if before.rstrip().endswith((":", "=", "is", "be")):
         return True
-    return any((group.closed and not group.items) or any(word.quoted for word in group.words()) for group in run)
+    return any(has_empty_list(group) or any(word.quoted or word.key for word in group.words()) for group in run)
+
+
+def has_empty_list(group: Bracketed) -> bool:
+    """Return whether a literal holds an empty list, which means that there is no object."""
+    inner = (item for item in group.items if isinstance(item, Bracketed))
+    return (group.closed and not group.items) or any(map(has_empty_list, inner))
 
 
 def _close(stack: list[Bracketed], char: str) -> None:
@@ -168,5 +174,7 @@ def _parts(content: str, mark: str) -> list[str]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else (m[3] or " "), text)
+    plain = _ESCAPE.sub(
+        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else m[3] or ("\n" if m[0] == r"\n" else " "), text
+    )
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a surrogate pair is no character

@@ -9,15 +9,18 @@ else. The last is a failed parse and never an empty answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lmkbc.answer.abstain import has_verb, is_abstention, is_mute, is_prose, is_refusal
+from lmkbc.answer.abstain import has_verb, is_abstention, is_failure, is_mute, is_prose, is_refusal
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
-from lmkbc.answer.elements import SHORT, elements, has_empty_list, mended, narrowed
-from lmkbc.answer.literal import Word, read_literals
+from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
+from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted
+from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
+from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.numbers import read_numbers, refused_numbers
-from lmkbc.names import LONGEST, shown, without_trailer
+from lmkbc.answer.sentence import named
+from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
@@ -25,35 +28,25 @@ LONGEST_ANSWER = 200_000
 """Maximum number of characters that are read after the reasoning; no list of objects is longer."""
 
 
-_BULLET = re.compile(r"[ \t]*(?:[-*•–·][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|\(?\d{1,4}[.)][ \t]+)(?=\S)")
+_IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
+"""A name in a program; no object is written so."""
 
 
-_REMARK = re.compile(r"\s+[-–—]\s+")
-
-
-_BOLD = re.compile(r"\*\*([^*]{1,300})\*\*|__([^_]{1,300})__")
-
-
-_LEAD = re.compile(
-    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
-    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
-    re.IGNORECASE,
-)
-
-
-_RESTATED = re.compile(r"(the [^:\n]{1,300}?) (?:is|are|include|includes):? (?!an? |the [a-z])(\S.*)", re.IGNORECASE)
+_NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
 _HEDGE = re.compile(r"(?:probably|possibly|most likely|likely|perhaps|maybe|presumably)\s+", re.IGNORECASE)
 
 
-_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
-
-
-_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
-
-
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
+
+
+_NAME_LINE = re.compile(r"[ \t]*(?:[^\W\d_][^\s:?,;]*[ \t]*){1,6}")
+
+
+_CORRECTED = re.compile(
+    r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry)\b[,:]?\s*(?:no\b)?[:,]?\s", re.I
+)
 
 
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
@@ -87,9 +80,11 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
     answer = answer[:LONGEST_ANSWER]
+    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind != "number":
+        return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
-    if is_mute(answer):
+    if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     is_number = relation.kind == "number"
     parsed = (
@@ -106,8 +101,17 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
     """Return objects of the lists, tuples and JSON objects in a text; None if it has none."""
     whole = mended(text)
-    groups = read_literals(whole, commas="," in relation.shape.separators)
-    words = [word for group in groups for word in elements(group, relation, subject)]
+    table = None if text[:1] in ("[", "{", "(") else read_table(text, lambda cell: is_head(cell, relation))
+    if table and (cells := column(table, relation, subject)):
+        if relation.kind == "number":
+            words = [Word(cell, quoted=False) for cell in cells]
+        else:
+            words = parted(cells[0], relation) if len(cells) == 1 else [item(cell, relation) for cell in cells]
+        groups = [Bracketed("[", [*words], closed=True)]
+    else:
+        groups = read_literals(whole, commas="," in relation.shape.separators) or read_fields(text)
+        words = [word for group in groups for word in elements(group, relation, subject)]
+    words = [part for word in words for part in _several(word, relation)]
     objects, denied = _judge(words, relation, subject)
     if objects:
         return Parsed(State.ANSWERED, objects)
@@ -119,12 +123,23 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
     return Parsed(State.TRUNCATED if cut else _why_nothing(text, relation))
 
 
+def _several(word: Word, relation: Relation) -> list[Word]:
+    """Return the parts of a text that is the value of a key and no name, as in {"answer": "Chile, Bolivia"}."""
+    key = folded_key(word.key or "").replace(" ", "")
+    if relation.kind == "number" or not key or key in ("name", "label") or not word.quoted:
+        return [word]
+    parts = bulleted(word.text, relation) or parted(word.text, relation)
+    if not parts or vocabulary(relation.shape).canonical(trim(word.text)) is not None:
+        return [word]
+    return [part._replace(quoted=True, whole=word.whole or place < len(parts) - 1) for place, part in enumerate(parts)]
+
+
 def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
     """Return the objects among some words, each once, and whether a word says that there is none."""
     objects: dict[str, None] = {}
     denied = False
     for word in words:
-        if not word.whole or len(word.text) > 4 * LONGEST:
+        if not word.whole or len(word.text) > 4 * LONGEST or _IDENTIFIER.fullmatch(word.text):
             continue
         text = _tidy(word, relation)
         if relation.kind == "number" and any(char.isdigit() for char in text):
@@ -157,25 +172,30 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
     for line in text.split("\n", 20)[:20]:
         if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
-        if numbers := read_numbers(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line, relation):
+        if numbers := read_numbers(line[bullet.end() :] if (bullet := BULLET.match(line)) else line, relation):
             return Parsed(State.ANSWERED, tuple(numbers))
     return None
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
     """Return objects of a bulleted list, else of the first paragraph that has any; after a mark, of the first line."""
+    text = body(text)
+    text = next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
+    if stated := named(text, relation, subject):
+        objects, _ = _judge(parted(stated, relation), relation, subject)
+        if objects and not has_verb(stated):
+            return Parsed(State.ANSWERED, objects)
     if len(text) < SHORT and is_abstention(text, relation):
         return Parsed(State.ABSTAINED)
-    lines = text.split("\n")
-    bullets = [_bullet(line) for line in lines if _BULLET.match(line)]
-    if len(bullets) > 1 or (bullets and _BULLET.match(lines[0])):
+    if bullets := bulleted(text, relation):
         paragraphs = [bullets]
     elif marked:
-        paragraphs = [parted(lines[0], relation)]
+        paragraphs = [parted(text.split("\n", 1)[0], relation)]
     else:
-        paragraphs = [
-            parted(paragraph, relation) for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)
-        ]
+        each = [paragraph for paragraph in _PARAGRAPH.split(text) if not _is_sentence(paragraph)]
+        if all(_NAME_LINE.fullmatch(paragraph) for paragraph in each):  # a name in each
+            each = ["\n".join(each)]
+        paragraphs = [parted(paragraph, relation) for paragraph in each]
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
             return Parsed(State.ABSTAINED)
@@ -184,67 +204,17 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
             return Parsed(State.ANSWERED, objects)
         if denied:
             return Parsed(State.ABSTAINED)
-    return _restated(text, relation, subject)
-
-
-def _restated(text: str, relation: Relation, subject: str) -> Parsed | None:
-    """Return objects of a first sentence that repeats the question, as in "The official languages of Fiji are ..."."""
-    restated = _RESTATED.match(_SENTENCE.split(text[:LONGEST_ANSWER], maxsplit=1)[0])
-    if not (restated and (restated[1].casefold() == "the answer" or subject.casefold() in restated[1].casefold())):
-        return None
-    rest = restated[2]
-    if is_abstention(trim(rest), relation):
-        return Parsed(State.ABSTAINED)
-    if subject.casefold() in rest.casefold() or is_prose(f"{rest} x x x", subject):
-        return None
-    objects, _ = _judge(parted(rest, relation), relation, subject)
-    return Parsed(State.ANSWERED, objects) if objects else None
+    return None
 
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
     first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
-    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not _LEAD.match(first)))
+    return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not has_lead(first)))
 
 
 def _known(word: Word, relation: Relation) -> bool:
     return vocabulary(relation.shape).canonical(trim(word.text)) is not None
-
-
-def _bullet(line: str) -> Word:
-    """Return the name in a bulleted line: the bold text if there is any, else the text before a dash."""
-    text = line[: 4 * LONGEST]
-    text = text[bullet.end() :] if (bullet := _BULLET.match(text)) else text
-    bold = _BOLD.match(text)
-    return Word(bold[1] or bold[2] if bold else _REMARK.split(text, maxsplit=1)[0], quoted=False)
-
-
-def parted(text: str, relation: Relation) -> list[Word]:
-    """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
-    text = text[lead.end() :] if (lead := _LEAD.match(text)) else text
-    separators = relation.shape.separators
-    marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
-    parts: list[str] = []
-    for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
-        if len(part) > 4 * LONGEST:  # too long for a name
-            continue
-        if parts and _OWN_SUFFIX.fullmatch(part.strip()):
-            parts[-1] = f"{parts[-1]},{part}"
-        else:
-            parts.append(part)
-    return [Word(part, quoted=False) for part in _conjuncts(parts, relation) if part.strip()]
-
-
-def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
-    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
-    for index, part in enumerate(parts):
-        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
-        pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
-        last = index == len(parts) - 1 and name == part.strip()
-        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
-            yield from pieces
-        else:
-            yield name
 
 
 def _why_nothing(text: str, relation: Relation) -> State:

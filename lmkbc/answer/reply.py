@@ -14,8 +14,10 @@ from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parse
 from lmkbc.answer.verbatim import split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
-from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
+from lmkbc.models.turn import answer_of, thinks_aloud
+from lmkbc.names import shown
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together
 
@@ -100,12 +102,16 @@ def _draw(
     if (answer := answer_of(reply.text)) is None:  # it was cut off within its reasoning
         return CandidateSet(query, draws=(State.TRUNCATED,))
     text = captured(answer, style.answer) if style.answer else answer
-    cut = reply.finish in CUT_OFF and list_end(text) is None  # text that is cut after the list loses nothing
+    # ended by a closing tag, a control token, a further turn or a line's end
+    ended = not shown(reply.text).endswith(answer[-20:]) or reply.text.endswith("\n")
+    cut = reply.finish in CUT_OFF and not ended and list_end(text) is None  # text behind a list or a turn is no loss
+    if cut and thinks_aloud(text):
+        return CandidateSet(query, draws=(State.TRUNCATED,))
     if style.parse_as == "line":
         line = answer_line(answer, style.mark)
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
-        text, cut = line.text, reply.finish in CUT_OFF and line.last
+        text, cut = line.text, reply.finish in CUT_OFF and not ended and line.last
     if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
         # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
         found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
@@ -114,8 +120,8 @@ def _draw(
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
     objects = parsed.objects[: style.most or None]
-    if cut and clean is True:
-        objects = _whole(text, objects, relation, query.subject)
+    if cut:
+        objects = _whole(text, objects, query, relation, style, clean)
     if cut and not objects:
         return CandidateSet(query, draws=(State.TRUNCATED,))
     sieved = [(one, *shaped(one, relation, query.subject, clean)) for one in objects]
@@ -137,10 +143,13 @@ def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, cle
     return verbatim(text, relation, query.subject, style.null)
 
 
-def _whole(text: str, objects: Sequence[str], relation: Relation, subject: str) -> tuple[str, ...]:
+def _whole(
+    text: str, objects: Sequence[str], query: Query, relation: Relation, style: PromptStyle, clean: Clean
+) -> tuple[str, ...]:
     """Return the objects of a cut-off text that do not depend on how the text would continue."""
-    further = parse(text + ("0" if relation.kind == "number" else "zq"), relation, subject).objects
-    return tuple(one for one in objects if one in further)
+    ends = ("7",) if relation.kind == "number" else ("zq", "zq, Zq", " Zq")
+    further = [{*_parsed(text + end, query, relation, style, clean).objects} for end in ends]
+    return tuple(one for one in objects if all(one in found for found in further))
 
 
 def _sureness(text: str, reply: Reply) -> float:

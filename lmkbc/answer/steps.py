@@ -10,8 +10,9 @@ from lmkbc.answer.abstain import is_abstention
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import one_line
 from lmkbc.ask.steps import YEARS, Step
-from lmkbc.models.base import CUT_OFF, WITHHELD, Reply, answer_of
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
+from lmkbc.models.turn import answer_of
 from lmkbc.relation import Kind, Relation, Shape
 from lmkbc.types import State
 

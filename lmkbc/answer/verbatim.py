@@ -6,9 +6,10 @@ Systems that do not clean answers, or clean them later, read them this way; `par
 from __future__ import annotations
 
 from lmkbc.answer.abstain import is_mute
-from lmkbc.answer.elements import elements, has_empty_list, mended, narrowed
-from lmkbc.answer.literal import read_literals
-from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parted
+from lmkbc.answer.elements import elements, mended, narrowed
+from lmkbc.answer.listing import parted
+from lmkbc.answer.literal import has_empty_list, read_literals
+from lmkbc.answer.parse import LONGEST_ANSWER, Parsed
 from lmkbc.ask.frames import JOINTS, Listing
 from lmkbc.relation import Relation
 from lmkbc.types import State

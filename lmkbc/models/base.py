@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from lmkbc.names import shown
+from lmkbc.models.turn import answer_of
 
 Form = Literal["completion", "single", "chat"]
 
@@ -163,12 +163,6 @@ class Reply(msgspec.Struct, omit_defaults=True):
         if self.failed:
             return False
         return self.finish in WITHHELD or bool(self.first) or bool(answer_of(self.text))
-
-
-def answer_of(text: str) -> str | None:
-    """Return a completion without its reasoning; None if the reasoning is incomplete, "" if nothing visible follows."""
-    _, thought, rest = text.rpartition("</think>")
-    return None if not thought and "<think>" in text else shown(rest if thought else text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from lmkbc.errors import LmkbcError, counted
 from lmkbc.generate.access import open_model
-from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk, answer_of
+from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.turn import answer_of
 from lmkbc.notes import Notes
 from lmkbc.probe.benchmark import Means
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, answer_of, resumed
+from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
@@ -20,6 +20,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.option_scorer import OptionScorer
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.session import Session
+from lmkbc.models.turn import answer_of
 from lmkbc.notes import Notes
 
 log = logging.getLogger(__name__)

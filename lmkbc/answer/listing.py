@@ -1,0 +1,133 @@
+"""Names in plain text: of bulleted, numbered and labelled lines, else the parts between a relation's separators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lmkbc.answer.abstain import has_word, noun_words
+from lmkbc.answer.clean import trim, vocabulary
+from lmkbc.answer.literal import Word
+from lmkbc.names import LONGEST, folded_key
+from lmkbc.relation import Relation
+
+BULLET = re.compile(
+    r"[ \t]*(?:[-*•–·+▪●○◦‣⁃►▶■□◆∙→➤»›][ \t]+(?:\(?\d{1,4}[.)][ \t]+)?|[-–•](?=[A-Z\"“])|(?:\*\*|__)?\(?\d{1,4}[.)]"
+    r"[ \t]+|\(?\d{1,3}[.)](?=[^\W\d_])|#\d{1,3}[.:)]?[ \t]+|\(?[a-z]\)[ \t]+|(?:[a-h]|[ivx]{1,4})\.[ \t]+)(?=\S)"
+)
+"""A letter counts in lower case alone: "J. Smith" has an initial."""
+
+_INLINE = re.compile(r"[,;]?\s+(?:and\s+)?\(?(?:\d{1,3}|[a-h]|[ivx]{1,4})[.)]\s+(?=\S)")
+_FIRST = re.compile(r"\(?(?:1|a|i)[.)]\s+(?=\S)")
+_BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
+_DASH = re.compile(r"\s+[-–—]\s+")
+_REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(])")
+"""A dash or a colon with a remark behind it; before a capital, it may be part of a name."""
+_LABEL = re.compile(r"([^:\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_LABELS = frozenset(
+    "name label answer answers country object entity item result output option neighbour neighbor winner winners "
+    "recipient recipients laureate laureates member members neighbours neighbors results names list north south east "
+    "west northeast northwest southeast southwest north east north west south east south west".split()
+)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(?!\d+[.)])\S[^\n]*$\n?", re.MULTILINE)
+_HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
+_BOLD_LINE = re.compile(r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*[:–—-]|:(?:\*\*|__))")
+_LEAD = re.compile(
+    r"(?:sure|certainly|of course|here|below|answers?|output|result|response|objects?|a|"
+    r"the [^:\n]{0,200}\b(?:are|is|answer|following|list)\b)[^:\n]{0,200}:(?=\s|$)",
+    re.IGNORECASE,
+)
+_AND = re.compile(r"(?:and|&|plus)\s+", re.IGNORECASE)
+_OTHER_MARKS = re.compile(r"\s+[|/•·]\s+")
+_OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
+
+
+def body(text: str) -> str:
+    """Return a text without headings, if anything else is left."""
+    return _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+
+
+def has_lead(text: str) -> bool:
+    """Return whether a text begins with words that announce a list."""
+    return _LEAD.match(text) is not None
+
+
+def bulleted(text: str, relation: Relation) -> list[Word]:
+    """Return the names in the bulleted lines of a text, or behind the numbers of a single line; none in other texts."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) == 1 and (first := _FIRST.match(lines[0])):
+        parts = _INLINE.split(lines[0][first.end() :])
+        if len(parts) > 1:
+            return [item(part, relation) for part in parts]
+    marked = [line for line in lines if BULLET.match(line) or _BOLD_LINE.match(line)]
+    if not (len(marked) > 1 or (marked and (marked[0] == lines[0] or lines[0].rstrip().endswith(":")))):
+        return []
+    top = min(len(line) - len(line.lstrip()) for line in marked)
+    found, heads, headed = list[Word](), list[Word](), False
+    for line in marked:
+        word, is_top = item(line, relation), line[top : top + 1].strip() != ""
+        if is_top:
+            headed = line.rstrip(" \t*_").endswith(":")  # "West:" heads a list of its own
+        if headed and is_top:
+            heads.append(word)
+        elif is_top or headed:
+            found.append(word)
+    return found or heads
+
+
+def item(line: str, relation: Relation) -> Word:
+    """Return the name in a line: the bold text if there is any, else the text before a dash, without a label."""
+    text = line[: 4 * LONGEST]
+    text = text[bullet.end() :] if (bullet := BULLET.match(text)) else text
+    bold = _BOLD.match(text)
+    if bold and not _is_label(bold[1].strip(" :"), relation):
+        return Word(bold[1].strip(" :"), quoted=False)
+    text = _BOLD.sub(r"\1", text, count=1) if bold else text
+    text = _unlabelled(text if bold else text.replace("**", ""), relation)
+    text = _DASH.split(text, maxsplit=1)[0]
+    return Word(_REMARK.split(text, maxsplit=1)[0], quoted=False)
+
+
+def parted(text: str, relation: Relation) -> list[Word]:
+    """Return the parts of plain text. If there are semicolons, only they separate parts, and commas belong to them."""
+    text = _BOLD.sub(r"\1", text)
+    text = text[lead.end() :] if (lead := _LEAD.match(text)) else _unlabelled(text, relation)
+    separators = relation.shape.separators
+    marks = ";" if ";" in separators and ";" in text else "".join(mark for mark in separators if len(mark) == 1)
+    if not re.search(rf"[\n{re.escape(marks)}]", text):
+        text = _OTHER_MARKS.sub("\n", text)
+    parts: list[str] = []
+    for part in re.findall(rf"(?:\([^()\n]{{0,200}}\)|[^\n{re.escape(marks)}])+", text):
+        if len(part) > 4 * LONGEST:  # too long for a name
+            continue
+        if parts and _OWN_SUFFIX.fullmatch(part.strip()):
+            parts[-1] = f"{parts[-1]},{part}"
+        else:
+            parts.append(part)
+    named = (_REMARK.split(_unlabelled(part, relation), maxsplit=1)[0] for part in parts)
+    return [Word(part, quoted=False) for part in _conjuncts([*named], relation) if part.strip()]
+
+
+def _unlabelled(text: str, relation: Relation) -> str:
+    """Return a text without a label such as "Country 1:" before it."""
+    label = _LABEL.match(text)
+    return text[label.end() :] if label and _is_label(label[1], relation) else text
+
+
+def _is_label(text: str, relation: Relation) -> bool:
+    """Return whether a text names the kind of an object, or its place, but no object."""
+    words = folded_key(text).split()
+    words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
+    return 0 < len(words) <= 6 and (" ".join(words) in _LABELS or has_word(" ".join(words), noun_words(relation)))
+
+
+def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:
+    """Yield parts without an "and" at their start; the last part is split at its "and" if the relation allows it."""
+    for index, part in enumerate(parts):
+        name = part.strip()[leading.end() :] if (leading := _AND.match(part.strip())) else part.strip()
+        pieces = re.split(r"\s+(?:and|&)\s+", name, maxsplit=1)
+        last = index == len(parts) - 1 and name == part.strip()
+        if last and relation.shape.conjunction and not vocabulary(relation.shape).canonical(trim(name)):
+            yield from pieces
+        else:
+            yield name
