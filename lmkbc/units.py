@@ -56,9 +56,11 @@ OTHERS = {
     "degrees_centigrade centigrade",
     "degree_Fahrenheit": "°F °_F F degF deg_F degrees_F degree_Fahrenheit degrees_Fahrenheit fahrenheit",
     "kelvin": "K °K kelvin degrees_Kelvin",
-    "kilometer / hour": "km/h kmh kph kmph km/hr kilometer_per_hour kilometers_per_hour kilometre_per_hour "
+    "kilometer / hour": "km/h kmh kph kmph km/hr km_per_hour kilometer_per_hour kilometers_per_hour kilometre_per_hour "
     "kilometres_per_hour",
     "mile / hour": "mph mi/h miles/h mile_per_hour miles_per_hour",
+    "kilometer / second": "km/s kilometers_per_second kilometres_per_second",
+    "mile / second": "miles_per_second",
     "meter / second": "m/s meter_per_second meters_per_second metre_per_second metres_per_second",
     "knot": "kn kt kts knot",
     "millisecond": "ms millisecond",
@@ -207,8 +209,8 @@ _UNIT = (
     r"(?!in\s+(?:\d|(?-i:[A-Z])|the\b|an?\b|its?\b|all\b|total\b))"
     rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1)}"
     rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1)}))"
-    r"(?P<power> ?\^ ?[23](?!\d)|[23](?!\d)| 2(?=\s*(?:$|[.,;:()\n]))"
-    r"|[ -]squared| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io])?"
+    r"(?P<power> ?\^ ?[23](?!\d)|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
+    r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io])?"
     rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
 )
 _BEHIND, _LABEL = rf"[-\s]{{0,3}}{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"

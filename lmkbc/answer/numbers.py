@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
 from lmkbc.relation import Relation
-from lmkbc.units import LETTER, converted, unit_at, unit_before, unit_of
+from lmkbc.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
@@ -38,8 +38,10 @@ _DIGITS = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?")
 _LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
 _SHORT_SCALE = re.compile(rf"\s?([kmb])(?!{LETTER}|\^)", re.IGNORECASE)
 _PEOPLE = re.compile(r" (?!high|tall|long|wide|deep|above|below|elevation|altitude|with|from)[a-z]{4}")
-_RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |roughly |up to )?", re.IGNORECASE)
-_PART = re.compile(r"\s{0,3}(?:,|and|&)?\s{0,3}")
+_ACROSS = re.compile(r"(?:[x×]|by|altitude|elevation|height)(?: of)? ?$", re.IGNORECASE)
+_BY = re.compile(r" ?(?:[x×]|by)\b", re.IGNORECASE)
+_RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |roughly |up to )?(?:US)?[$€£¥]?", re.IGNORECASE)
+_PART = re.compile(r"\.?\s{0,3}(?:,|and|&)?\s{0,3}")
 _BETWEEN = re.compile(r"between (?:about |around |roughly )?$", re.IGNORECASE)
 _MINUS = re.compile(r"\b(?:minus|negative) $", re.IGNORECASE)
 _BELOW_ZERO = re.compile(r"\s?below (?:zero|freezing)\b", re.IGNORECASE)
@@ -51,20 +53,20 @@ _STEP = re.compile(
 )
 _ASIDE = re.compile(
     r"\([^()]{0,200}\)(?!\s?[:=])|\[[^\[\]]{0,200}\]|【[^【】]{0,200}】|(?<=\d)(?<!\b10)\^\d{1,3}"
-    r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)",
+    r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)|^\W*[A-Za-z]+ #?\d{1,2}:\s(?=\S)",
     re.MULTILINE,
 )
 _YEAR, _DAY = r"(?:1\d|20)\d\d(?!\d|[.,]\d)", r"\d{1,2}(?:st|nd|rd|th)?(?![\d.,]*\d)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?\.?"
 _SINCE = (
-    "in|since|by|as of|from|until|till|year|during|after|before|census|estimate|opened|built|founded|established"
+    "in|since|by|as of|until|till|year|during|after|before|census|estimate|opened|built|founded|established"
     "|completed|renovated|expanded|rebuilt|inaugurated|closed|early|mid|late|the"
 )
 _DATE = re.compile(
     rf"\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?|{_MONTH} {_DAY}(?:,? {_YEAR})?|{_MONTH},? {_YEAR}"
-    rf"|\d{{4}}-\d\d-\d\d(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|(?i:{_SINCE})[ -]{_YEAR}"
+    rf"|\d{{4}}-\d\d-\d\d(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|(?i:{_SINCE})[ -]{_YEAR}(?:\s?[-–/]\s?\d\d\b)?"
     rf"|{_YEAR}(?=:| (?i:census|est|season|data|world|olympic|\w+ games))"
-    rf"|{_YEAR}\s?[-–]\s?(?:{_YEAR}|\d\d\b|(?i:present|today|now)))"
+    rf"|{_YEAR}(?=\s[-–]\s\d{{1,3}},\d{{3}})|{_YEAR}\s?(?:[-–/]|to|and)\s?(?:{_YEAR}|\d\d\b(?![.,]\d)|(?i:present|today|now)))"
 )
 
 
@@ -132,7 +134,9 @@ def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
         return bare, [number for number in measured if number.is_own] or first
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
-        numbers = dated or ([] if relation.unit is not None else numbers)
+        numbers = dated or [
+            one for one in numbers if relation.unit is None or one.scale is not None
+        ]  # years as a range
     others = len(numbers) if unit_of(relation.unit) is None else len(found)
     if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
         return bare, []
@@ -199,7 +203,7 @@ class _Reader:
         unit, after = self._unit(text, end)
         if scale is None and unit is None and not in_words and (letter := _SHORT_SCALE.match(text, end)):
             further, behind = self._unit(text, letter.end())
-            if further or self._is_scale(letter, text):
+            if further or self._is_scale(letter, text, start):
                 scale, unit, after = Decimal(1).scaleb(_LETTER_SCALES[letter[1].lower()]), further, behind
             elif letter[1] == "m" and self._noun:
                 unit = FOREIGN
@@ -212,11 +216,18 @@ class _Reader:
         found = _Found(value, start, after, scale, unit, False, is_date and unit is None and scale is None, value)
         return self._totalled(found)
 
-    def _is_scale(self, letter: re.Match[str], text: str) -> bool:
-        """Return whether a letter behind a number multiplies it: the m of "5 m" may be metres, that of "5m" is not."""
-        if letter[1] in "kKM" or letter[0][0] == letter[1]:
-            return True
-        return letter[1] == "m" and self._own is None and bool(_PEOPLE.match(text, letter.end()))
+    def _is_scale(self, letter: re.Match[str], text: str, start: int) -> bool:
+        """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
+        attached = letter[0] == letter[1]
+        if letter[1] != "m":
+            return letter[1] != "b" or attached
+        if (
+            (self._own and self._own not in MONEY)
+            or _ACROSS.search(text[max(0, start - 14) : start])
+            or _BY.match(text, letter.end())
+        ):
+            return False
+        return attached or bool(_PEOPLE.match(text, letter.end()))
 
     def _unit(self, text: str, start: int) -> tuple[str | None, int]:
         """Return the unit behind a number, and the position behind it."""
@@ -243,7 +254,7 @@ class _Reader:
 
     def _is_range(self, low: _Found, high: _Found, text: str) -> bool:
         link = text[low.end : high.start]
-        if len(link) > 20 or not _RANGE.fullmatch(link):
+        if len(link) > 20 or (low.is_date and not high.is_date and high.unit is None) or not _RANGE.fullmatch(link):
             return False
         if link.strip().lower() == "and" and not _BETWEEN.search(text[max(0, low.start - 20) : low.start]):
             return False

@@ -36,6 +36,7 @@ class Numeral(NamedTuple):
 _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "⁄": "/", "″": '"', "′": "'"}) | {
     **dict.fromkeys(map(ord, "’‘ʼ´"), "'"),
     **dict.fromkeys(map(ord, "−‐‑‒﹣－⁻"), "-"),
+    **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
 _RAISED = re.compile("([⁺⁻]?)([⁰¹²³⁴-⁹]+)")
@@ -51,18 +52,21 @@ _MARKUP = [
         (r"(?:\{\})?\^\{?\s?\\circ\s?\}?|\\degree", "°"),
         (r"\\(?:times|cdot)(?![a-z])", "×"),
         (r"\\pm(?![a-z])", "±"),
+        (r"(?<=\S)\s?\\\[\d{1,2}\\\]", " "),
         (r"\\(?:approx|sim|simeq|leq?|geq?|left|right|q?quad)(?![a-z])|\\[()\[\],;: ]|~", " "),
         (r"\\([%$#&_])", r"\1"),
         (r"\^\{\s?([-+]?\d{1,9})\s?\}", r"^\1"),
         (r"\$(?=\S)([^$\n]{0,200}\S)\$(?!\d)", r"\1"),
         (r"\b10\s?(?:\*\*|\^)\s?(?=[-+]?\d)", "10^"),
+        (r"\((\d[\d.,]{0,40})(?:\s?(?:±|\+/?-)\s?[\d.,]{1,40})?\)(?=\s?[×·⋅*x]\s?10\^)", r"\1"),
         (r"(?<=\d)\s?(?:[×·⋅*]|x(?=\s?10\^))\s?(?=10\^)", "×"),
         (r"(\d) and a half\b", r"\1.5"),
         (r"[*`]+|(?<!\w)_+|_+(?!\w)", ""),
         (r"(?<!\d)(\d)'\s?(\d{1,2}(?:\.\d{1,9})?)(?!\d)(?:\"|'')?", r"\1 ft \2 in"),
+        (r"(\d)[ -]?(?:ft|foot|feet)[ -](\d{1,2})(?![\d.,]|[ -]?[a-z])", r"\1 ft \2 in"),
     )
 ]
-_MARKED = re.compile(r"[\\<{^$*`_'~×·⋅]| and a half")
+_MARKED = re.compile(r"[\\<{^$*`_'~×·⋅]| and a half|\d[ -]?f[teo]")
 _FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,3}) )?(\d{1,2})\s?/\s?(2|3|4|5|6|8|10|16)(?![\d/])")
 
 
@@ -141,7 +145,7 @@ _BY_POWER = {
     3: "thousand tsd",
     4: "万 萬 만",
     5: "lakh lac",
-    6: "million mn mln mio millionen millones",
+    6: "百万 million mn mln mio millionen millones",
     7: "crore",
     8: "亿 億 억",
     9: "billion bn bln mrd mld milliard milliarden",
@@ -164,11 +168,13 @@ _WORDS = {
 }
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _LARGE = "hundred|thousand|lakh|million|crore|billion|trillion"
+_LARGE_ONE = rf"(?:{_LARGE}|dozen)s?\b(?: and(?= (?:{_WORD})\b))?"
 _SPELT = re.compile(
-    rf"\b(?:(?!one of\b)(?:{_WORD})|an? (?=(?:{_LARGE}|dozen)\b)|half (?:of )?(?:an? )?(?=(?:{_LARGE}|dozen)\b))"
-    rf"(?:[ -]?(?:and )?(?:an? )?(?:{_WORD}|(?:{_LARGE})s?|half)\b)*(?!{LETTER})",
+    rf"\b(?:(?!one of\b)(?:{_WORD})\b|(?:an?|(?:half|quarter)(?: of)?(?: an?)?) {_LARGE_ONE})"
+    rf"(?:[ -](?:and an? (?:half|quarter)\b|point(?= (?:{_WORD})\b)|(?:{_WORD})\b|{_LARGE_ONE}))*(?!{LETTER})",
     re.IGNORECASE,
 )
+_PARTS = {"half": Decimal("0.5"), "quarter": Decimal("0.25")}
 
 
 def scale_at(text: str, start: int) -> tuple[Decimal | None, int]:
@@ -183,17 +189,22 @@ def scale_at(text: str, start: int) -> tuple[Decimal | None, int]:
 def in_words(text: str) -> Iterator[Numeral]:
     """Yield the numerals in English words of a readable text: "twenty-five thousand", "half a million"."""
     for match in _SPELT.finditer(text):
-        total = current = Decimal(0)
+        total = current = place = Decimal(0)
         last = Decimal(1)
         for word in re.findall(r"[a-z]+", match[0].lower())[:20]:
             large = word.removesuffix("s")
-            if word == "half" and total and not current:  # "a million and a half"
-                total += last / 2
-            elif word in ("hundred", "dozen"):
-                current = (current or Decimal(1)) * (100 if word == "hundred" else 12)
+            if large in ("hundred", "dozen"):
+                current = (current or Decimal(1)) * (100 if large == "hundred" else 12)
             elif large in SCALES:
                 last = Decimal(1).scaleb(SCALES[large])
-                total, current = total + (current or 1) * last, Decimal(0)
+                total, current, place = total + (current or 1) * last, Decimal(0), Decimal(0)
+            elif word in _PARTS and total and not current:  # "a million and a half"
+                total += last * _PARTS[word]
+            elif word == "point":
+                place = Decimal(1)
+            elif place:
+                place /= 10
+                current += place * _WORDS.get(word, 0)
             else:
-                current += Decimal("0.5") if word == "half" else _WORDS.get(word, 0)
+                current += _PARTS.get(word) or _WORDS.get(word, 0)
         yield Numeral(total + current, match.start(), match.end(), in_words=True)
