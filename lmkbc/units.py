@@ -209,7 +209,7 @@ _UNIT = (
     r"(?!in\s+(?:\d|(?-i:[A-Z])|the\b|an?\b|its?\b|all\b|total\b))"
     rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1)}"
     rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1)}))"
-    r"(?P<power> ?\^ ?[23](?!\d)|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
+    r"(?P<power> ?\^ ?[23](?!\d)| ?[²³]|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
     r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io])?"
     rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
 )
@@ -242,7 +242,7 @@ def _spelt(match: re.Match[str]) -> Spelt | None:
     units = _UNITS.get(name) or _UNITS[name.lower()]
     before, power = (match["before"] or "").lower(), match["power"] or ""
     if before or power:
-        exponent = 3 if before[:2] in ("cu", "立方") or "3" in power or "cubed" in power else 2
+        exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
         units = tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
     is_letter = len(name) == 1 and name.isalpha()
     sure = bool(before or power) or not (is_letter or name.lower() in UNSURE)
@@ -252,7 +252,7 @@ def _spelt(match: re.Match[str]) -> Spelt | None:
 @lru_cache(maxsize=256)
 def unit_of(spelling: str | None) -> str | None:
     """Return the unit of pint, or the currency, that a relation's unit spells; None for things that are counted."""
-    text = "" if spelling is None else spelling.replace("²", "2").replace("³", "3").strip(" .")
+    text = (spelling or "").strip(" .")
     found = unit_at(text, 0) if text else None
     return found.units[0] if found and found.end == len(text) else None
 
@@ -260,6 +260,11 @@ def unit_of(spelling: str | None) -> str | None:
 def unit_of_item(qid: str | None) -> str | None:
     """Return the unit of pint, or the currency, of Wikidata's item; None if the item is not listed."""
     return ITEMS.get(qid or "")
+
+
+def item_of_unit(unit: str | None) -> str | None:
+    """Return Wikidata's item of a unit; None if the unit is not listed."""
+    return next((qid for qid, listed in ITEMS.items() if listed == unit), None)
 
 
 def converted(value: Decimal, unit: str, into: str) -> Decimal | None:
