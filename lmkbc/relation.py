@@ -159,7 +159,9 @@ class Relation:
     question: uses {subject}.
     statement: uses {subject} and {object}.
     triple: verb phrase between subject and object.
-    unit_id: Wikidata item of the unit; None if the number counts things.
+    unit: unit of a number ("km2", "minutes"), or what it counts ("spectators"). Numbers in other units of the dimension
+    are converted.
+    unit_id: Wikidata item of the unit, in which numbers are exported; None if the number counts things.
     symmetric: (s, r, o) implies (o, r, s).
     inverse_of: name of the relation t for which (s, r, o) implies (o, t, s).
     functional: a subject has at most one object, as for numbers (Wikidata's single-value constraint).

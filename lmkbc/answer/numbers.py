@@ -1,12 +1,13 @@
-"""Numbers in a model's text: digits with separators, scales, units, ranges and number words, as plain digits.
-
-Ambiguous texts are read as follows. A comma, apostrophe or space before exactly three digits groups thousands. A single
-comma before one or two digits is a decimal comma. A dot is a decimal point, with two exceptions. Two dots before groups
-of three digits group thousands. So does one dot before three digits if only whole numbers are possible.
+"""The numbers that an answer means for a relation, in the relation's unit, as plain digits.
 
 A range stands for its midpoint, since scorers compare one number within a tolerance; it is rounded down if only whole
-numbers are possible. A number with its unit precedes numbers without one, and other units of area are converted.
+numbers are possible. Amounts such as "5 ft 11 in" are added up. A number in the relation's own unit precedes one in
+another unit of the same dimension, which is converted, and that precedes numbers without a unit. Numbers of other
+units, shares in percent, step numbers and references do not count. Neither do years and dates, if another number
+does. Remarks in brackets count only if nothing else does, or if they state the same amount in the relation's unit.
+
 Numbers that are too large or too small for plain digits are ignored, and so are ranges that end in them.
+`numerals` describes how ambiguous digits are read.
 """
 
 from __future__ import annotations
@@ -15,74 +16,76 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache
 
+from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
 from lmkbc.relation import Relation
+from lmkbc.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""
 MOST_PLACES = 12
 """Last place after the point at which the first digit may stand."""
-MOST_POWER = 1000
-"""Powers of ten are cut to this: larger ones are unwritable anyway."""
 LONGEST = 20_000
 """Maximum number of characters that are read; later text is no answer."""
 SENTENCE = 8
 """More words than this make a text prose, whose numbers without a unit may mean anything."""
-
-_SPACE = "[ \u00a0\u202f\u2009]"
-_GROUP = f"(?:[,'’]|{_SPACE})"
-_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_LOWERED = str.maketrans(_RAISED + "⁺⁻−", "0123456789+--")
-_SEPARATORS = str.maketrans("٬٫", ",.")
-"""Arabic separators -> comma and dot."""
-_NUMBER = re.compile(
-    rf"(?<![\w.,])(?P<sign>[-−](?=\d))?"
-    rf"(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{2,}}(?!\d)|\d{{1,3}}(?:,\d\d)*(?:{_GROUP}\d{{3}}(?!\d)){{1,6}}|\d+(?!\d))(?!(?:st|nd|rd|th|s)\b)"
-    rf"(?P<part>\.\d{{1,40}}|,\d{{1,2}}(?!\d))?"
-    rf"(?:(?:e| ?[×x*·⋅] ?10(?:\^|\*\*))(?P<power>[+−-]?\d+)\b| ?[×x*·⋅] ?10(?P<raised>[⁺⁻]?[{_RAISED}]+))?",
+SAME = Decimal("0.05")
+"""Greatest relative difference between an amount and the same amount in another unit, rounded."""
+FOREIGN = ""
+"""Unit of another dimension than the relation's."""
+_DIGITS = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?")
+_LETTER_SCALES = {"k": 3, "m": 6, "b": 9}
+_SHORT_SCALE = re.compile(rf"\s?([kmb])(?!{LETTER}|\^)", re.IGNORECASE)
+_PEOPLE = re.compile(r" (?!high|tall|long|wide|deep|above|below|elevation|altitude|with|from)[a-z]{4}")
+_ACROSS = re.compile(r"(?:[x×]|by|altitude|elevation|height)(?: of)? ?$", re.IGNORECASE)
+_BY = re.compile(r" ?(?:[x×]|by)\b", re.IGNORECASE)
+_RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |roughly |up to )?(?:US)?[$€£¥]?", re.IGNORECASE)
+_PART = re.compile(r"\.?\s{0,3}(?:,|and|&)?\s{0,3}")
+_BETWEEN = re.compile(r"between (?:about |around |roughly )?$", re.IGNORECASE)
+_MINUS = re.compile(r"\b(?:minus|negative) $", re.IGNORECASE)
+_BELOW_ZERO = re.compile(r"\s?below (?:zero|freezing)\b", re.IGNORECASE)
+_PER = re.compile(r"\s?(?:/|per )(?=\s?[^\W\d_])", re.IGNORECASE)
+_STEP = re.compile(
+    r"\b(?:step|option|figure|fig\.|table|section|chapter|page|pp?\.|part|question|source|note|footnote|ref\.|nr\.|(?-i:No\.))"
+    r" ?#?\d{1,3}\b(?![.,]?\d)|\b(?:answer|item|point|fact) ?#?\d{1,2}(?=\s?[:.)]\s)|(?<!\w)#\d{1,4}\b",
     re.IGNORECASE,
 )
-_SCALES = {"hundred": 2, "thousand": 3, "k": 3, "million": 6, "mn": 6, "billion": 9, "bn": 9, "trillion": 12}
-_SCALE = re.compile(rf"[-\s]{{0,3}}({'|'.join(_SCALES)})\b", re.IGNORECASE)
-_SQUARE = r"(?:{0} ?(?:2|²|\^2|squared)|(?:sq|square)\.? ?{0})(?!\w)"
-_AREAS = {
-    _SQUARE.format("(?:kms?|kilomet(?:er|re)s?)"): Decimal(1),
-    _SQUARE.format("(?:mi|miles?)"): Decimal("2.589988"),
-    _SQUARE.format("(?:m|met(?:er|re)s?)"): Decimal("0.000001"),
-    r"(?:ha|hectares?)\b": Decimal("0.01"),
-    r"acres?\b": Decimal("0.004046856"),
-}
-"""Units of area -> square kilometres (international mile and acre)."""
-_AREA_UNITS = [(re.compile(rf"[-\s]{{0,3}}{unit}", re.IGNORECASE), factor) for unit, factor in _AREAS.items()]
-_RANGE = re.compile(r"\s{0,3}(?:-|–|—|to|and)\s{0,3}(?:about |around |~)?", re.IGNORECASE)
-_BETWEEN = re.compile(r"between (?:about |around |~)?$", re.IGNORECASE)
-_DATE = re.compile(r"\b(?:in|since|by|as of|from|until|year|census|\w+ \d{1,2},|\w+ber|\w+ary|march|april|may) $")
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
+_ASIDE = re.compile(
+    r"\([^()]{0,200}\)(?!\s?[:=])|\[[^\[\]]{0,200}\]|【[^【】]{0,200}】|(?<=\d)(?<!\b10)\^\d{1,3}"
+    r"|(?:±|\+/-|\+-)\s?[\d.,]+|^\s*\(?\d{1,3}[.)]\s+(?=\S)|^\W*[A-Za-z]+ #?\d{1,2}:\s(?=\S)",
+    re.MULTILINE,
 )
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {
-    **{word: value for value, word in enumerate(_UNITS.split())},
-    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
-    "dozen": 12,
-}
-_WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
-_SPELT = re.compile(rf"\b(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}|hundred|thousand|million))*\b", re.IGNORECASE)
+_YEAR, _DAY = r"(?:1\d|20)\d\d(?!\d|[.,]\d)", r"\d{1,2}(?:st|nd|rd|th)?(?![\d.,]*\d)"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?\.?"
+_SINCE = (
+    "in|since|by|as of|until|till|year|during|after|before|census|estimate|opened|built|founded|established"
+    "|completed|renovated|expanded|rebuilt|inaugurated|closed|early|mid|late|the"
+)
+_DATE = re.compile(
+    rf"\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR})?|{_MONTH} {_DAY}(?:,? {_YEAR})?|{_MONTH},? {_YEAR}"
+    rf"|\d{{4}}-\d\d-\d\d(?!\d)|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}|(?i:{_SINCE})[ -]{_YEAR}(?:\s?[-–/]\s?\d\d\b)?"
+    rf"|{_YEAR}(?=:| (?i:census|est|season|data|world|olympic|\w+ games))"
+    rf"|{_YEAR}(?=\s[-–]\s\d{{1,3}},\d{{3}})|{_YEAR}\s?(?:[-–/]|to|and)\s?(?:{_YEAR}|\d\d\b(?![.,]\d)|(?i:present|today|now)))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """A number with its scale and unit, in the positions of the text that it takes up.
+
+    unit: None without one, and FOREIGN for one of another dimension. is_own: whether it is the relation's. total: the
+    amount in the relation's unit.
+    """
+
     value: Decimal
     start: int
     end: int
-    scale: int | None = None
-    factor: Decimal | None = None
-    """Conversion of the unit that follows; None where no unit follows."""
-
-    @property
-    def total(self) -> Decimal:
-        return self.value.scaleb(self.scale or 0) * (Decimal(1) if self.factor is None else self.factor)
+    scale: Decimal | None
+    unit: str | None
+    is_own: bool
+    is_date: bool
+    total: Decimal
 
 
 def read_numbers(text: str, relation: Relation) -> list[str]:
@@ -90,34 +93,23 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
     In prose, a number without the unit counts only if it is the only one.
     """
+    if _DIGITS.fullmatch(text) and not (relation.shape.integer and "." in text):
+        return [plain(Decimal(text))]
     totals = [number.total for number in _meant(text, relation)[1]]
     return list(dict.fromkeys(plain(total) for total in totals if _is_writable(total)))
 
 
 def refused_numbers(text: str, relation: Relation) -> list[str]:
-    """Return the numbers of an answer that cannot be written as plain digits, as the model wrote them: "1e30"."""
+    """Return the numbers of an answer that cannot be written as plain digits: "1e30"."""
+    if _DIGITS.fullmatch(text):
+        return []
     read, numbers = _meant(text, relation)
     return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 
 
-def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
-    """Return the text without remarks, and the numbers that an answer means, of any size, with their positions."""
-    text = text[:LONGEST].translate(_SEPARATORS)
-    bare = re.sub(r"\([^()]{0,200}\)", " ", text)
-    numbers = list(_merged(bare, relation))
-    if not numbers:
-        bare, numbers = text, list(_merged(text, relation))
-    numbers = [number for number in numbers if number.factor is not None] or numbers
-    if len(numbers) > 1 and numbers[0].factor is None:
-        numbers = [number for number in numbers if not _is_year(number, bare)]
-        if len(numbers) > 1 and len(bare.split()) > SENTENCE + len(numbers):
-            return bare, []
-    return bare, numbers
-
-
 def plain(value: Decimal) -> str:
     """Return a number as digits, without exponent or trailing zeros."""
-    text = f"{value:f}"
+    text = f"{value:f}" if value else "0"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -125,93 +117,168 @@ def _is_writable(value: Decimal) -> bool:
     return not value or -MOST_PLACES <= value.adjusted() < MOST_DIGITS
 
 
-def _is_year(number: _Found, text: str) -> bool:
-    before = text[max(0, number.start - 20) : number.start].lower()
-    return 1000 <= number.value <= 2100 and number.scale is None and bool(_DATE.search(before))
+def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
+    """Return the readable text, and the numbers that an answer means, of any size, with their positions in it."""
+    text = _STEP.sub(" ", readable(text[:LONGEST]))
+    reader = _Reader(relation)
+    bare = _ASIDE.sub(_unbracketed, text)
+    found = [*reader.read(bare)]
+    numbers = [number for number in found if number.unit != FOREIGN]
+    if not any(number.is_own for number in numbers) and bare != text:
+        whole = [number for number in reader.read(text) if number.unit != FOREIGN]
+        same = [one for one in whole if one.is_own and any(_is_same(one, other) for other in numbers)]
+        if same or not numbers:
+            bare, numbers = text, same or whole
+    if measured := [number for number in numbers if number.unit is not None]:
+        first = [one for at, one in enumerate(measured) if not any(_is_same(one, other) for other in measured[:at])]
+        return bare, [number for number in measured if number.is_own] or first
+    if len(numbers) > 1 or relation.unit is not None:
+        dated = [number for number in numbers if not number.is_date]
+        numbers = dated or [
+            one for one in numbers if relation.unit is None or one.scale is not None
+        ]  # years as a range
+    others = len(numbers) if unit_of(relation.unit) is None else len(found)
+    if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
+        return bare, []
+    return bare, numbers
 
 
-def _merged(text: str, relation: Relation) -> Iterator[_Found]:
-    """Yield numbers in order of position, with the ends of a range merged."""
-    last: _Found | None = None
-    for number in sorted(
-        [*_in_digits(text, relation.shape.integer), *_in_words(text)], key=lambda number: number.start
-    ):
-        following = _with_unit(number, text, relation)
-        if last is not None and _is_range(last, following, text):
-            last = _midpoint(last, following, relation)
-            continue
+def _unbracketed(aside: re.Match[str]) -> str:
+    """Return what stays of an aside: a unit, as in "28 (sq mi)"."""
+    inner = aside[0][1:-1]
+    unit = unit_at(inner, 0) if inner[:1].isalpha() else None
+    return f" {inner} " if unit and unit.end == len(inner) else " "
+
+
+def _is_same(one: _Found, other: _Found) -> bool:
+    """Return whether two numbers state the same amount in different units."""
+    close = abs(one.total - other.total) <= SAME * max(abs(one.total), abs(other.total))
+    return one.unit != other.unit and close
+
+
+@lru_cache(maxsize=256)
+def _counted(noun: str) -> re.Pattern[str]:
+    return re.compile(rf"[-\s]{{0,3}}{re.escape(noun.removesuffix('s'))}", re.IGNORECASE)
+
+
+class _Reader:
+    """Reads the numbers of texts for one relation."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._noun, self._own, self._whole = relation.unit, unit_of(relation.unit), relation.shape.integer
+        self._counted = _counted(self._noun or "")
+        self._negative = relation.shape.minimum is None or relation.shape.minimum < 0
+
+    def read(self, text: str) -> Iterator[_Found]:
+        """Yield the numbers in order of position, those of foreign units included, and ranges as their midpoints."""
+        dates = [match.span() for match in _DATE.finditer(text)]
+        last: _Found | None = None
+        end = place = 0
+        numerals = [*in_digits(text, whole=self._whole, negative=self._negative), *in_words(text)]
+        for numeral in sorted(numerals, key=lambda numeral: numeral.start):
+            if numeral.start < end:  # the square of "km 2", or the second word of a numeral
+                continue
+            while place < len(dates) and dates[place][1] <= numeral.start:
+                place += 1
+            is_date = place < len(dates) and dates[place][0] <= numeral.start
+            number = self._measured(numeral, text, is_date)
+            end = number.end
+            if last is not None and self._is_range(last, number, text):
+                last = self._midpoint(last, number)
+            elif last is not None and (whole := self._with_part(last, number, text)):
+                last = whole
+            else:
+                if last is not None:
+                    yield last
+                last = number
         if last is not None:
             yield last
-        last = following
-    if last is not None:
-        yield last
 
+    def _measured(self, numeral: Numeral, text: str, is_date: bool) -> _Found:
+        """Return a numeral with the scale and the unit beside it."""
+        value, start, end, in_words = numeral
+        if self._negative and (minus := _MINUS.search(text, max(0, start - 12), start)):
+            value, start = -value, minus.start()
+        scale, end = (None, end) if in_words else scale_at(text, end)
+        unit, after = self._unit(text, end)
+        if scale is None and unit is None and not in_words and (letter := _SHORT_SCALE.match(text, end)):
+            further, behind = self._unit(text, letter.end())
+            if further or self._is_scale(letter, text, start):
+                scale, unit, after = Decimal(1).scaleb(_LETTER_SCALES[letter[1].lower()]), further, behind
+            elif letter[1] == "m" and self._noun:
+                unit = FOREIGN
+        if unit is None and (before := unit_before(text, start)):
+            unit = self._fitting(before.units, before.sure)
+        if (per := _PER.match(text, after)) and unit_at(text, per.end()):
+            unit = FOREIGN
+        if self._negative and (below := _BELOW_ZERO.match(text, after)) and value > 0:
+            value, after = -value, below.end()
+        found = _Found(value, start, after, scale, unit, False, is_date and unit is None and scale is None, value)
+        return self._totalled(found)
 
-def _in_digits(text: str, integer: bool) -> Iterator[_Found]:
-    for match in _NUMBER.finditer(text):
-        whole, part = re.sub(r"\D", "", match["whole"]), match["part"] or ""
-        if integer and len(part) == 4 and len(whole) <= 3:  # "12.000 seats" are no decimals, since seats are whole
-            whole, part = whole + part[1:], ""
-        sign = "-" if match["sign"] and not text[max(0, match.start() - 2) : match.start()].strip() else ""
-        value = Decimal(f"{sign}{whole}{part.replace(',', '.')}").scaleb(_power(match["power"] or match["raised"]))
-        scale = _SCALE.match(text, match.end())
-        end = scale.end() if scale else match.end()
-        yield _Found(value, match.start(), end, _SCALES[scale[1].lower()] if scale else None)
+    def _is_scale(self, letter: re.Match[str], text: str, start: int) -> bool:
+        """Return whether a letter behind a number multiplies it: "m" may be metres, as in "105m x 68m"."""
+        attached = letter[0] == letter[1]
+        if letter[1] != "m":
+            return letter[1] != "b" or attached
+        if (
+            (self._own and self._own not in MONEY)
+            or _ACROSS.search(text[max(0, start - 14) : start])
+            or _BY.match(text, letter.end())
+        ):
+            return False
+        return attached or bool(_PEOPLE.match(text, letter.end()))
 
+    def _unit(self, text: str, start: int) -> tuple[str | None, int]:
+        """Return the unit behind a number, and the position behind it."""
+        if self._noun and not self._own and (named := self._counted.match(text, start)):
+            return self._noun, named.end()
+        if (found := unit_at(text, start)) and (unit := self._fitting(found.units, found.sure)) is not None:
+            return unit, found.end
+        return None, start
 
-def _power(digits: str | None) -> int:
-    """Return a power of ten from its digits, cut to MOST_POWER in size."""
-    if digits is None:
-        return 0
-    digits = digits.translate(_LOWERED)
-    sign, size = (-1 if digits[0] == "-" else 1), digits.lstrip("+-").lstrip("0")
-    return sign * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
+    def _fitting(self, units: tuple[str, ...], sure: bool) -> str | None:
+        """Return which of the units that a spelling may mean fits the relation."""
+        if self._noun is None:
+            return None
+        fits = (unit for unit in units if self._own and converted(Decimal(0), unit, self._own) is not None)
+        return next(fits, FOREIGN if sure else None)
 
+    def _totalled(self, found: _Found) -> _Found:
+        total = found.value * (found.scale or 1)
+        own = bool(found.unit) and found.unit == (self._own or self._noun)
+        if found.unit and not own and self._own:
+            total = converted(total, found.unit, self._own) or Decimal(0)
+            total = total.to_integral_value() if self._whole else total
+        return replace(found, is_own=own, total=total)
 
-def _in_words(text: str) -> Iterator[_Found]:
-    for match in _SPELT.finditer(text):
-        total = current = 0
-        for word in re.findall(r"[a-z]+", match[0].lower())[:20]:
-            if word in ("hundred", "dozen"):
-                current = max(current, 1) * {"hundred": 100, "dozen": 12}[word]
-            elif word in _SCALES:
-                total, current = total + max(current, 1) * 10 ** _SCALES[word], 0
-            else:
-                current += _WORDS.get(word, 0)
-        yield _Found(Decimal(total + current), match.start(), match.end())
+    def _is_range(self, low: _Found, high: _Found, text: str) -> bool:
+        link = text[low.end : high.start]
+        if len(link) > 20 or (low.is_date and not high.is_date and high.unit is None) or not _RANGE.fullmatch(link):
+            return False
+        if link.strip().lower() == "and" and not _BETWEEN.search(text[max(0, low.start - 20) : low.start]):
+            return False
+        start = self._shared(low, high).total
+        return start < high.total or (self._negative and min(start, high.total) < 0)
 
+    def _shared(self, low: _Found, high: _Found) -> _Found:
+        """Return the lower end of a range with the scale and unit that stand only behind the upper end."""
+        scale = low.scale if low.scale is not None or low.value >= 1000 else high.scale
+        return self._totalled(replace(low, scale=scale, unit=high.unit if low.unit is None else low.unit))
 
-def _with_unit(number: _Found, text: str, relation: Relation) -> _Found:
-    if relation.unit is None:
-        return number
-    if not any(unit.match(relation.unit) for unit, _ in _AREA_UNITS):
-        named = text[number.end : number.end + 40].lower().lstrip("- \n").startswith(relation.unit.lower())
-        return replace(number, factor=Decimal(1)) if named else number
-    wanted = next(factor for unit, factor in _AREA_UNITS if unit.match(relation.unit))
-    for unit, factor in _AREA_UNITS:
-        if hit := unit.match(text, number.end):
-            return replace(number, end=hit.end(), factor=factor / wanted)
-    return number
+    def _midpoint(self, low: _Found, high: _Found) -> _Found:
+        ends = self._shared(low, high).total, high.total
+        middle = next((end for end in ends if not _is_writable(end)), (ends[0] + ends[1]) / 2)
+        whole = middle.to_integral_value(ROUND_FLOOR) if self._whole else middle
+        return replace(
+            high, value=whole, start=low.start, scale=Decimal(1), is_date=low.is_date and high.is_date, total=whole
+        )
 
-
-def _is_range(low: _Found, high: _Found, text: str) -> bool:
-    link = text[low.end : high.start]
-    if len(link) > 20 or not _RANGE.fullmatch(link):
-        return False
-    if link.strip().lower() == "and" and not _BETWEEN.search(text[max(0, low.start - 20) : low.start]):
-        return False
-    return _shared(low, high).total < high.total
-
-
-def _shared(low: _Found, high: _Found) -> _Found:
-    """Return the lower end of a range with the scale and unit that stand only behind the upper end."""
-    scale = low.scale if low.scale is not None or low.value >= 1000 else high.scale
-    return replace(low, scale=scale, factor=high.factor if low.factor is None else low.factor)
-
-
-def _midpoint(low: _Found, high: _Found, relation: Relation) -> _Found:
-    ends = _shared(low, high).total, high.total
-    middle = next((end for end in ends if not _is_writable(end)), (ends[0] + ends[1]) / 2)
-    unit = Decimal(1) if high.factor is not None else None
-    whole = middle.to_integral_value(ROUND_FLOOR) if relation.shape.integer else middle
-    return _Found(whole, low.start, high.end, None, unit)
+    def _with_part(self, whole: _Found, part: _Found, text: str) -> _Found | None:
+        """Return the sum of two numbers if the second continues the first, as the inches of "5 ft 11 in" do."""
+        if not (whole.unit and part.unit and self._own and _PART.fullmatch(text[whole.end : part.start])):
+            return None
+        size, zero = (converted(number, part.unit, whole.unit) for number in (part.value, Decimal(0)))
+        if size is None or zero != 0 or not 0 < size < 1 or whole.value % 1 or whole.unit == part.unit:
+            return None
+        return self._totalled(replace(whole, end=part.end, value=whole.value + size))

@@ -181,7 +181,7 @@ def _known(base: Knowledge, files: Sequence[Any], space: Workspace) -> Known:
     split = next((name for name in map(str, files) if name in SPLITS), None)
     if split is None:
         subjects = frozenset(fact.subject_id for fact in base.facts() if fact.subject_id)
-        properties = frozenset(about.property for about in base.relations.values())
+        properties = {about.property: about for about in base.relations.values()}
         return known_facts.read([*map(Path, files)], properties, subjects)
     if len(files) > 1:
         raise OptionError("known", f"names {split} and more: give a split alone, or files")

@@ -1,25 +1,33 @@
 """Known facts from a file or a split, and comparison with a base's facts: known, new, or contradicting.
 
+Known numbers are compared in the unit of the facts. A number that was converted is the same as a fact if it is the
+fact's number when it is rounded to as many places: 39 square miles are 101 km2.
+
 Wikidata is not complete, so a fact that it lacks is new, not wrong. A fact contradicts Wikidata if its relation has one
 object and Wikidata has another one.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.build.facts import decimal
+from lmkbc.build.facts import decimal, last_place
+from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
 from lmkbc.export import quickstatements
+from lmkbc.export.quantities import has_unit, known_number
 from lmkbc.link import dump
 from lmkbc.link.schema import Empty, ShapeError, decode
 from lmkbc.names import as_qid, folded_key
@@ -30,6 +38,7 @@ _ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
 
 
 _NOTHING = frozenset[str]()
+log = logging.getLogger(__name__)
 
 
 class Mark(StrEnum):
@@ -53,11 +62,13 @@ class MarkedFact(NamedTuple):
 class Known:
     """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
 
-    named: whether subjects and objects are also given by name, as in a split.
+    named: whether subjects and objects are also given by name, as in a split. converted: the numbers among the objects
+    that were given in another unit than that of the facts.
     """
 
     objects: Mapping[tuple[str, str], frozenset[str]]
     named: bool = False
+    converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
         """Return a fact with its mark.
@@ -66,32 +77,66 @@ class Known:
         """
         subjects = [fact.subject_id, folded_key(fact.subject) if self.named else None]
         keys = ((subject, fact.about.property) for subject in subjects if subject)
-        known = next((self.objects[key] for key in keys if key in self.objects), None)
+        key = next((key for key in keys if key in self.objects), None)
+        known = self.objects[key] if key else None
         value = fact.literal if fact.about.kind == "number" else fact.object_id
         named = self.named or fact.about.kind == "string"
         values = {value, folded_key(fact.object) if named else None} - {None}
-        if known is None or not values:
+        if key is None or known is None or not values:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
-        if not values.isdisjoint(known):
+        if not values.isdisjoint(known) or any(_rounds_to(one, fact) for one in self.converted.get(key, ())):
             return MarkedFact(fact, Mark.KNOWN, True, known)
         return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
 
 
-def read(paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]) -> Known:
+def _rounds_to(number: str, fact: FactRow) -> bool:
+    """Return whether a number is a fact's when it is rounded to as many places."""
+    return fact.literal is not None and Decimal(number).quantize(Decimal(last_place(fact.literal))) == Decimal(
+        fact.literal
+    )
+
+
+def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: frozenset[str]) -> Known:
     """Read what is known about some subjects and properties, from one file or several.
 
     A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON. Several JSON files may be
-    pieces of one dump, in order. InputError for a file that is cut off, and for one without a statement.
+    pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so.
+    InputError for a file that is cut off, and for one without a statement.
     """
     found = defaultdict[tuple[str, str], set[str]](set)
+    converted = defaultdict[tuple[str, str], set[str]](set)
+    unitless, left_out = Counter[str](), Counter[str]()
     dumps = [path for path in paths if _is_dump(path)]
-    rows = (row for path in paths if path not in dumps for row in quickstatements.statements(path))
-    for subject, name, value in rows:
-        if name in properties and subject in subjects:
+    rows = ((*row, None) for path in paths if path not in dumps for row in quickstatements.statements(path))
+    for subject, name, value, item in chain(rows, _entities(dumps, frozenset(properties), subjects) if dumps else ()):
+        about = properties.get(name)
+        if about is None or subject not in subjects:
+            continue
+        if about.kind != "number":
             found[subject, name].add(_value(value))
-    for subject, name, value in _entities(dumps, properties, subjects) if dumps else ():
-        found[subject, name].add(_value(value))
-    return Known({key: frozenset(values) for key, values in found.items()})
+            continue
+        number, has_own = known_number(value, item, about)
+        if number is None:
+            left_out[name] += 1
+            continue
+        found[subject, name].add(number)
+        if not has_own and has_unit(about):
+            unitless[f"{name} in {about.unit}"] += 1
+        elif has_own and number != decimal(value):
+            converted[subject, name].add(number)
+    if unitless:
+        log.warning(
+            "known numbers without a unit are taken to be in that of the facts, so one in another unit contradicts "
+            "them by mistake: %s",
+            ", ".join(f"{count} of {name}" for name, count in unitless.items()),
+        )
+    if left_out:
+        log.warning(
+            "known values that are no number, or whose unit is not known or does not fit, were left out: %s",
+            ", ".join(f"{count} of {name}" for name, count in left_out.items()),
+        )
+    objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (found, converted))
+    return Known(objects, converted=others)
 
 
 def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
@@ -117,10 +162,11 @@ def _is_dump(path: Path) -> bool:
 
 
 class _Value(msgspec.Struct, gc=False):
-    """Value of a statement: the id of an item, an amount, or a text in a language."""
+    """Value of a statement: the id of an item, an amount with the address of its unit, or a text in a language."""
 
     id: str | None = None
     amount: str | None = None
+    unit: str = ""
     text: str | None = None
 
 
@@ -139,8 +185,11 @@ class _Claim(msgspec.Struct, gc=False):
 
 def _entities(
     paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the statements of entities, without deprecated ones. Claims of other properties are not decoded."""
+) -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield the statements of entities, without deprecated ones, and the items of units.
+
+    Claims of other properties are not decoded.
+    """
     claims = msgspec.defstruct("Claims", [(name, list[_Claim], []) for name in sorted(properties)], gc=False)
     fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
@@ -162,10 +211,11 @@ def _entities(
         raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
 
 
-def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str]]:
+def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str, str | None]]:
     for name in claims.__struct_fields__:
         for claim in getattr(claims, name):
             if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
                 value = claim.mainsnak.datavalue.value
                 if text := value if isinstance(value, str) else value.id or value.amount or value.text:
-                    yield subject, name, text
+                    unit = "" if isinstance(value, str) else value.unit
+                    yield subject, name, text, as_qid(unit.rpartition("/")[2])

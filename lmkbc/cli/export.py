@@ -111,7 +111,7 @@ def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, s
     check_directory(out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
-    there = quickstatements.read_known(known, frozenset(about.property for about in source.relations.values()))
+    there = quickstatements.read_known(known, {about.property: about for about in source.relations.values()})
     files, (ending, write) = 0, REVIEWED[format_]
     with staged(out) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
+from lmkbc.export.quantities import quantity
 from lmkbc.files.checksum import sha256
 
 ENTITY = "http://www.wikidata.org/entity/"
@@ -88,7 +89,7 @@ class Triples:
             return self.node(fact.object, fact.object_id)
         if fact.about.kind == "string":
             return text(fact.object)
-        return None if fact.literal is None else text(signed(fact.literal), "decimal")
+        return None if (number := quantity(fact)) is None else text(signed(number[0]), "decimal")
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
         """Yield a fact as one truthy triple, and labels."""
@@ -106,12 +107,13 @@ class Triples:
         yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
         yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
         yield line(node, iri(f"{PROP}statement/", name), value)
-        if fact.literal is not None:
-            quantity = self._hashed("value", f"{fact.literal} {fact.about.unit_id}")
-            yield line(node, iri(f"{PROP}statement/value/", name), quantity)
-            yield line(quantity, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
-            yield line(quantity, iri(WIKIBASE, "quantityAmount"), text(signed(fact.literal), "decimal"))
-            yield line(quantity, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, fact.about.unit_id or NO_UNIT))
+        if number := quantity(fact):
+            digits, unit = number
+            content = self._hashed("value", f"{digits} {unit}")
+            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
+            yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
+            yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
         known = [("confidence", f"{fact.confidence:.6f}", "decimal")]
         known += [("model", model, "") for model in fact.model.split("; ") if model]
         known += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]

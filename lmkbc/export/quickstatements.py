@@ -12,14 +12,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.build.facts import decimal
+from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
+from lmkbc.export.quantities import known_number, quantity
 from lmkbc.export.wikidata_json import plain
 from lmkbc.files import packed
 from lmkbc.files.tables import InputTable
@@ -33,19 +35,24 @@ REVIEW = (
     "the model's answers make likely, not a proof.\n"
 )
 Known = set[tuple[str, str, str]]
-"""Subject, property, and the object: a QID, or a number in plain digits."""
+"""Subject, property, and the object: a QID, or a number in plain digits, in the unit of the facts."""
 _TRIPLE = re.compile(
     rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
     rf'(?:<http://www\.wikidata\.org/entity/({QID})>|"([^"\\]*)"(?:\^\^<[^>]*>)?)\s*\.\s*'
 )
 
 
-def read_known(path: Path, properties: frozenset[str]) -> Known:
+def read_known(path: Path, properties: Mapping[str, About]) -> Known:
     """Read the known statements of some properties: rows of subject, property, object, or truthy N-Triples.
 
     They are held in memory, about 250 bytes each.
     """
-    return {row for row in statements(path) if row[1] in properties}
+    found: Known = set()
+    for subject, name, value in statements(path):
+        if (about := properties.get(name)) is not None:
+            number = known_number(value, None, about)[0] if about.kind == "number" else None
+            found.add((subject, name, number or value))
+    return found
 
 
 def statements(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -96,8 +103,8 @@ def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
         value = fact.object_id if fact.about.kind == "entity" else fact.literal
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
             continue
-        unit = fact.about.unit_id if fact.about.kind == "number" else None
-        written = value + (f"U{unit[1:]}" if unit else "")
+        number, unit = quantity(fact) or (value, None)
+        written = number + (f"U{unit[1:]}" if unit else "")
         about = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
         yield Proposal(fact.subject_id, fact.about.property, written, f"unchecked, for review: {comment(about)}")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from lmkbc.build.saved import FactRow
 from lmkbc.export.ntriples import ENTITY, signed
+from lmkbc.export.quantities import quantity
 
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
@@ -44,10 +45,10 @@ def _statement(fact: FactRow) -> Json | None:
             return None
         datatype, value = "string", {"type": "string", "value": name}
     elif about.kind == "number":
-        if fact.literal is None:
+        if (number := quantity(fact)) is None:
             return None
-        unit = f"{ENTITY}{about.unit_id}" if about.unit_id else "1"
-        datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(fact.literal), "unit": unit}}
+        unit = f"{ENTITY}{number[1]}" if number[1] else "1"
+        datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(number[0]), "unit": unit}}
     elif fact.object_id is not None:
         item = {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id}
         value = {"type": "wikibase-entityid", "value": item}

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from growth import in_proportion
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from lmkbc.answer.clean import clean
 from lmkbc.answer.numbers import MOST_DIGITS, read_numbers, refused_numbers
 from lmkbc.answer.parse import Parsed, parse
-from lmkbc.relation import Relation
+from lmkbc.relation import Relation, Shape
 from lmkbc.types import State
 from tests.answer.test_parse import AREA, BAND, ELEMENT, SEATS, SUBJECT, WHOLE
 
@@ -101,7 +103,7 @@ HUGE = (
     "1e30",
     "between 1 and 1e30",
     "1 - 2×10^51",
-    "2×10⁵¹ km²",
+    "2×10⁵¹",
     "1e999999",
     "1E+99999999999999999999",
     "9" * 40,
@@ -148,7 +150,23 @@ def test_ways_of_writing_powers_and_scripts(text: str, number: str) -> None:
     assert read_numbers(text, AREA) == [number]
 
 
-FRAGMENTS = ("1", "1,", "1.", "1,000", "1e", "1 - ", "×10", "10^", "²", "(1", "٣٬", "one million ", "1e9 km2 to ", "½")
+FRAGMENTS = (
+    *("1", "1,", "1.", "1,000", "1e", "1 - ", "×10", "10^", "²", "(1", "٣٬", "one million ", "1e9 km2 to ", "½"),
+    *(
+        "\\text{1",
+        "$1",
+        "1 ft ",
+        "5'1 ",
+        "in 1998 ",
+        "1. ",
+        "1 sq mi (",
+        "-1 ",
+        "<sup>2",
+        "1 million ",
+        "1 May 1998 ",
+        "a ",
+    ),
+)
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
@@ -156,3 +174,22 @@ FRAGMENTS = ("1", "1,", "1.", "1,000", "1e", "1 - ", "×10", "10^", "²", "(1", 
 def test_time_grows_no_faster_than_the_text(relation: Relation, fragment: str) -> None:
     whole = fragment * (40_000 // len(fragment))
     assert in_proportion(lambda part: parse(part, relation, SUBJECT), whole)
+
+
+CASES = [json.loads(line) for line in (Path(__file__).parent / "numbers.jsonl").read_text("utf-8").splitlines()]
+
+
+def _of_unit(unit: str) -> Relation:
+    """A relation whose numbers have a unit; "people" stands for one that declares none."""
+    if unit in ("km2", "spectators"):
+        return AREA if unit == "km2" else SEATS
+    shape = Shape(separators=(";", "\n"), minimum=None if unit == "°C" else 0, integer=unit == "people")
+    return replace(AREA, unit=None if unit == "people" else unit, shape=shape)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']}: {case['text']}")
+def test_numbers_are_read_as_a_person_reads_them(case: dict[str, Any]) -> None:
+    relation = _of_unit(case["unit"])
+    assert read_numbers(case["text"], relation) == case["numbers"]
+    for number in case["numbers"]:  # cleaning reads what was read again
+        assert read_numbers(number, relation) == [number]

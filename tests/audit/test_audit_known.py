@@ -157,3 +157,50 @@ def test_a_file_that_is_cut_off_is_one_sentence(run: Command, content: Callable[
 def test_nothing_known_is_said(run: Command) -> None:
     Path("known").write_text("subject,property,object\nQ77,P47,Q78\n")
     assert "nothing is known of the subjects of this base" in run.done("--known", "known")[1]
+
+
+AREAS = {"100": "known", "101.01": "known", "2.5": "contradicting", "7": "contradicting", "12": "new", "13": "known"}
+"""Facts about Q1 and so on in km2, as what is known of them marks them."""
+GIVEN = [("10000", "Q35852"), ("39", "Q232291"), ("2.5", "Q35852"), ("8", ""), ("12", "Q999"), ("13", "Q712226")]
+"""What is known of them: hectares, square miles, no unit, an item that is no unit of area, km2."""
+
+
+def with_units(form: str) -> str:
+    if form == "json":
+        values = [{"amount": f"+{n}", "unit": f"{WD}entity/{item}" if item else "1"} for n, item in GIVEN]
+        claims = [{"P2046": [{"mainsnak": {"datavalue": {"value": value}}}]} for value in values]
+        return "\n".join(
+            ["[", *(json.dumps({"id": f"Q{at}", "claims": one}) + "," for at, one in enumerate(claims, 1)), "]\n"]
+        )
+    named = {"": "", "Q35852": " hectares", "Q232291": " sq mi", "Q999": " seats", "Q712226": " km²"}
+    written = [f"{n}{named[item] if form == 'words' else item.replace('Q', 'U')}" for n, item in GIVEN]
+    return "subject,property,object\n" + "".join(f"Q{at},P2046,{value}\n" for at, value in enumerate(written, 1))
+
+
+@pytest.mark.parametrize("form", ["json", "items", "words"])
+def test_known_numbers_are_compared_in_the_unit_of_the_facts(command: Command, form: str) -> None:
+    base(Path("kb"), [fact(at, "area", number, 0.9, literal=number) for at, number in enumerate(AREAS)])
+    Path("known").write_text(with_units(form))
+    _, said = command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
+    marked = {row["object"]: row["mark"] for row in pl.read_csv("marked.csv", infer_schema=False).iter_rows(named=True)}
+    assert marked == AREAS
+    assert "by mistake: 1 of P2046 in km2" in said
+    assert "left out: 1 of P2046" in said
+
+
+def test_triples_carry_no_units_and_a_warning_says_so(command: Command) -> None:
+    base(Path("kb"), [fact(0, "area", "100", 0.9, literal="100"), fact(0, "children", "4", 0.9, literal="4")])
+    lines = [f'<{WD}entity/Q1> <{WD}prop/direct/{name}> "+{n}"' for name, n in (("P2046", 10000), ("P1971", 4))]
+    Path("known.nt").write_text("".join(f"{line} .\n" for line in lines))
+    _, said = command.done("audit", "kb", "--known", "known.nt", "--out", "marked.csv")
+    assert pl.read_csv("marked.csv").sort("property")["mark"].to_list() == ["known", "contradicting"]
+    assert said.count("known numbers without a unit") == 1
+    assert "1 of P2046 in km2" in said
+    assert "P1971" not in said  # children are counted
+
+
+def test_a_count_may_have_an_item_that_is_no_unit_of_measure(command: Command) -> None:
+    base(Path("kb"), [fact(0, "capacity", "500", 0.9, literal="500"), fact(1, "capacity", "500", 0.9, literal="500")])
+    Path("known").write_text("subject,property,object\nQ1,P1083,500U41795\nQ2,P1083,500U11573\n")  # seats; metres
+    command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
+    assert pl.read_csv("marked.csv").sort("subject_id")["mark"].to_list() == ["known", "new"]

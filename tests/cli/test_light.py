@@ -14,7 +14,7 @@ import pytest
 from lmkbc.cli import COMMANDS, MODULES
 from lmkbc.report.figures import UNDRAWN
 
-HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy".split()
+HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy pint".split()
 
 
 def loaded(code: str) -> set[str]:

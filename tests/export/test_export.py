@@ -22,7 +22,10 @@ from lmkbc.build import saved
 from lmkbc.build.manifest import About, written
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
-from lmkbc.export.quickstatements import commands, comment, proposals, table
+from lmkbc.errors import InputError
+from lmkbc.export.ntriples import Triples
+from lmkbc.export.quantities import quantity
+from lmkbc.export.quickstatements import commands, comment, proposals, read_known, table
 from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
@@ -327,3 +330,48 @@ def test_facts_come_by_subject_whatever_shards_they_lie_in(tmp_path: Path, monke
     base.build(monkeypatch, lambda query: failed(query) if query.subject == "land 5" else answer(query), RELATIONS)
     found = [(facts[0].subject_row, len(facts)) for facts in Knowledge(base.out).by_subject()]
     assert found == [(row, 3) for row in range(11) if row != 5]
+
+
+def quantity_of(about: About, literal: str = "250") -> FactRow:
+    return FactRow(0, "X", "Q1", literal, None, literal, 0.5, [], "m", "area", about)
+
+
+@pytest.mark.parametrize(
+    ("unit", "item", "amount", "unit_of_amount"),
+    [
+        ("km2", "Q712226", "250", "Q712226"),
+        ("ha", "Q712226", "2.5", "Q712226"),
+        ("square miles", "Q712226", "647.497", "Q712226"),
+        ("hectares", None, "250", "Q35852"),
+        ("°F", "Q25267", "121.1111", "Q25267"),
+        ("spectators", None, "250", None),
+        ("US dollars", None, "250", "Q4917"),
+        ("furlongs", "Q12345", "250", "Q12345"),
+    ],
+)
+def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
+    unit: str, item: str | None, amount: str, unit_of_amount: str | None
+) -> None:
+    row = quantity_of(About("P2046", "number", unit, item))
+    (proposal,) = proposals(iter([row]), set())
+    assert proposal.value == amount + (unit_of_amount or "").replace("Q", "U")
+    claim: Any = entity([row])
+    value = claim["claims"]["P2046"][0]["mainsnak"]["datavalue"]["value"]
+    assert value == {"amount": f"+{amount}", "unit": f"{WD}{unit_of_amount}" if unit_of_amount else "1"}
+    triples = "".join(Triples().statement(row))
+    assert f'"+{amount}"' in triples
+    assert f"quantityUnit> <{WD}{unit_of_amount or 'Q199'}>" in triples
+    assert f'"+{amount}"' in "".join(Triples().truthy(row))
+
+
+def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
+    with pytest.raises(InputError, match="relation area: its unit 'km2' cannot be converted into its unit_id Q11573"):
+        quantity(quantity_of(About("P2046", "number", "km2", "Q11573")))
+
+
+def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Path) -> None:
+    about = About("P2046", "number", "km2", "Q712226")
+    (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n")
+    known = read_known(tmp_path / "known.csv", {"P2046": about})
+    assert [*proposals(iter([quantity_of(about)]), known)] == []
+    assert len([*proposals(iter([quantity_of(about, "25000")]), known)]) == 1

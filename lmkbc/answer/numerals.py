@@ -1,0 +1,210 @@
+"""Numerals in a text: digits with separators, fractions, powers of ten, scales and number words, with their positions.
+
+Ambiguous ones are read as follows. A comma, apostrophe, underscore or blank before exactly three digits groups
+thousands. Any other comma before digits is a decimal comma, and so is one behind "0". A dot is a decimal point, with
+three exceptions: before a decimal comma, and where two dots separate three digits each, dots group thousands. So does
+one dot before three digits if only whole numbers are possible.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+from lmkbc.units import LETTER
+
+MOST_POWER = 1000
+"""Powers of ten are cut to this: larger ones are unwritable anyway."""
+
+
+class Numeral(NamedTuple):
+    """A number in a text, with the position of its first character, and that behind its last one.
+
+    in_words: whether it is spelled out, so that scales such as "million" are part of it.
+    """
+
+    value: Decimal
+    start: int
+    end: int
+    in_words: bool = False
+
+
+_MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " ", "⁄": "/", "″": '"', "′": "'"}) | {
+    **dict.fromkeys(map(ord, "’‘ʼ´"), "'"),
+    **dict.fromkeys(map(ord, "−‐‑‒﹣－⁻"), "-"),
+    **dict.fromkeys(range(ord("①"), ord("⑳") + 1), " "),
+    **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
+}
+_RAISED = re.compile("([⁺⁻]?)([⁰¹²³⁴-⁹]+)")
+_VULGAR = re.compile("[¼-¾⅐-⅞]")
+_MARKUP = [
+    (re.compile(pattern, re.IGNORECASE), new)
+    for pattern, new in (
+        (r"<sup>\s?|\\textsuperscript(?=\{)", "^"),
+        (r"</?[a-z]{1,10}/?>", ""),
+        (r"\\(?:text|mathrm|mathbf|textbf|mathit|mbox|operatorname|boxed)\s?\{([^{}]{0,200})\}", r"\1"),
+        (r"\\[dt]?frac\{(\d{1,3})\}\{(\d{1,3})\}", r" \1/\2"),
+        (r"\{([,.'])\}", r"\1"),
+        (r"(?:\{\})?\^\{?\s?\\circ\s?\}?|\\degree", "°"),
+        (r"\\(?:times|cdot)(?![a-z])", "×"),
+        (r"\\pm(?![a-z])", "±"),
+        (r"(?<=\S)\s?\\\[\d{1,2}\\\]", " "),
+        (r"\\(?:approx|sim|simeq|leq?|geq?|left|right|q?quad)(?![a-z])|\\[()\[\],;: ]|~", " "),
+        (r"\\([%$#&_])", r"\1"),
+        (r"\^\{\s?([-+]?\d{1,9})\s?\}", r"^\1"),
+        (r"\$(?=\S)([^$\n]{0,200}\S)\$(?!\d)", r"\1"),
+        (r"\b10\s?(?:\*\*|\^)\s?(?=[-+]?\d)", "10^"),
+        (r"\((\d[\d.,]{0,40})(?:\s?(?:±|\+/?-)\s?[\d.,]{1,40})?\)(?=\s?[×·⋅*x]\s?10\^)", r"\1"),
+        (r"(?<=\d)\s?(?:[×·⋅*]|x(?=\s?10\^))\s?(?=10\^)", "×"),
+        (r"(\d) and a half\b", r"\1.5"),
+        (r"[*`]+|(?<!\w)_+|_+(?!\w)", ""),
+        (r"(?<!\d)(\d)'\s?(\d{1,2}(?:\.\d{1,9})?)(?!\d)(?:\"|'')?", r"\1 ft \2 in"),
+        (r"(\d)[ -]?(?:ft|foot|feet)[ -](\d{1,2})(?![\d.,]|[ -]?[a-z])", r"\1 ft \2 in"),
+    )
+]
+_MARKED = re.compile(r"[\\<{^$*`_'~×·⋅]| and a half|\d[ -]?f[teo]")
+_FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,3}) )?(\d{1,2})\s?/\s?(2|3|4|5|6|8|10|16)(?![\d/])")
+
+
+def readable(text: str) -> str:
+    """Return a text with plain digits and marks: without LaTeX, HTML, emphasis, and signs of other scripts.
+
+    Raised digits become "^2", fractions decimals, and 5'11" becomes "5 ft 11 in".
+    """
+    if not text.isascii():
+        text = _RAISED.sub(
+            lambda sign: f"^{'-' if sign[1] == '⁻' else ''}{unicodedata.normalize('NFKC', sign[2])}", text
+        )
+        text = _VULGAR.sub(lambda one: f" {unicodedata.normalize('NFKC', one[0])}", text.translate(_MARKS))
+        text = unicodedata.normalize("NFKC", text).translate(_MARKS)
+        text = "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+    if "&" in text:
+        text = html.unescape(text).translate(_MARKS)
+    for pattern, new in _MARKUP if _MARKED.search(text) else ():
+        text = pattern.sub(new, text)
+    return _FRACTION.sub(_decimal, text)
+
+
+def _decimal(fraction: re.Match[str]) -> str:
+    whole, above, below = (int(part or 0) for part in fraction.groups())
+    return f"{round(whole + Decimal(above) / below, 7):f}" if above < below else fraction[0]
+
+
+_START = rf"(?<!{LETTER})(?<![.,^])(?<!\^-)"
+_GROUPED = r"(?!0)\d{1,3}(?P<mark>[,.' _])\d{3}(?:(?P=mark)\d{3}){0,6}(?!\d)"
+_DIGITS = re.compile(
+    rf"{_START}(?P<sign>[-–](?=[\d.]))?(?:10\^(?P<ten>[-+]?\d+)"
+    rf"|(?P<whole>\d{{1,2}}(?:,\d\d){{1,6}},\d{{3}}(?!\d)|{_GROUPED}"
+    r"|\d+(?!\d)|(?=\.\d))(?!(?:st|nd|rd|th|(?<=0)s)\b)"
+    r"(?P<part>(?!(?P=mark))\.\d{1,40}|(?<=\d[.' _]\d{3}),\d{1,40}"
+    r"|(?<=\b0),\d{1,40}|,\d{1,2}(?!\d)|(?<!\d{4}),\d{4,40})?"
+    r"(?:(?:e|×10\^)(?P<power>[-+]?\d+)\b)?)",
+    re.IGNORECASE,
+)
+
+
+def in_digits(text: str, *, whole: bool, negative: bool) -> Iterator[Numeral]:
+    """Yield the numerals in digits of a readable text. whole, negative: whether only whole numbers, or also negative.
+
+    A sign counts only at the start of the text if negative numbers are impossible.
+    """
+    first = len(text) - len(text.lstrip())
+    for match in _DIGITS.finditer(text):
+        start, sign = match.start(), 1
+        if match["sign"]:
+            before = text[max(0, start - 12) : start]
+            minus = _SIGNED.search(before) if negative and start else None
+            sign, start = (-1, start) if minus or start == first else (1, start + 1)
+        if match["ten"]:
+            yield Numeral(sign * Decimal(1).scaleb(_power(match["ten"])), start, match.end())
+            continue
+        digits, mark, part = match["whole"] or "0", match["mark"], match["part"] or ""
+        if mark == "." and digits.count(".") == 1 and part[:1] != "," and not whole:
+            mark = None
+        digits = digits.replace(mark or ",", "") + part.replace(",", ".")
+        yield Numeral(sign * Decimal(digits).scaleb(_power(match["power"])), start, match.end())
+
+
+_SIGNED = re.compile(r"^\s*$|[(\[{=:~≈<>≤≥\"'“/|±;,]\s*$|[^\d\s]\s+$|\d\s?[-–]\s?$")
+
+
+def _power(digits: str | None) -> int:
+    """Return a power of ten from its digits, cut to MOST_POWER in size."""
+    if digits is None:
+        return 0
+    size = digits.lstrip("+-").lstrip("0")
+    return (-1 if digits[0] == "-" else 1) * min(int(size[: len(str(MOST_POWER)) + 1] or 0), MOST_POWER)
+
+
+_BY_POWER = {
+    2: "hundred",
+    3: "thousand tsd",
+    4: "万 萬 만",
+    5: "lakh lac",
+    6: "百万 million mn mln mio millionen millones",
+    7: "crore",
+    8: "亿 億 억",
+    9: "billion bn bln mrd mld milliard milliarden",
+    12: "trillion tn trn",
+}
+SCALES = {word: power for power, words in _BY_POWER.items() for word in words.split()}
+"""Word behind a number -> power of ten."""
+_SCALE = re.compile(
+    rf"[-\s]{{0,3}}(?:({'|'.join(sorted(SCALES, key=len, reverse=True))})s?(?!{LETTER})\.?|(dozen)s?\b)", re.IGNORECASE
+)
+_TEENS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {
+    **{word: value for value, word in enumerate(_TEENS.split())},
+    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
+    "dozen": 12,
+}
+_WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
+_LARGE = "hundred|thousand|lakh|million|crore|billion|trillion"
+_LARGE_ONE = rf"(?:{_LARGE}|dozen)s?\b(?: and(?= (?:{_WORD})\b))?"
+_SPELT = re.compile(
+    rf"\b(?:(?!one of\b)(?:{_WORD})\b|(?:an?|(?:half|quarter)(?: of)?(?: an?)?) {_LARGE_ONE})"
+    rf"(?:[ -](?:and an? (?:half|quarter)\b|point(?= (?:{_WORD})\b)|(?:{_WORD})\b|{_LARGE_ONE}))*(?!{LETTER})",
+    re.IGNORECASE,
+)
+_PARTS = {"half": Decimal("0.5"), "quarter": Decimal("0.25")}
+
+
+def scale_at(text: str, start: int) -> tuple[Decimal | None, int]:
+    """Return the factor of the words behind a number, as "million" or "lakh crore", and the position behind them."""
+    factor, end = None, start
+    while match := _SCALE.match(text, end):
+        factor = (factor or Decimal(1)) * (12 if match[2] else Decimal(1).scaleb(SCALES[match[1].lower()]))
+        end = match.end()
+    return factor, end
+
+
+def in_words(text: str) -> Iterator[Numeral]:
+    """Yield the numerals in English words of a readable text: "twenty-five thousand", "half a million"."""
+    for match in _SPELT.finditer(text):
+        total = current = place = Decimal(0)
+        last = Decimal(1)
+        for word in re.findall(r"[a-z]+", match[0].lower())[:20]:
+            large = word.removesuffix("s")
+            if large in ("hundred", "dozen"):
+                current = (current or Decimal(1)) * (100 if large == "hundred" else 12)
+            elif large in SCALES:
+                last = Decimal(1).scaleb(SCALES[large])
+                total, current, place = total + (current or 1) * last, Decimal(0), Decimal(0)
+            elif word in _PARTS and total and not current:  # "a million and a half"
+                total += last * _PARTS[word]
+            elif word == "point":
+                place = Decimal(1)
+            elif place:
+                place /= 10
+                current += place * _WORDS.get(word, 0)
+            else:
+                current += _PARTS.get(word) or _WORDS.get(word, 0)
+        yield Numeral(total + current, match.start(), match.end(), in_words=True)

@@ -1,0 +1,303 @@
+"""Units of measure: how texts spell them, their items in Wikidata, and conversion by pint.
+
+Factors, offsets and dimensions are pint's. pint is loaded when the first number in another unit than its relation's is
+converted, so runs without such numbers never load it. Money is not converted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pint import UnitRegistry
+
+LETTER = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+"""Letter, digit or underscore of a script that writes words with blanks between them."""
+FEWEST_DIGITS, TEMPERATURE_PLACES = 7, 6
+"""Significant digits of a converted number, if it was written with fewer; most decimal places of a temperature."""
+OF_LENGTH = {
+    "kilometer": "km kms kilometer kilometre kilómetro kilomètre quilómetro quilômetro chilometri "
+    "км 公里 千米 キロメートル",
+    "meter": "m mtr meter metre metro mètre metri м 米 平米 メートル",
+    "centimeter": "cm cms centimeter centimetre",
+    "millimeter": "mm millimeter millimetre",
+    "micrometer": "µm μm um micrometer micrometre micron",
+    "nanometer": "nm nanometer nanometre",
+    "mile": "mi mile statute_mile",
+    "yard": "yd yds yard",
+    "foot": "ft foot feet",
+    "inch": "in inch inches",
+}
+"""Unit of length of pint -> spellings; _ stands for a blank or hyphen. Squares and cubes of them are read, too."""
+OTHERS = {
+    "nautical_mile": "nmi nautical_mile",
+    "light_year": "ly light_year lightyear",
+    "astronomical_unit": "au astronomical_unit",
+    "parsec": "pc parsec",
+    "hectare": "ha hectare hektar hectárea",
+    "international_acre": "ac acre",
+    "liter": "l L liter litre",
+    "milliliter": "ml mL milliliter millilitre",
+    "gallon": "gal gallon US_gallon",
+    "kilogram": "kg kgs kilo kilogram kilogramme",
+    "gram": "g gram gramme",
+    "milligram": "mg milligram",
+    "metric_ton": "t tonne metric_ton",
+    "ton": "ton tons short_ton",
+    "long_ton": "long_ton",
+    "pound": "lb lbs pound",
+    "ounce": "oz ounce",
+    "dalton": "u Da dalton amu",
+    "degree_Celsius": "°C °_C C degC deg_C degrees_C degree_Celsius degrees_Celsius celsius "
+    "degrees_centigrade centigrade",
+    "degree_Fahrenheit": "°F °_F F degF deg_F degrees_F degree_Fahrenheit degrees_Fahrenheit fahrenheit",
+    "kelvin": "K °K kelvin degrees_Kelvin",
+    "kilometer / hour": "km/h kmh kph kmph km/hr km_per_hour kilometer_per_hour kilometers_per_hour kilometre_per_hour "
+    "kilometres_per_hour",
+    "mile / hour": "mph mi/h miles/h mile_per_hour miles_per_hour",
+    "kilometer / second": "km/s kilometers_per_second kilometres_per_second",
+    "mile / second": "miles_per_second",
+    "meter / second": "m/s meter_per_second meters_per_second metre_per_second metres_per_second",
+    "knot": "kn kt kts knot",
+    "millisecond": "ms millisecond",
+    "second": "s sec secs second",
+    "minute": "m min mins minute",
+    "hour": "h hr hrs hour",
+    "day": "d day days",
+    "week": "wk week",
+    "month": "mo month",
+    "year": "a yr yrs year",
+    "joule": "J joule",
+    "kilojoule": "kJ kilojoule",
+    "megajoule": "MJ megajoule",
+    "millijoule": "mJ millijoule",
+    "calorie": "cal calorie",
+    "kilocalorie": "kcal kilocalorie",
+    "electron_volt": "eV electronvolt electron_volt",
+    "kilowatt_hour": "kWh kilowatt_hour",
+    "watt": "W watt",
+    "kilowatt": "kW kilowatt",
+    "megawatt": "MW megawatt",
+    "gigawatt": "GW gigawatt",
+    "milliwatt": "mW milliwatt",
+    "horsepower": "hp horsepower",
+    "volt": "V volt",
+    "pascal": "Pa pascal",
+    "hectopascal": "hPa hectopascal",
+    "kilopascal": "kPa kilopascal",
+    "bar": "bar",
+    "atmosphere": "atm",
+    "psi": "psi",
+    "hertz": "Hz hertz",
+    "kilohertz": "kHz kilohertz",
+    "megahertz": "MHz megahertz",
+    "gigahertz": "GHz gigahertz",
+    "gram / centimeter ** 3": "g/cm3 g/cm^3 g/cc grams_per_cubic_centimeter grams_per_cubic_centimetre",
+    "kilogram / meter ** 3": "kg/m3 kg/m^3 kilograms_per_cubic_meter kilograms_per_cubic_metre",
+    "percent": "% percent per_cent pct",
+}
+"""Other unit of pint -> spellings."""
+MONEY = {
+    "USD": "$ US$ USD dollar US_dollar U.S._dollar",
+    "EUR": "€ EUR euro",
+    "GBP": "£ GBP pound_sterling pounds_sterling British_pound",
+    "JPY": "¥ JPY yen",
+    "CNY": "CNY RMB yuan renminbi",
+    "INR": "₹ INR Rs rupee Indian_rupee",
+    "CHF": "CHF Swiss_franc",
+    "CAD": "C$ CA$ CAD Canadian_dollar",
+    "AUD": "A$ AU$ AUD Australian_dollar",
+}
+"""Currency -> spellings."""
+UNSURE = frozenset("in min bar au pc pa gal mo ms ac sec ly second minute cal".split())
+"""Spellings that mean a unit only where the relation's own unit has that dimension; so do all of one letter."""
+ITEMS = {
+    "Q11573": "meter",
+    "Q828224": "kilometer",
+    "Q174728": "centimeter",
+    "Q174789": "millimeter",
+    "Q253276": "mile",
+    "Q3710": "foot",
+    "Q218593": "inch",
+    "Q482798": "yard",
+    "Q93318": "nautical_mile",
+    "Q531": "light_year",
+    "Q1811": "astronomical_unit",
+    "Q25343": "meter ** 2",
+    "Q712226": "kilometer ** 2",
+    "Q35852": "hectare",
+    "Q81292": "international_acre",
+    "Q232291": "mile ** 2",
+    "Q857027": "foot ** 2",
+    "Q25517": "meter ** 3",
+    "Q4243638": "kilometer ** 3",
+    "Q11582": "liter",
+    "Q11570": "kilogram",
+    "Q41803": "gram",
+    "Q191118": "metric_ton",
+    "Q100995": "pound",
+    "Q48013": "ounce",
+    "Q25267": "degree_Celsius",
+    "Q42289": "degree_Fahrenheit",
+    "Q11579": "kelvin",
+    "Q180154": "kilometer / hour",
+    "Q211256": "mile / hour",
+    "Q182429": "meter / second",
+    "Q128822": "knot",
+    "Q11574": "second",
+    "Q7727": "minute",
+    "Q25235": "hour",
+    "Q573": "day",
+    "Q23387": "week",
+    "Q5151": "month",
+    "Q577": "year",
+    "Q25269": "joule",
+    "Q25236": "watt",
+    "Q25250": "volt",
+    "Q44395": "pascal",
+    "Q39369": "hertz",
+    "Q11229": "percent",
+    "Q4917": "USD",
+    "Q4916": "EUR",
+    "Q25224": "GBP",
+    "Q8146": "JPY",
+    "Q39099": "CNY",
+    "Q80524": "INR",
+    "Q25344": "CHF",
+    "Q1104069": "CAD",
+    "Q259502": "AUD",
+}
+"""Wikidata's item of a unit -> unit of pint, or currency."""
+
+
+class Spelt(NamedTuple):
+    """A unit in a text. units: the units that the spelling may mean. end: position behind it.
+
+    sure: whether it means a unit even where another dimension is asked for.
+    """
+
+    units: tuple[str, ...]
+    end: int
+    sure: bool
+
+
+def _spellings() -> dict[str, tuple[str, ...]]:
+    """Return spelling -> units. Words have a plural; spellings of several letters are listed in lower case, too."""
+    found: dict[str, tuple[str, ...]] = {}
+    for unit, line in (OF_LENGTH | OTHERS | MONEY).items():
+        for word in (word.replace("_", " ") for word in line.split()):
+            for form in (word, f"{word}s") if len(word) > 3 and "a" <= word[-1] <= "z" else (word,):
+                found[form] = (*found.get(form, ()), unit)
+                if len(form) > 1:
+                    found.setdefault(form.lower(), found[form])
+    return found
+
+
+_UNITS = _spellings()
+
+
+def _any(words: Iterator[str]) -> str:
+    return "|".join(re.escape(word).replace(r"\ ", "[ -]") for word in sorted({*words}, key=len, reverse=True))
+
+
+_UNIT = (
+    r"(?P<before>(?:square|sq|cubic|cu|quadrat|кв|平方|立方)(?:\.\s?|[ -]?))?"
+    r"(?!in\s+(?:\d|(?-i:[A-Z])|the\b|an?\b|its?\b|all\b|total\b))"
+    rf"(?P<name>{_any(word for word in _UNITS if len(word) > 1)}"
+    rf"|(?-i:{_any(word for word in _UNITS if len(word) == 1)}))"
+    r"(?P<power> ?\^ ?[23](?!\d)| ?[²³]|[23](?!\d)|(?<!ft) 2(?=\s*(?:$|[.,;:()\n]))"
+    r"|[ -]sq(?:uared?)?| cubed| cuadrad[oa]s?| quadrad[oa]s?| carr[ée]s?| quadrat[io])?"
+    rf"(?:(?<={LETTER})(?!{LETTER})|(?<!{LETTER}))"
+)
+_BEHIND, _LABEL = rf"[-\s]{{0,3}}{_UNIT}", rf"(?<!{LETTER}){_UNIT}\)?\s?[:=]\s?$"
+_PRICE = (
+    rf"(?<!{LETTER})(?P<before>)(?P<name>{_any(word for words in MONEY.values() for word in words.split())})"
+    r"(?P<power>)\.?\s?$"
+)
+
+
+@lru_cache(maxsize=3)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def unit_at(text: str, start: int) -> Spelt | None:
+    """Return the unit behind a number that ends at a position: "km^2", "sq mi", "degrees Celsius"."""
+    return _spelt(match) if (match := _compiled(_BEHIND).match(text, start)) else None
+
+
+def unit_before(text: str, end: int) -> Spelt | None:
+    """Return the unit before a number that starts at a position: a currency, or a label such as "sq mi: "."""
+    window = text[max(0, end - 40) : end]
+    match = _compiled(_LABEL if window.rstrip()[-1:] in (":", "=") else _PRICE).search(window)
+    return _spelt(match) if match else None
+
+
+def _spelt(match: re.Match[str]) -> Spelt | None:
+    name = " ".join(re.split(r"[ -]", match["name"]))
+    units = _UNITS.get(name) or _UNITS[name.lower()]
+    before, power = (match["before"] or "").lower(), match["power"] or ""
+    if before or power:
+        exponent = 3 if before[:2] in ("cu", "立方") or power.strip(" ^") in ("3", "³") or "cubed" in power else 2
+        units = tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
+    is_letter = len(name) == 1 and name.isalpha()
+    sure = bool(before or power) or not (is_letter or name.lower() in UNSURE)
+    return Spelt(units, match.end(), sure) if units else None
+
+
+@lru_cache(maxsize=256)
+def unit_of(spelling: str | None) -> str | None:
+    """Return the unit of pint, or the currency, that a relation's unit spells; None for things that are counted."""
+    text = (spelling or "").strip(" .")
+    found = unit_at(text, 0) if text else None
+    return found.units[0] if found and found.end == len(text) else None
+
+
+def unit_of_item(qid: str | None) -> str | None:
+    """Return the unit of pint, or the currency, of Wikidata's item; None if the item is not listed."""
+    return ITEMS.get(qid or "")
+
+
+def item_of_unit(unit: str | None) -> str | None:
+    """Return Wikidata's item of a unit; None if the unit is not listed."""
+    return next((qid for qid, listed in ITEMS.items() if listed == unit), None)
+
+
+def converted(value: Decimal, unit: str, into: str) -> Decimal | None:
+    """Return a number in another unit; None if the dimensions differ.
+
+    It has as many significant digits as the given number, but at least 7.
+    """
+    if unit == into:
+        return value
+    if (line := _conversion(unit, into)) is None:
+        return None
+    factor, offset = line
+    digits = Context(prec=max(FEWEST_DIGITS, len(value.normalize().as_tuple().digits)))
+    made = digits.plus(value * factor + offset)
+    return round(made, TEMPERATURE_PLACES) if offset else made
+
+
+@lru_cache(maxsize=4096)
+def _conversion(unit: str, into: str) -> tuple[Decimal, Decimal] | None:
+    """Return factor and offset of the conversion between two units; None if the dimensions differ."""
+    if unit in MONEY or into in MONEY:
+        return None
+    registry = _registry()
+    if not registry.Unit(unit).is_compatible_with(registry.Unit(into)):
+        return None
+    zero, one = (registry.Quantity(Decimal(number), unit).to(into).magnitude for number in (0, 1))
+    return one - zero, zero
+
+
+@lru_cache(maxsize=1)
+def _registry() -> UnitRegistry[Decimal]:
+    from pint import UnitRegistry
+
+    registry = UnitRegistry[Decimal](non_int_type=Decimal)
+    registry.define("international_acre = mile ** 2 / 640")  # pint's own acre is of survey feet
+    return registry
