@@ -128,8 +128,9 @@ _NUMBER_KEYS = frozenset("number count amount total quantity".split())
 
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
-    "probability note notes comment type id year date qid description source unit status wikidata wikidataid url link "
-    "code iso flag rank index no capital population border borderlength length direction".split()
+    "probability note notes comment type id year date qid description source unit status wikidata wikidataid url "
+    "link code iso flag rank index no required query q search capital population border borderlength length "
+    "direction".split()
 )
 
 
@@ -164,6 +165,8 @@ def mended(text: str) -> str:
 def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Word]:
     """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple."""
     items = group.items
+    words = [item for item in items if isinstance(item, Word)]
+    unit = next((word.text for word in words if folded_key(word.key or "") in ("unit", "units")), "")
     if any(item.key is not None for item in items):
         if _is_denied(items, relation):
             return
@@ -173,6 +176,8 @@ def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Wor
     for item in items:
         if isinstance(item, Bracketed):
             yield from elements(item, relation, subject)
+        elif relation.kind == "number" and unit:
+            yield item._replace(text=f"{item.text} {unit}")
         elif item.quoted and item.text[:1] in ("[", "{"):  # a literal in a string
             yield from (word for inner in read_literals(item.text) for word in elements(inner, relation, subject))
         else:
@@ -252,8 +257,8 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
     names |= _NUMBER_KEYS if relation.kind == "number" else frozenset()
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
-    noun = {word.removesuffix("s") for word in folded_key(relation.object_type.noun).split()}
-    typed = [item for item in others if any(word.removesuffix("s") in noun for word in _key_words(item))]
+    kinds = noun_words(relation) | relation.shape.stop
+    typed = [item for item in others if has_word(" ".join(_key_words(item)), kinds)]
     return [item for key, item in keyed if key in names] or typed or others
 
 

@@ -24,6 +24,7 @@ _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(])")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name."""
 _LABEL = re.compile(r"([^:\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_YEAR = re.compile(r"\s*(?:in )?[12]\d{3}(?:[–-]\d{2,4})?\s*[:–—-]\s+(?=\S)", re.IGNORECASE)
 _LABELS = frozenset(
     "name label answer answers country object entity item result output option neighbour neighbor winner winners "
     "recipient recipients laureate laureates member members neighbours neighbors results names list north south east "
@@ -42,9 +43,11 @@ _OTHER_MARKS = re.compile(r"\s+[|/•·]\s+")
 _OWN_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp|s\.?a|d\.?c|ph\.?d|m\.?d)\.?", re.IGNORECASE)
 
 
-def body(text: str) -> str:
-    """Return a text without headings, if anything else is left."""
-    return _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+def body(text: str, relation: Relation) -> str:
+    """Return a text without headings and without the head of its only column, if anything else is left."""
+    text = _HEADING.sub("", _HEADED.sub("", text)).strip() or text
+    head, _, rest = text.partition("\n")
+    return rest if rest.strip() and has_word(folded_key(head), noun_words(relation)) and " " not in head else text
 
 
 def has_lead(text: str) -> bool:
@@ -110,6 +113,7 @@ def parted(text: str, relation: Relation) -> list[Word]:
 
 def _unlabelled(text: str, relation: Relation) -> str:
     """Return a text without a label such as "Country 1:" before it."""
+    text = text[year.end() :] if (year := _YEAR.match(text)) else text
     label = _LABEL.match(text)
     return text[label.end() :] if label and _is_label(label[1], relation) else text
 

@@ -179,8 +179,11 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:
     """Return objects of a bulleted list, else of the first paragraph that has any; after a mark, of the first line."""
-    text = body(text)
+    text = body(text, relation)
     text = next((part for part in reversed(_CORRECTED.split(text)) if shown(part)), text)
+    first = _SENTENCE.split(text[:SHORT], maxsplit=1)[0]
+    if len(first) < 10 and is_abstention(first, relation) and first.endswith("."):
+        return Parsed(State.ABSTAINED)
     if stated := named(text, relation, subject):
         objects, _ = _judge(parted(stated, relation), relation, subject)
         if objects and not has_verb(stated):

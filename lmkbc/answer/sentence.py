@@ -28,7 +28,8 @@ _CONNECTING = frozenset("and or of the & de da di do du del la le el al bin ibn 
 """Words in lower case inside names and between them."""
 _BETWEEN = frozenset(
     "is are was were be been by with on in at to of for the a an only include includes including following as namely "
-    "both its countries: just also".split()
+    "both its just also it them him her january february march april may june july august september october november "
+    "december".split()
 )
 """Words between what states the relation and the names."""
 _STOP = frozenset(
@@ -56,9 +57,10 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
     words = _WHERE.sub("", plain).split()
     for start in range(len(words) - 1, 0, -1):
         before = start - 1
-        while before and words[before].casefold().strip(":") in _BETWEEN:
+        while before and (words[before].casefold().strip(":,") in _BETWEEN or words[before].strip(",").isdigit()):
             before -= 1
         states = _stems(relation).intersection(map(_stem, folded_key(words[before]).split()))
+        states = states or (words[0] == "There" and words[start - 1].endswith(":"))
         if not (states or (restates and words[start - 1] in ("is", "are"))) or not _is_capitalised(words[start]):
             continue
         if _is_capitalised(words[before]) and (before or start == 1):  # inside a name

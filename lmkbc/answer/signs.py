@@ -82,7 +82,6 @@ _LATEX = (
     (re.compile(r"\\(?:text\w*|math\w*|mbox)\s*\{"), ""),
     (re.compile(r"\\(?:emptyset|varnothing)\b"), "∅"),
     (re.compile(r"\\item\b"), "\n- "),
-    (re.compile(r"\{,\}"), ","),
     (re.compile(r"\\[ ,;:!]|~(?=\S)(?<=\S~)"), " "),
     (re.compile(r"\\(?:times|cdot)\b"), "×"),
     (re.compile(r"\\(?:approx|sim|simeq)\b"), "~"),
@@ -103,6 +102,7 @@ def plain(text: str) -> str:
         text = re.sub(r"\\n(?=[A-Z*\d-])", "\n", text)
     if "Ġ" in text or "Ċ" in text:
         text = _from_bytes(text)
+    text = text.replace("{,}", ",")
     if text.isascii() and not any(mark in text for mark in "\\$[<&^~"):
         return text
     text = _BYTES.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)

@@ -1,0 +1,48 @@
+"""Replies as chat models, servers and front ends write them, by kind: what a careful reader would take from each.
+
+A line of replies.jsonl is {"kind", "relation", "text", "finish"?, "expected"}; expected is a list of objects, [] for
+"there is none", or "unreadable".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from space import SPACE
+
+from lmkbc.answer.clean import vocabulary
+from lmkbc.answer.reply import candidates
+from lmkbc.ask.style import PromptStyle
+from lmkbc.models.base import Reply
+from lmkbc.types import Query, State
+
+LINES = (Path(__file__).parent / "replies.jsonl").read_text(encoding="utf-8").strip().split("\n")
+ROWS = [json.loads(line) for line in LINES]
+KINDS = {kind: list(rows) for kind, rows in groupby(ROWS, lambda row: row["kind"])}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reply_is_read_as_a_careful_reader_reads_it(kind: str) -> None:
+    wrong = [(row["text"], row["expected"], read) for row in KINDS[kind] if (read := _read(row)) != _expected(row)]
+    assert not wrong
+
+
+def _read(row: Mapping[str, Any]) -> list[str] | str:
+    query, relation = Query("Some Subject", row["relation"]), SPACE.relations[row["relation"]]
+    found = candidates(query, relation, PromptStyle(), [Reply(row["text"], row.get("finish", "stop"))], "m")
+    if found.draws == (State.ABSTAINED,):
+        return []
+    return sorted(one.text for one in found.candidates) if found.draws[0].has_objects else "unreadable"
+
+
+def _expected(row: Mapping[str, Any]) -> list[str] | str:
+    """Return the expected objects, by the names that their relation prefers."""
+    if isinstance(row["expected"], str):
+        return row["expected"]
+    names = vocabulary(SPACE.relations[row["relation"]].shape)
+    return sorted(names.canonical(name) or name for name in row["expected"])
