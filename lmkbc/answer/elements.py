@@ -162,7 +162,7 @@ def mended(text: str) -> str:
     return text
 
 
-def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Word]:
+def elements(group: Bracketed, relation: Relation, subject: str, units: bool = False) -> Iterator[Word]:
     """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple."""
     items = group.items
     words = [item for item in items if isinstance(item, Word)]
@@ -175,11 +175,11 @@ def elements(group: Bracketed, relation: Relation, subject: str) -> Iterator[Wor
         items = _behind_subject(group, relation, subject)
     for item in items:
         if isinstance(item, Bracketed):
-            yield from elements(item, relation, subject)
-        elif relation.kind == "number" and unit:
+            yield from elements(item, relation, subject, units)
+        elif relation.kind == "number" and units and unit:
             yield item._replace(text=f"{item.text} {unit}")
         elif item.quoted and item.text[:1] in ("[", "{"):  # a literal in a string
-            yield from (word for inner in read_literals(item.text) for word in elements(inner, relation, subject))
+            yield from (word for inner in read_literals(item.text) for word in elements(inner, relation, subject, units))
         else:
             yield item
 

@@ -110,7 +110,7 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
         groups = [Bracketed("[", [*words], closed=True)]
     else:
         groups = read_literals(whole, commas="," in relation.shape.separators) or read_fields(text)
-        words = [word for group in groups for word in elements(group, relation, subject)]
+        words = [word for group in groups for word in elements(group, relation, subject, units=True)]
     words = [part for word in words for part in _several(word, relation)]
     objects, denied = _judge(words, relation, subject)
     if objects:

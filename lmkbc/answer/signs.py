@@ -73,7 +73,7 @@ _SOURCES = re.compile(
     r"(?:\A|\n)\W*(?:sources?|references?|footnotes?|citations?|bibliography)\W*(?::|\n)", re.IGNORECASE
 )
 """The head of a list of sources behind an answer."""
-_AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$")
+_AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$", re.IGNORECASE)
 _BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _LATEX = (
     (re.compile(r"\\(?:text\w*|math\w*|emph|mbox|operatorname|underline|ensuremath|bf|it)\s*\{([^{}]*)\}"), r"\1"),

@@ -15,6 +15,10 @@ from lmkbc.relation import Relation
 from lmkbc.types import State
 
 
+_NULLS = ("null", "None")
+"""Literals for nothing in JSON and Python."""
+
+
 def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
     """Return the objects of one raw completion. null: text for no object, besides an empty list."""
     answer, _ = narrowed(text)
@@ -51,6 +55,8 @@ def _words(answer: str, relation: Relation, subject: str) -> tuple[tuple[str, ..
     groups = read_literals(mended(answer), commas="," in relation.shape.separators)
     empty = any(map(has_empty_list, groups))
     words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
+    if any(not word.quoted and word.text in _NULLS for word in words):
+        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
     if not groups:
         words = parted(answer.split("\n", 1)[0], relation)
     return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

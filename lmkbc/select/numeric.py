@@ -100,18 +100,21 @@ class Ball(NumericRule):
 
     The support of a vote is the weight of the votes around it, each with its own tolerance, as the scorer applies it to
     gold. Among the votes with most support, take the smallest. Answer the median of its supporters, if that keeps all
-    of them.
+    of them. upper: whether to answer the upper of two middle supporters, whatever that keeps (dukesun99 2026).
     """
 
     name: ClassVar[str] = "ball"
     search: ClassVar[Mapping[str, Range]] = {"tolerance": Real(0.005, 0.3, log=True)}
     tolerance: float = 0.05
+    upper: bool = False
 
     def points(self, values: Floats, weights: Floats) -> Sequence[float]:
         """Return the vote with most support, or the median of its supporters."""
         support = [math.fsum(weights[self._near(vote, values)]) for vote in values]
         best = next(place for place, weight in enumerate(support) if weight >= max(support) - 1e-12)
         near = self._near(values[best], values)
+        if self.upper:
+            return (-weighted_quantile(-values[near][::-1], weights[near][::-1], 0.5),)
         middle = quantile_between(values[near], weights[near], 0.5)
         keeps = math.fsum(weights[self._near(middle, values)]) >= support[best] - 1e-12
         return (middle if keeps else float(values[best]),)
