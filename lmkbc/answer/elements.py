@@ -179,7 +179,8 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
         elif relation.kind == "number" and units and unit:
             yield item._replace(text=f"{item.text} {unit}")
         elif item.quoted and item.text[:1] in ("[", "{"):  # a literal in a string
-            yield from (word for inner in read_literals(item.text) for word in elements(inner, relation, subject, units))
+            for inner in read_literals(item.text):
+                yield from elements(inner, relation, subject, units)
         else:
             yield item
 

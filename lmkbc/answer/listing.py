@@ -23,7 +23,7 @@ _BOLD = re.compile(r"(?:\*\*|__)([^*_]{1,300})(?:\*\*|__)")
 _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(])")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name."""
-_LABEL = re.compile(r"([^:\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+_LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
 _YEAR = re.compile(r"\s*(?:in )?[12]\d{3}(?:[–-]\d{2,4})?\s*[:–—-]\s+(?=\S)", re.IGNORECASE)
 _LABELS = frozenset(
     "name label answer answers country object entity item result output option neighbour neighbor winner winners "

@@ -19,6 +19,8 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
 
 from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
+from lmkbc.answer.sentence import stem, stems
+from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 
@@ -28,6 +30,8 @@ MOST_PLACES = 12
 """Last place after the point at which the first digit may stand."""
 LONGEST = 20_000
 """Maximum number of characters that are read; later text is no answer."""
+MOST_READ = 50
+"""Maximum number of numbers of which the words beside them are read."""
 SENTENCE = 8
 """More words than this make a text prose, whose numbers without a unit may mean anything."""
 SAME = Decimal("0.05")
@@ -68,6 +72,14 @@ _DATE = re.compile(
     rf"|{_YEAR}(?=:| (?i:census|est|season|data|world|olympic|\w+ games))"
     rf"|{_YEAR}(?=\s[-–]\s\d{{1,3}},\d{{3}})|{_YEAR}\s?(?:[-–/]|to|and)\s?(?:{_YEAR}|\d\d\b(?![.,]\d)|(?i:present|today|now)))"
 )
+
+
+_CHANGED = re.compile(
+    r"\b((?:increas|expand|extend|enlarg|rais|reduc|cut|lower|grow|gr[eo]w|rose|fell|chang)\w*) from [\d., ]{1,20}"
+    r"(?:\w+ )?(?=to\b)",
+    re.IGNORECASE,
+)
+"""A change from one number to another: the first was before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,7 @@ def _is_writable(value: Decimal) -> bool:
 
 def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
     """Return the readable text, and the numbers that an answer means, of any size, with their positions in it."""
-    text = _STEP.sub(" ", readable(text[:LONGEST]))
+    text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])))
     reader = _Reader(relation)
     bare = _ASIDE.sub(_unbracketed, text)
     found = [*reader.read(bare)]
@@ -137,10 +149,21 @@ def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
         numbers = dated or [
             one for one in numbers if relation.unit is None or one.scale is not None
         ]  # years as a range
+    if len(numbers) > 1 and (
+        stated := [number for number in numbers[:MOST_READ] if _is_stated(number, bare, relation)]
+    ):
+        return bare, stated[:1] if relation.has_one_object() else stated
     others = len(numbers) if unit_of(relation.unit) is None else len(found)
     if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
         return bare, []
     return bare, numbers
+
+
+def _is_stated(number: _Found, text: str, relation: Relation) -> bool:
+    """Return whether a word of the relation stands beside a number, as in "a capacity of 5,000" and "5,000 seats"."""
+    before = text[max(0, number.start - 40) : number.start].split()[-3:]
+    beside = folded_key(" ".join([*before, *text[number.end : number.end + 40].split()[:1]]))
+    return not stems(relation).isdisjoint(map(stem, beside.split()))
 
 
 def _unbracketed(aside: re.Match[str]) -> str:

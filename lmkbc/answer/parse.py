@@ -11,8 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 
-from lmkbc.answer.abstain import has_verb, is_abstention, is_failure, is_mute, is_prose, is_refusal
+from lmkbc.answer.abstain import (
+    has_verb,
+    has_word,
+    is_abstention,
+    is_failure,
+    is_mute,
+    is_prose,
+    is_refusal,
+    relation_words,
+)
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted
@@ -46,6 +56,11 @@ _NAME_LINE = re.compile(r"[ \t]*(?:[^\W\d_][^\s:?,;]*[ \t]*){1,6}")
 
 _CORRECTED = re.compile(
     r"(?:\.\.\.?|…|[—–])\s*(?:no,? )?(?:wait|scratch that|correction|sorry)\b[,:]?\s*(?:no\b)?[:,]?\s", re.I
+)
+
+
+_ESTIMATED = re.compile(
+    r"\b(?:approximately|roughly|around|it's|is|was|has|holds|seats)(?: about)?\W+[\d~]", re.IGNORECASE
 )
 
 
@@ -168,13 +183,16 @@ def _tidy(word: Word, relation: Relation) -> str:
 
 
 def _from_numbers(text: str, relation: Relation) -> Parsed | None:
-    """Return the numbers of the first line that has any."""
+    """Return the numbers of the first line with a word of the relation, else of the first line that has any."""
+    found: list[tuple[bool, tuple[str, ...]]] = []
     for line in text.split("\n", 20)[:20]:
-        if is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
+        if not found and is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
+        if is_refusal(line[: 4 * LONGEST]) and not _ESTIMATED.search(line):
+            continue
         if numbers := read_numbers(line[bullet.end() :] if (bullet := BULLET.match(line)) else line, relation):
-            return Parsed(State.ANSWERED, tuple(numbers))
-    return None
+            found.append((has_word(folded_key(line[:LONGEST]), relation_words(relation)), tuple(numbers)))
+    return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
 
 def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Parsed | None:

@@ -32,6 +32,7 @@ _BETWEEN = frozenset(
     "december".split()
 )
 """Words between what states the relation and the names."""
+_VERBS = frozenset("is are was were include includes".split())
 _STOP = frozenset(
     "the and which that who what whom whose has have had was were are for with from its this these those does did not "
     "been being itself when where while each every all any one other such than then there their into out".split()
@@ -59,11 +60,11 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
         before = start - 1
         while before and (words[before].casefold().strip(":,") in _BETWEEN or words[before].strip(",").isdigit()):
             before -= 1
-        states = _stems(relation).intersection(map(_stem, folded_key(words[before]).split()))
+        states = stems(relation).intersection(map(stem, folded_key(words[before]).split()))
         states = states or (words[0] == "There" and words[start - 1].endswith(":"))
-        if not (states or (restates and words[start - 1] in ("is", "are"))) or not _is_capitalised(words[start]):
+        if not (states or (restates and words[start - 1] in _VERBS)) or not _is_capitalised(words[start]):
             continue
-        if _is_capitalised(words[before]) and (before or start == 1):  # inside a name
+        if _is_capitalised(words[before]) and (before or words[start - 1] not in _VERBS):  # inside a name
             continue
         if _DENIED.search(" ".join(words[:start])):
             return ""
@@ -81,7 +82,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """Return a word without the endings of plurals and of verbs."""
     return re.sub(r"(?:ies|y|ed|es|s|ing|er|ers|e)$", "", word) if len(word) > 3 else word
 
@@ -89,11 +90,11 @@ def _stem(word: str) -> str:
 _kept: dict[str, frozenset[str]] = {}
 
 
-def _stems(relation: Relation) -> frozenset[str]:
+def stems(relation: Relation) -> frozenset[str]:
     """Return the stems of the words by which a relation's declaration states it, and of "answer"."""
     texts = (relation.object_type.noun, relation.triple, relation.question, relation.definition, *relation.clozes)
     key = "\n".join(texts)
     if key not in _kept:
         words = folded_key(re.sub(r"\{\w+\}", " ", key)).split()
-        _kept[key] = frozenset(_stem(word) for word in [*words, "answer"] if len(word) > 2 and word not in _STOP)
+        _kept[key] = frozenset(stem(word) for word in [*words, "answer"] if len(word) > 2 and word not in _STOP)
     return _kept[key]

@@ -14,7 +14,6 @@ from lmkbc.ask.frames import JOINTS, Listing
 from lmkbc.relation import Relation
 from lmkbc.types import State
 
-
 _NULLS = ("null", "None")
 """Literals for nothing in JSON and Python."""
 

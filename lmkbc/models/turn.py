@@ -73,7 +73,7 @@ _HARMONY = re.compile(r"\A\s*(?:assistant\s*)?analysis\s*(?=[^\sa-z,;:])")
 _TAG = re.compile(
     r"(?:<[|｜]?|◁)[ \t]*(?P<slash>/?)(?P<name>[A-Za-z][\w:.▁-]{0,48})(?P<more>(?:\s[^<>\n]{0,300})?)(?:/?>|[|｜]>|▷)"
     r"|\[(?P<close>/?)(?P<word>think|thinking|thoughts?|reasoning|answer|final_answer|inst|bos|eos|pad|cls|sep|unk|"
-    r"s|/?sys|system_prompt|tool_calls|args|call_id|tool_content)\](?!\()",
+    r"gmask|s|/?sys|system_prompt|tool_calls|args|call_id|tool_content)\](?!\()",
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(r"think|thought|reason|reflect|scratchpad|monologue|rationale|deliberat|analysis|cot$")
@@ -83,8 +83,8 @@ _ANSWERS = frozenset(
 _TOOLS = re.compile(r"tool|python|args|callid|function|invoke|recipient|constrain|message|channel")
 _CALL = re.compile(r"(?:tool|function)(?:call|use)?s?$")
 _CONTROL = frozenset(
-    "s bos eos pad unk sep cls inst sys turn eot eod eom eop endoftext startoftext beginoftext startofturn endofturn "
-    "eoa eoh endofutterance endofsentence endofmessage endofdocument user assistant system human bot".split()
+    "s sop bos eos pad unk sep cls inst sys turn eot eod eom eop endoftext startoftext beginoftext startofturn "
+    "endofturn eoa eoh endofutterance endofsentence endofmessage endofdocument user assistant system human bot".split()
 )
 """Names of control tokens that some families write as plain tags; `<|...|>` is always one."""
 
