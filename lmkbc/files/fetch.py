@@ -12,7 +12,7 @@ import httpx2
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.http import CallError, Pace, RequestLimits, is_web_address, retry_after, trusted
+from lmkbc.http import CallError, Pace, RequestLimits, connection, is_web_address, retry_after
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -73,7 +73,7 @@ async def _stream(split: str, url: str, part: Path, progress: Report | None) -> 
                 max_redirects=MOST_REDIRECTS,
                 timeout=30,
                 event_hooks={"request": [_guard(url)]},
-                verify=trusted(),
+                **connection(url),
             ) as client,
         ):
             await _append(client, split, url, part, progress)

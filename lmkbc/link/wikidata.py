@@ -23,11 +23,11 @@ from lmkbc.http import (
     Pace,
     RequestLimits,
     TooLargeError,
+    connection,
     is_web_address,
     pooled,
     read_body,
     retry_after,
-    trusted,
 )
 from lmkbc.link.api import ApiCall, Refusal
 from lmkbc.link.schema import ShapeError, decode
@@ -81,7 +81,7 @@ class Client:
         failures are reported at the end. If the API refuses requests, or as many calls failed as run at once, it stops
         at once.
         """
-        http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted())
+        http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, **connection(self._url))
         pace, failed = Pace(self._limits), list[str]()
 
         async def ask(position: int) -> tuple[int, T | None] | None:
