@@ -110,6 +110,12 @@ def proxy_variable(url: str) -> str:
     return _proxy(url)[0]
 
 
+def by_proxy(url: str) -> str:
+    """Return a remark for errors about the proxy for an address; "" if there is no proxy."""
+    variable = proxy_variable(url)
+    return f", by way of the proxy that {variable} names" if variable else ""
+
+
 def _proxy(url: str) -> tuple[str, str | None]:
     """Return the proxy for an address, after the name of its variable."""
     parts, proxies = urlsplit(url), getproxies()

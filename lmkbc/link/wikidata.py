@@ -23,6 +23,7 @@ from lmkbc.http import (
     Pace,
     RequestLimits,
     TooLargeError,
+    by_proxy,
     connection,
     is_web_address,
     pooled,
@@ -121,7 +122,7 @@ class Client:
         except TimeoutError:
             raise CallError(f"no whole reply in {self._deadline:g} s") from None
         except httpx2.RequestError as error:
-            raise CallError(f"{type(error).__name__}: {error}") from None
+            raise CallError(f"{type(error).__name__}: {error}{by_proxy(self._url)}") from None
         except (TooLargeError, ShapeError) as error:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None
 

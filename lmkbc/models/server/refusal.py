@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, proxy_variable, retry_after
+from lmkbc.http import CallError, by_proxy, proxy_variable, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
 from lmkbc.models.server.body import TooLong, too_long
@@ -73,8 +73,7 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         named = code if code == str(status) else f"{named}, {server.without_key(code)[:SHOWN]}" if code else named
     message = whole[:SHOWN] or "no reason given"
     proxy = proxy_variable(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
-    if proxy:
-        message += f", by way of the proxy that {proxy} names"
+    message += by_proxy(server.base_url) if proxy else ""
     reason = f"({named}: {message})"
     if 300 <= status < 400:
         return ServerError(_redirected(server, status, header.get("location", "")))

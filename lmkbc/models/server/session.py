@@ -31,6 +31,9 @@ from lmkbc.notes import Notes
 SHARE_READ = 0.55
 """Share of a prompt's expected tokens below which the server has read only a part of it. Estimates err by less."""
 
+LONGER = 1.2
+"""Ratio of two prompts' estimated tokens from which on one is surely the longer."""
+
 LEAST_COMPARED = 40
 """Estimated tokens of a prompt from which on the server's count is compared with the estimate."""
 
@@ -77,7 +80,7 @@ class Session:
         self.limits = limits
         self._paid = Paid(budget, limits)
         self._failed_in_a_row = 0
-        self._density = 0.0
+        self._most_read = 0, 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
@@ -280,12 +283,14 @@ class Session:
         return replies
 
     def _compare(self, call: Call, read: int) -> None:
-        """Warn once if the server read far fewer tokens than a prompt has, as one with a small window does."""
+        """Warn once if the server read far fewer tokens than a prompt has, or no more than of a shorter prompt."""
         expected, seen = length_of(call)[0], self.client.server.seen
         if read <= 0 or expected < LEAST_COMPARED or seen.cuts:
             return
-        self._density = max(self._density, read / expected)
-        if read / expected < SHARE_READ * max(self._density, 1.0):
+        longest, most = self._most_read
+        if read > most:
+            self._most_read = expected, read
+        if read < SHARE_READ * expected or (expected > LONGER * longest + LEAST_COMPARED and read <= most):
             seen.cuts = True
             self._notes.remark(
                 f"{self.client.server.name}: the server read only {read} tokens of a prompt of about {expected}: it "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from loopback import Body, Loopback, prompt_of
+from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.models.server.body import AnswerLimit, answer_limit
@@ -259,13 +261,14 @@ def test_a_server_that_cuts_prompts_is_found_by_its_count(chat: Make, read: int,
     assert len(said) == told
 
 
-def test_a_window_that_most_prompts_fit_is_found_by_those_that_do_not(chat: Make) -> None:
+@pytest.mark.parametrize(("window", "told"), [(400, True), (10_000, False)])
+def test_a_window_is_found_by_a_longer_prompt_that_counts_no_more(chat: Make, window: int, told: bool) -> None:
     def edit(body: Body, answer: Body) -> None:
-        answer["usage"] = {"prompt_tokens": min(len(prompt_of(body)) // 3, 400), "completion_tokens": 5}
+        template = 100  # tokens that the server's own chat template adds
+        answer["usage"] = {"prompt_tokens": min(template + len(prompt_of(body)) // 4, window), "completion_tokens": 5}
 
     with Loopback(spain, change=edit) as server:
-        generator = chat(server, shots={"k": 0})
-        assert not one(generator, Query("land " + "x" * 600, BORDERS)).failed
-        assert not any("read only" in remark for remark in generator.notes.remarks)
-        assert not one(generator, Query("land " + "x" * 4000, BORDERS)).failed
-    assert any("the server read only 400 tokens" in remark for remark in generator.notes.remarks)
+        asked = [Query("land " + "x" * length, BORDERS) for length in (1, 1300, 2200)]
+        generator = chat(server, shots={"k": 0}, limits=replace(HASTY, concurrency=1))
+        assert not any(one.failed for one in generator.generate(asked))
+    assert any("the server read only 400 tokens" in remark for remark in generator.notes.remarks) == told
