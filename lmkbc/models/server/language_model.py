@@ -23,6 +23,8 @@ from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
 from lmkbc.notes import Notes
 
+FIT = "say fit = true in the recipe's table shots, so that they are shown fewer examples"
+
 log = logging.getLogger(__name__)
 
 
@@ -108,8 +110,9 @@ class ServerModel:
             (session.shortened, f"{session.shortened} prompts were shown fewer examples, to fit the server's context"),
             (
                 session.too_long,
-                f"{session.too_long} prompts exceed the server's context: say fit = true in the recipe's table shots, "
-                "so that they are shown fewer examples, or have the server read more tokens",
+                f"{session.too_long} prompts exceed the server's context"
+                + (" even without examples: " if session.shortest else f": {FIT}, or ")
+                + "have the server read more tokens",
             ),
         )
         yield from (remark for applies, remark in remarks if applies)

@@ -50,7 +50,7 @@ class Session:
     replayed: answers from the store.
     dropped: stored rows that were no answers, and are requested again.
     window: the server's context.
-    too_long: prompts that exceed it.
+    too_long: prompts that exceed it. shortest: whether one of them does so without any examples.
     shortened: prompts that fit with fewer examples.
     failures: reason -> number of queries.
     tokens: of all answers used, stored ones included, as (prompt, answer).
@@ -72,6 +72,7 @@ class Session:
         self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
         self.replayed = self.dropped = self.too_long = self.shortened = 0
+        self.shortest = False
         self.window = Window()
         self.tokens = (0, 0)
         self.stopped = "offline" if offline else None
@@ -143,6 +144,7 @@ class Session:
             refused = error
         if refused is not None:
             self.failed(refused)
+            self.shortest |= last is not calls
         return self._counted(calls, [None] * len(calls))
 
     def _counted(self, calls: Sequence[Call], replies: list[Reply | None]) -> list[Reply | None]:
