@@ -1,4 +1,4 @@
-"""What a server says in place of an answer: the fields and the words of an error, in the shapes of many servers."""
+"""A server's words in place of an answer: the fields of its errors, in the shapes of many servers."""
 
 from __future__ import annotations
 
