@@ -6,7 +6,10 @@ The openai SDK uses it too. A request with a key follows no redirect.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
 import math
+import os
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
@@ -16,8 +19,9 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from lmkbc.errors import LmkbcError
+from lmkbc.errors import InputError, LmkbcError
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,17 +37,21 @@ HEADERS = {"Accept-Encoding": "gzip"}
 """Gzip is the only encoding that is unpacked; `read_body` refuses others."""
 _GZIP = zlib.MAX_WBITS | 16
 
+log = logging.getLogger(__name__)
+
 
 class CallError(LmkbcError):
     """A request that got no answer.
 
-    transient: whether a retry may help. wait: seconds that the server asks to wait.
+    transient: whether a retry may help. wait: seconds that the server asks to wait. once: whether a second such error
+    of a request is final.
     """
 
-    def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None) -> None:
+    def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None, once: bool = False) -> None:
         super().__init__(reason)
         self.transient = transient
         self.wait = wait
+        self.once = once
 
 
 class TooLargeError(CallError):
@@ -68,15 +76,79 @@ def is_web_address(url: str) -> bool:
         return False
 
 
-@cache
-def trusted() -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates.
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
-    It is made once per process, since that takes longer than many requests.
+
+def connection(url: str) -> dict[str, Any]:
+    """Return the settings of a client for an address: its certificates, and the proxy of the environment.
+
+    An address of this machine has no proxy. Raise InputError, which names the variable, for a proxy or certificates
+    that cannot be used.
     """
     import httpx2
 
-    return httpx2.create_ssl_context()
+    variable, proxy = _proxy(url)
+    secure = urlsplit(url).scheme == "https"
+    context = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), secure=secure)
+    try:
+        httpx2.AsyncHTTPTransport(verify=context, proxy=proxy)
+    except (ValueError, ImportError, httpx2.InvalidURL):
+        raise InputError(
+            f"{variable} names a proxy of the kind {(proxy or '').partition('://')[0]!r}, which cannot be used: unset "
+            f"{variable}, or name a proxy whose address begins with http://"
+        ) from None
+    return {"verify": context, "proxy": proxy, "trust_env": False}
+
+
+def proxy_variable(url: str) -> str:
+    """Return the environment variable that names the proxy for an address; "" if there is no proxy."""
+    return _proxy(url)[0]
+
+
+def by_proxy(url: str) -> str:
+    """Return a remark for errors about the proxy for an address; "" if there is no proxy."""
+    variable = proxy_variable(url)
+    return f", by way of the proxy that {variable} names" if variable else ""
+
+
+def _proxy(url: str) -> tuple[str, str | None]:
+    """Return the proxy for an address, after the name of its variable."""
+    parts, proxies = urlsplit(url), getproxies()
+    host = parts.hostname or ""
+    scheme = next((name for name in (parts.scheme, "all") if proxies.get(name)), None)
+    if scheme is None or is_loopback(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
+        return "", None
+    name, proxy = f"{scheme}_proxy", proxies[scheme]
+    variable = next((name for name in (name, name.upper()) if os.environ.get(name)), "the system's settings")
+    return variable, proxy if "://" in proxy else f"http://{proxy}"
+
+
+@cache
+def _certificates(file: str | None, folder: str | None, *, secure: bool) -> ssl.SSLContext:
+    """Return the TLS context with the trusted certificates, of the file or folder that the environment names.
+
+    It is made once per process, since that takes longer than many requests. secure: whether a certificate will be
+    checked; otherwise, wrong names are only a warning.
+    """
+    import httpx2
+
+    try:
+        if file or not folder or os.path.isdir(folder):
+            return httpx2.create_ssl_context()
+        raise FileNotFoundError
+    except OSError as error:  # an SSLError is one, too
+        variable, given = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"holds no certificates ({error})"
+        message = f"{variable} is {given!r}, which {reason}: name one that does, or unset {variable}"
+        if secure:
+            raise InputError(message) from None
+        log.warning(message)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
 
 
 def retry_after(value: str | None) -> float | None:
@@ -195,8 +267,16 @@ class Pace:
             reraise=True,
         )
 
+        failed_once = False
+
         async def attempt() -> Result:
-            return await request()
+            nonlocal failed_once
+            try:
+                return await request()
+            except CallError as error:
+                error.transient &= not (error.once and failed_once)
+                failed_once |= error.once
+                raise
 
         return await attempts(attempt)
 

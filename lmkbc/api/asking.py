@@ -12,7 +12,7 @@ from lmkbc.api.options import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import RunOptions
-from lmkbc.types import Candidate, CandidateSet, Query
+from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
     from lmkbc.link.recipe import Linking
@@ -117,7 +117,8 @@ def ask(
     (prediction,) = selector.select_all([candidates])
     if prediction.failed:
         reasons = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
-        raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}): ask again")
+        hint = "the reason stands above" if State.MISSING in candidates.draws else "ask again"
+        raise LmkbcError(f"{recipe.name} gave no usable answer about {query.subject!r} ({reasons}): {hint}")
     (sure,) = confidences(selector, [candidates])
     others = [one for one in _likeliest(candidates, sure.p) if one not in prediction.objects]
     rows = [*prediction.objects, *others[:MOST_OTHERS]]

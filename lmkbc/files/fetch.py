@@ -12,7 +12,7 @@ import httpx2
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.checksum import file_sha256
-from lmkbc.http import CallError, Pace, RequestLimits, is_web_address, retry_after, trusted
+from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, is_web_address, retry_after
 from lmkbc.progress import Report
 
 MOST_BYTES = 256 * 2**20
@@ -73,7 +73,7 @@ async def _stream(split: str, url: str, part: Path, progress: Report | None) -> 
                 max_redirects=MOST_REDIRECTS,
                 timeout=30,
                 event_hooks={"request": [_guard(url)]},
-                verify=trusted(),
+                **connection(url),
             ) as client,
         ):
             await _append(client, split, url, part, progress)
@@ -83,7 +83,7 @@ async def _stream(split: str, url: str, part: Path, progress: Report | None) -> 
         reason = f"{status} {error.response.reason_phrase}"
         raise CallError(reason, transient=status == busy or error.response.is_server_error, wait=wait) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-        raise CallError(str(error), transient=isinstance(error, httpx2.TransportError)) from None
+        raise CallError(str(error) + by_proxy(url), transient=isinstance(error, httpx2.TransportError)) from None
 
 
 async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, progress: Report | None) -> None:

@@ -23,11 +23,12 @@ from lmkbc.http import (
     Pace,
     RequestLimits,
     TooLargeError,
+    by_proxy,
+    connection,
     is_web_address,
     pooled,
     read_body,
     retry_after,
-    trusted,
 )
 from lmkbc.link.api import ApiCall, Refusal
 from lmkbc.link.schema import ShapeError, decode
@@ -81,7 +82,7 @@ class Client:
         failures are reported at the end. If the API refuses requests, or as many calls failed as run at once, it stops
         at once.
         """
-        http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, verify=trusted())
+        http = httpx2.AsyncClient(headers=self._headers, timeout=self._timeout, **connection(self._url))
         pace, failed = Pace(self._limits), list[str]()
 
         async def ask(position: int) -> tuple[int, T | None] | None:
@@ -121,7 +122,7 @@ class Client:
         except TimeoutError:
             raise CallError(f"no whole reply in {self._deadline:g} s") from None
         except httpx2.RequestError as error:
-            raise CallError(f"{type(error).__name__}: {error}") from None
+            raise CallError(f"{type(error).__name__}: {error}{by_proxy(self._url)}") from None
         except (TooLargeError, ShapeError) as error:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None
 

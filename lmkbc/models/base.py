@@ -15,6 +15,9 @@ Form = Literal["completion", "single", "chat"]
 
 Role = Literal["system", "user", "assistant"]
 
+ONE_TURN = "use form = 'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
+"""Advice for a model whose chat template refuses the turns of a prompt; some refuse a system turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

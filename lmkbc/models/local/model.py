@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.base import Prompt
+from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged
@@ -157,10 +157,7 @@ class CausalModel:
         try:
             return rendered(self.tokenizer.get_chat_template(), messages, values)
         except ValueError as error:
-            raise InputError(
-                f"the model's chat template refuses a prompt ({error}): use form = "
-                "'single' with speaker = 'user', whose only turn is the user's, or 'completion'"
-            ) from None
+            raise InputError(f"the model's chat template refuses a prompt ({error}): {ONE_TURN}") from None
 
     def text(self, prompt: Prompt) -> str:
         """Return a prompt as the text that the model reads: a text unchanged, turns rendered by the chat template."""

@@ -6,7 +6,6 @@ A server gets only a key that the user has named for its host, not one that a re
 from __future__ import annotations
 
 import getpass
-import ipaddress
 import logging
 import os
 import platform
@@ -17,7 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from lmkbc.errors import InputError
-from lmkbc.http import is_web_address
+from lmkbc.http import is_loopback, is_web_address
 from lmkbc.models.call import Call
 from lmkbc.models.files import model_identity, model_name, same_model
 
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 OPENAI = "https://api.openai.com/v1"
 BASE_URL = "OPENAI_BASE_URL"
 
-ASKED_AT = ("/chat/completions", "/completions")
+ASKED_AT = ("/chat/completions", "/completions", "/models")
 """Ends of providers' full addresses, which are not part of a base URL."""
 
 DEPLOYMENTS = "/openai/deployments/"
@@ -47,11 +46,12 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.a
 class Seen:
     """Observations of a server. reached: whether it ever answered. name: the model's name in its answers.
 
-    refused: fields of a request that it does not support.
+    refused: fields of a request that it does not support. cuts: whether it was seen to cut a prompt without an error.
     """
 
     reached: bool = False
     name: str = ""
+    cuts: bool = False
     refused: set[str] = field(default_factory=set)
 
 
@@ -60,7 +60,7 @@ class Server:
     """A model's server.
 
     any_model: whether to accept a server's other name for the model.
-    key_variable: environment variable with the key.
+    key_variable: environment variable with the key; "" if the user has named none for this server.
     owner: user and machine, if others share the store and have their own server at the same address.
     asked: the requested name, if `model` is the name that the server reports.
     """
@@ -112,7 +112,7 @@ class Server:
             hint = "; any word will do for a server that checks none"
             raise InputError(f"{host} needs a key: set the environment variable {variable}{hint}")
         _warn_of_plain(parts.scheme, host)
-        return cls(url, model, revision, any_model, key, variable or KEY, owner)
+        return cls(url, model, revision, any_model, key, variable, owner)
 
     @property
     def root(self) -> str:
@@ -207,14 +207,6 @@ def _owner() -> str:
     except (OSError, KeyError):  # a user id without a name, as in containers
         user = str(os.getuid())
     return f"{user}@{platform.node()}"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine itself."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> str:

@@ -23,9 +23,9 @@ from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
 from lmkbc.models.server.client import MOST_BYTES
+from lmkbc.models.server.complaint import SHOWN, error_in, words
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import OtherModelError
-from lmkbc.models.server.request import Offers
 from lmkbc.models.server.session import Session
 
 MOST = 50_000
@@ -82,7 +82,7 @@ async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     missing = {call.key: call for call in calls if session.stored(call) is None}
     jobs: list[_Job] = []
     try:
-        for requests in _jobs([missing[key] for key in sorted(missing)], session.offers):
+        for requests in _jobs([missing[key] for key in sorted(missing)], session):
             guess = sum(request.guess[0] for request in requests), sum(request.guess[1] for request in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
@@ -96,12 +96,12 @@ async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     session.stopped = session.stopped or f"the batch left them out{why}"
 
 
-def _jobs(calls: Sequence[Call], offers: Offers) -> Iterator[list[_Request]]:
+def _jobs(calls: Sequence[Call], session: Session) -> Iterator[list[_Request]]:
     """Yield the requests of each job; all requests of a job have the same path."""
     portion: list[_Request] = []
     size = 0
     for call in sorted(calls, key=lambda call: isinstance(call.prompt, str)):
-        body = offers.body(call, 1)
+        body = session.body(call, 1)
         path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
         line = msgspec.json.encode({"custom_id": call.key, "method": "POST", "url": path, "body": body})
         if portion and (portion[0].path != path or len(portion) == MOST or size + len(line) > LARGEST):
@@ -206,7 +206,10 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
             call = calls[line.custom_id]
             if line.response is None or line.response.status_code != 200:
                 status = line.response.status_code if line.response else "nothing"
-                raise CallError(f"it answered {status}")
+                why = words(error_in(bytes(line.response.body)))[:SHOWN] if line.response else ""
+                raise CallError(
+                    session.client.server.without_key(f"it answered {status}" + (f" ({why})" if why else ""))
+                )
             reply = session.client.read(bytes(line.response.body))[0]
         except OtherModelError as error:
             other = error

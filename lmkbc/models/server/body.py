@@ -30,15 +30,41 @@ _HALF = re.compile(
 )
 """A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
 
+NOTHING = (b"", b"null", b"false", b'""', b"{}", b"[]")
+"""JSON of a field `error` that names none."""
+
+STREAM = (b"data:", b"event:", b":")
+"""Beginnings of an event stream, which some servers send without being asked."""
+
 CODES = {"context_length_exceeded", "exceed_context_size_error"}
 MOST_TOKENS = 10**9
 """Larger numbers of tokens in a server's message are ignored."""
 
-_CONTEXT = re.compile(r"\bcontext (?:length|size|window)\b", re.IGNORECASE)
-_WINDOW = re.compile(r"context (?:length|size)(?: is)?(?: only)? \(?(\d{1,9})\b", re.IGNORECASE)
-_PROMPT = re.compile(
-    r"\b(?:request|input) \((\d{1,9}) tokens|resulted in (\d{1,9}) t|\((\d{1,9}) in |(\d{1,9}) input t"
+_CONTEXT = re.compile(r"\b(?:context|model) (?:length|size|window|limit)\b", re.IGNORECASE)
+_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d{1,9})"
+_WINDOW = re.compile(
+    rf"(?:context (?:length|size|limit)|model length)(?: is| of)?(?: only)? \(?{_NUMBER}\b"
+    rf"|\b{_NUMBER} maximum context",
+    re.IGNORECASE,
 )
+_PROMPT = re.compile(
+    rf"\b(?:request|input) \({_NUMBER} tokens|resulted in {_NUMBER} t|\({_NUMBER} (?:in |of text)|{_NUMBER} input t"
+    rf"|[Pp]rompt contains {_NUMBER} t|{_NUMBER} tokens from the input|{_NUMBER} .inputs.|\b{_NUMBER} \+ \d+ >"
+    rf"|length {_NUMBER}\)"
+)
+
+_INTEGER = re.compile(rf"(?<![\w.\-]){_NUMBER}(?!\w|[.\-]\w)")
+_TOTAL = re.compile(rf"\brequested (?:about )?{_NUMBER}\b(?! (?:output|completion))", re.IGNORECASE)
+_LENGTH = re.compile(r"max_?(?:new|completion|output)?_?tokens|\b(?:completion|output) tokens", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"\btoo (?:large|big|high|many|long)|at most|maximum|exceed|(?:less|smaller|lower|more) than|range|afford|limit"
+    r"|up to|[<>≤]",
+    re.IGNORECASE,
+)
+"""Words of a server about a number that is too large."""
+
+FEWEST = 16
+"""Least limit on an answer's tokens that is taken from a message."""
 
 Optional = TypeVar("Optional")
 
@@ -62,13 +88,13 @@ class TokenReport:
 
 def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
     """Return the model's name and the tokens in a response's body. Raise ValueError for a body without a choice."""
-    answer = _answer(raw)
+    answer, (choice, *_) = _answer(raw)
     usage = _optional(answer.usage, _Usage) or _Usage()
-    logprobs = _optional(answer.choices[0].logprobs, _Logprobs) or _Logprobs()
+    logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
     first = next(iter(logprobs.content or ()), None)
     others = [first, *(first.top_logprobs or ())] if first else []
     report = TokenReport(
-        text=answer.choices[0].text or "",
+        text=choice.text or "",
         tokens=[(token, None if p is None else _likely(p)) for token, p in logprobs.spelt() or ()],
         chosen=first.id if first else None,
         likeliest={one.id: _likely(one.logprob) for one in others if one.id is not None},
@@ -80,8 +106,8 @@ def decode_tokens(raw: bytes) -> tuple[str, list[TokenReport]]:
 
 def decode(raw: bytes) -> tuple[str, list[Reply]]:
     """Return the model's name and the draws in a response's body. Raise ValueError for a body without a draw."""
-    answer = _answer(raw)
-    replies = [_reply(answer, choice) for choice in answer.choices]
+    answer, choices = _answer(raw)
+    replies = [_reply(answer, choice, len(choices)) for choice in choices]
     if all(reply.failed for reply in replies):
         raise ValueError(f"it ended with {replies[0].finish!r}")
     return answer.model or "", replies
@@ -104,27 +130,80 @@ def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
     )
 
 
+class AnswerLimit(NamedTuple):
+    """Limit on an answer's tokens: `answer` for any prompt, or what `window` leaves beside a prompt of `prompt`."""
+
+    answer: int | None
+    window: int | None
+    prompt: int | None
+
+
+def answer_limit(asked: int, message: str) -> AnswerLimit | None:
+    """Return the limit that a refusal of an answer of `asked` tokens states; None for another refusal.
+
+    Without a number in the message, it is half of `asked`.
+    """
+    numbers = {int(number.replace(",", "")) for number in _INTEGER.findall(message)}
+    whole = _number(None, _TOTAL.search(message))
+    prompt = _number(None, _PROMPT.search(message)) or (whole - asked if whole and whole > asked else None)
+    rest = numbers - {asked, prompt, asked + (prompt or 0)}
+    window = _number(None, _WINDOW.search(message))
+    is_about = asked in numbers or bool(_LENGTH.search(message))
+    if prompt or window:
+        window = window or max(rest, default=None)
+        fits = window is not None and (prompt or 0) < window
+        return AnswerLimit(None, window, prompt) if fits and (prompt or is_about) else None
+    if not (is_about and _LIMIT.search(message)) or asked <= FEWEST:
+        return None
+    least = max((number for number in rest if FEWEST <= number < asked), default=None)
+    if least is None and (asked in numbers or not rest):
+        least = asked // 2
+    return None if least is None else AnswerLimit(least, None, None)
+
+
 def _number(field: Any, written: re.Match[str] | None) -> int | None:
     if isinstance(field, int) and 0 < field < MOST_TOKENS:
         return field
-    return next((int(number) for number in written.groups() if number), None) if written else None
+    return next((int(number.replace(",", "")) for number in written.groups() if number), None) if written else None
 
 
-def _answer(raw: bytes) -> _Answer:
-    """Return the decoded body of a response, with lone surrogates as U+FFFD.
+def _answer(raw: bytes) -> tuple[_Answer, list[_Choice]]:
+    """Return the decoded body of a response, with lone surrogates as U+FFFD, and its choices.
 
-    Raise ValueError for a body without a choice.
+    Raise ValueError for a body without a choice, or with an error.
     """
-    whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
-    answer = msgspec.json.decode(whole, type=_Answer)
+    whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw).removeprefix(b"\xef\xbb\xbf").lstrip()
+    answer = _streamed(whole) if whole.startswith(STREAM) else msgspec.json.decode(whole, type=_Answer)
+    if bytes(answer.error) not in NOTHING:
+        raise ValueError("it holds an error")
     if not answer.choices or any(choice.is_empty for choice in answer.choices):
         raise ValueError("it holds no choices")
-    return answer
+    return answer, answer.choices
 
 
-def _reply(answer: _Answer, choice: _Choice) -> Reply:
+def _streamed(raw: bytes) -> _Answer:
+    """Return the events of a stream as one answer. Raise ValueError for a stream without an end."""
+    events = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]
+    whole, choices = _Answer(), dict[int, _Choice]()
+    for event in events:
+        if event == b"[DONE]":
+            continue
+        part = msgspec.json.decode(event, type=_Answer)
+        whole.model, whole.usage = part.model or whole.model, part.usage or whole.usage
+        whole.error = part.error or whole.error
+        for piece in part.choices or ():
+            choice = choices.setdefault(piece.index, _Choice(text=""))
+            choice.text = (choice.text or "") + (piece.delta.text() if piece.delta else piece.text or "")
+            choice.finish_reason = piece.finish_reason or choice.finish_reason
+    if b"[DONE]" not in events and not (choices and all(one.finish_reason for one in choices.values())):
+        raise ValueError("it is an event stream without an end")
+    whole.choices = [choice for choice in choices.values() if choice.text or choice.end in (*WITHHELD, *CUT_OFF)]
+    return whole
+
+
+def _reply(answer: _Answer, choice: _Choice, share: int) -> Reply:
     message = choice.message or _Message(content=choice.text)
-    usage, share = _optional(answer.usage, _Usage) or _Usage(), len(answer.choices)
+    usage = _optional(answer.usage, _Usage) or _Usage()
     logprobs = _optional(choice.logprobs, _Logprobs) or _Logprobs()
     spelt, prompt = logprobs.spelt(), max(usage.prompt_tokens or 0, 0)
     completion = max(usage.completion_tokens or 0, (usage.total_tokens or 0) - prompt, 0)  # with reasoning
@@ -164,14 +243,39 @@ class _Part(msgspec.Struct):
     text: str = ""
 
 
+class _Function(msgspec.Struct):
+    arguments: str | dict[str, Any] = ""
+
+
+class _Tool(msgspec.Struct):
+    function: _Function
+
+
 class _Message(msgspec.Struct):
-    content: str | list[_Part] | None = None
+    content: str | list[_Part | str] | dict[str, Any] | None = None
     refusal: str | None = None
+    tool_calls: msgspec.Raw = msgspec.Raw()
+    function_call: msgspec.Raw = msgspec.Raw()
 
     def text(self) -> str:
-        """Return the text of an answer; if it has parts, such as reasoning and text, only the text parts."""
-        parts = self.content or ""
-        return parts if isinstance(parts, str) else "".join(part.text for part in parts if part.type == "text")
+        """Return the text of an answer; without one, the arguments of a function that it calls in its place.
+
+        Of parts, such as reasoning and text, only the text counts.
+        """
+        called = [tool.function for tool in _optional(self.tool_calls, list[_Tool]) or ()]
+        called += filter(None, [_optional(self.function_call, _Function)])
+        given = [_written(function.arguments) for function in called]
+        return _written(self.content) or "\n".join(text for text in given if text.strip() not in ("{}", "null"))
+
+
+def _written(content: str | Sequence[_Part | str] | Mapping[str, Any] | None) -> str:
+    """Return a text that is given as such, in parts, or as an object of JSON."""
+    if isinstance(content, Mapping):
+        return msgspec.json.encode(content).decode() if content else ""
+    if isinstance(content, str):
+        return content
+    parts = (_Part(text=part) if isinstance(part, str) else part for part in content or ())
+    return "".join(part.text for part in parts if part.type in ("text", "output_text"))
 
 
 class _Alternative(msgspec.Struct):
@@ -226,15 +330,20 @@ def _thought(tokens: Sequence[str]) -> int:
 
 
 class _Choice(msgspec.Struct):
+    index: int = 0
     message: _Message | None = None
+    delta: _Message | None = None
     text: str | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
     logprobs: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
 
     @property
     def end(self) -> str:
         """Return the finish reason in this module's words; "content_filter: SAFETY" becomes "content_filter"."""
-        reason = self.finish_reason or "stop"
+        if bytes(self.error) not in NOTHING:
+            return "error"
+        reason = self.finish_reason if isinstance(self.finish_reason, str) and self.finish_reason else "stop"
         word = reason.partition(":")[0].casefold()
         return _SAME.get(word, word if word in WITHHELD else reason)
 
@@ -245,6 +354,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    choices: list[_Choice]
+    choices: list[_Choice] | None = None
     model: str | None = None
     usage: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()

@@ -10,19 +10,21 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 import msgspec
 import openai
 
-from lmkbc.http import HEADERS, CallError, Pace, read_body, trusted
+from lmkbc.errors import LmkbcError
+from lmkbc.http import HEADERS, CallError, Pace, connection, proxy_variable, read_body
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport, decode, decode_tokens
+from lmkbc.models.server.complaint import SHOWN, described, error_in, is_error
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusal import SHOWN, OtherModelError, ServerError, WithheldError, refusal
+from lmkbc.models.server.refusal import AbsentError, OtherModelError, ServerError, WithheldError, refusal
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -39,17 +41,23 @@ SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
 
 
+class Listing(msgspec.Struct):
+    """Models that a server lists."""
+
+    data: list[msgspec.Raw]
+
+
 class BoundedClient(openai.DefaultAsyncHttpxClient):
     """Transport under the SDK, which reads whole responses of up to MOST_BYTES and follows no redirect.
 
     Redirects are refused even on the same host. Answers are stored under the requested address, a redirected POST may
     lose its body, and the user can give the right address once. A successful response that the caller streams is left
-    to `read_body`. key_fields: header fields that carry the key instead of `Authorization`.
+    to `read_body`. Some servers take the key in a header field of their own instead of `Authorization`.
     """
 
-    def __init__(self, key_fields: Mapping[str, str], **settings: Any) -> None:
-        self._key_fields = key_fields
-        super().__init__(follow_redirects=False, headers=HEADERS, verify=trusted(), **settings)
+    def __init__(self, server: Server, **settings: Any) -> None:
+        self._key_fields = server.key_fields
+        super().__init__(follow_redirects=False, headers=HEADERS, **connection(server.base_url), **settings)
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **how: Any) -> httpx2.Response:
         """Return the response, read. Raise CallError as `read_body` does."""
@@ -77,7 +85,7 @@ class ChatClient:
                 api_key=server.key or "none",
                 default_query=server.query,
                 max_retries=0,
-                http_client=BoundedClient(server.key_fields, limits=pool, timeout=limits.timeout),
+                http_client=BoundedClient(server, limits=pool, timeout=limits.timeout),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -100,10 +108,19 @@ class ChatClient:
             return self.read(await self._sent(path, body))
         except WithheldError:
             return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
+        except (AbsentError, CallError) as error:
+            raise (None if self._has_answered else await self.elsewhere()) or error from None
 
     async def token_reports(self, body: Mapping[str, Any]) -> list[TokenReport]:
         """Return the tokens of one request, as one report. Raise CallError and ServerError as `ask` does."""
         return self._decoded(await self._sent("/completions", body), decode_tokens)[1]
+
+    async def elsewhere(self) -> ServerError | None:
+        """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
+        root = self.server.root
+        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", Listing) is None:
+            return None
+        return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return the server's answer at a path besides its API; None if it is of another type or late."""
@@ -142,13 +159,10 @@ class ChatClient:
             raise CallError(f"no whole answer within {within or self._limits.timeout:g} s") from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
-            raise refusal(self.server, error) from None
+            raise refusal(self.server, error.status_code, error.response.content, error.response.headers) from None
         except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, httpx2.ConnectError) and not self.server.seen.reached:
-                raise ServerError(
-                    f"{self.server.base_url} cannot be reached ({error.__cause__}): start the server, or give its "
-                    "address with --base-url"
-                ) from None
+            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ProxyError) and not self.server.seen.reached:
+                raise ServerError(self._unreachable(error.__cause__)) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
         except CallError as error:
@@ -164,12 +178,38 @@ class ChatClient:
             reply.first = None if self.server.echoes(reply.first) else reply.first
         return replies
 
+    def _unreachable(self, cause: Exception) -> str:
+        """Return the error message for a server that was never reached."""
+        url = self.server.base_url
+        if variable := proxy_variable(url):
+            host = urlsplit(url).hostname
+            return (
+                f"{url} cannot be reached through the proxy that {variable} names ({cause}): mend {variable}, or name "
+                f"{host} in NO_PROXY"
+            )
+        hint = "start the server, or give its address with --base-url"
+        if "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            hint = "name the file of the certificate that signs its own in SSL_CERT_FILE"
+        return f"{url} cannot be reached ({cause}): {hint}"
+
     def _decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
-        """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does."""
+        """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does.
+
+        A body without an answer is asked for only once more if the server has never answered.
+        """
         try:
             served, answers = decode(raw)
         except ValueError as error:
-            raise CallError(f"the answer is not what the API promises ({error})") from None
+            what = described(raw)
+            fields = {} if what else error_in(raw)
+            fault: LmkbcError = CallError(
+                f"the answer is not what the API promises ({what or error})" + (": check --base-url" if what else "")
+            )
+            if is_error(fields):
+                fault = refusal(self.server, 200, raw)
+            if isinstance(fault, CallError):
+                fault.once = not self._has_answered
+            raise fault from None
         return self._recognised(served), answers
 
     def _recognised(self, served: str) -> str:

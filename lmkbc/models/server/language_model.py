@@ -19,9 +19,12 @@ from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.option_scorer import OptionScorer
 from lmkbc.models.server.request import calls
+from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
 from lmkbc.models.turn import answer_of
 from lmkbc.notes import Notes
+
+FIT = "say fit = true in the recipe's table shots, so that they are shown fewer examples"
 
 log = logging.getLogger(__name__)
 
@@ -101,13 +104,16 @@ class ServerModel:
             (True, session.account),
             (session.dropped, f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"),
             *((True, remark) for remark in self._store.remarks),
+            (session.stopped and session.commonest, f"most of the failures: {session.commonest}"),
+            (session.window.reduced, _reduced(session.window)),
             (refused, f"the server takes no {refused}: asked without"),
             (not refused and not offers.several, "the server ignores n: each draw was asked for alone"),
             (session.shortened, f"{session.shortened} prompts were shown fewer examples, to fit the server's context"),
             (
                 session.too_long,
-                f"{session.too_long} prompts exceed the server's context: say fit = true in the recipe's table shots, "
-                "so that they are shown fewer examples, or have the server read more tokens",
+                f"{session.too_long} prompts exceed the server's context"
+                + (" even without examples: " if session.shortest else f": {FIT}, or ")
+                + "have the server read more tokens",
             ),
         )
         yield from (remark for applies, remark in remarks if applies)
@@ -187,6 +193,11 @@ class ServerModel:
                 f"{lost} of {len(prompts)} questions have no answer ({session.why()}); run again to go on"
             )
         return answers
+
+
+def _reduced(window: Window) -> str:
+    asked, least = window.reduced or (0, 0)
+    return f"the server accepts no answer of {asked} tokens: max_tokens was reduced, to {least} for the longest prompt"
 
 
 def _first_word(reply: Reply, options: Sequence[str]) -> list[float]:

@@ -17,6 +17,9 @@ GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""
 
 
+LENGTH = ("max_tokens", "max_completion_tokens")
+"""Fields that limit an answer's length: in general, and for the API's newer models."""
+
 Answer = TypeVar("Answer", Reply, TokenReport)
 Body = Mapping[str, Any]
 Ask = Callable[[Body], Awaitable[Sequence[Answer]]]
@@ -51,8 +54,13 @@ def estimate(body: Mapping[str, Any]) -> tuple[int, int]:
     """
     prompt = body.get("prompt", "")
     text = sum(len(turn["content"]) for turn in body["messages"]) if "messages" in body else len(prompt)
-    answer = body.get("max_tokens") or body.get("max_completion_tokens") or GUESSED_ANSWER
+    answer = limit_of(body) or GUESSED_ANSWER
     return (text // 4 + 1 if isinstance(prompt, str) else text), answer * body.get("n", 1)
+
+
+def limit_of(body: Mapping[str, Any]) -> int | None:
+    """Return the maximum number of tokens of an answer that a request asks for; None without a limit."""
+    return next((body[name] for name in LENGTH if body.get(name)), None)
 
 
 class OverBudgetError(CallError):

@@ -1,35 +1,47 @@
-"""Refusals: the meaning of responses with an error status, in the formats of several providers."""
+"""Refusals: the meaning of responses that hold an error, in the formats of several providers."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-import openai
-
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, retry_after
-from lmkbc.models.server.address import KEYS, Server
+from lmkbc.http import CallError, by_proxy, proxy_variable, retry_after
+from lmkbc.models.base import ONE_TURN
+from lmkbc.models.server.address import KEY, KEYS, Server
 from lmkbc.models.server.body import TooLong, too_long
+from lmkbc.models.server.complaint import SHOWN, described, error_in, status_of, words
 
-SHOWN = 200
-"""Maximum number of characters of a server's message in errors."""
+PROXY_REFUSES = 407
+"""Status of a proxy that wants a password."""
+
+_ROLES = re.compile(
+    r"\broles must alternate|\broles are supported|\b(?:unexpected|unknown|unsupported|invalid) role\b"
+    r"|\b(?:system|developer) (?:role|message|prompt|instruction)s?\b.*\b(?:not|unsupported)\b"
+    r"|\bnot support.*\b(?:system|developer) (?:role|message|prompt|instruction)s?\b",
+    re.IGNORECASE,
+)
+"""Words of a chat template, or of a server, that refuses the turns of a prompt."""
+
+_NO_TEMPLATE = re.compile(r"\b(?:no|provide a|does not have a|without a) chat template\b", re.IGNORECASE)
 
 
 class RejectedError(CallError):
-    """The server refuses this request permanently (400 and the like)."""
+    """The server refuses this request permanently (400 and the like). said: the server's whole message."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, said: str = "") -> None:
         super().__init__(reason, transient=False)
+        self.said = said
 
 
 class TooLongError(RejectedError):
     """A prompt exceeds the server's context. lengths: of both, if the server reports them; None for our estimate."""
 
-    def __init__(self, reason: str, lengths: TooLong | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, lengths: TooLong | None = None, said: str = "") -> None:
+        super().__init__(reason, said)
         self.lengths = lengths
 
 
@@ -45,38 +57,61 @@ class OtherModelError(ServerError):
     """The server's name for its model differs from the requested one."""
 
 
-def refusal(server: Server, error: openai.APIStatusError) -> LmkbcError:
-    """Return the error for a status and a body."""
-    status, body = error.status_code, _body(error.body)
-    whole = " ".join(str(body.get("message") or body.get("detail") or error.message).split())
-    message = server.without_key(whole)[:SHOWN]
+class AbsentError(ServerError):
+    """The server has no such model, or no such path."""
+
+
+def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] | None = None) -> LmkbcError:
+    """Return the error for a response's status and body. The body of a response of status 200 names the status."""
+    fields, header = error_in(raw), headers or {}
+    whole = server.without_key(words(fields))
+    codes = [str(one) for one in (fields.get("code"), fields.get("type")) if one]
+    code = codes[0] if codes else ""
+    named = str(status)
+    if status < 300:
+        status = status_of(fields)
+        named = code if code == str(status) else f"{named}, {server.without_key(code)[:SHOWN]}" if code else named
+    message = whole[:SHOWN] or "no reason given"
+    proxy = proxy_variable(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
+    message += by_proxy(server.base_url) if proxy else ""
+    reason = f"({named}: {message})"
     if 300 <= status < 400:
-        return ServerError(_redirected(server, status, error.response.headers.get("location", "")))
-    if status in (401, 403) or "API_KEY_INVALID" in _details(body, "reason"):
-        reason = f"({status}: {message})"
-        refused = f"{server.base_url} refuses the key in {server.key_variable} {reason}: set the right one"
-        keyless = f"{server.base_url} was sent no key and wants one {reason}: set {KEYS}=HOST=VARIABLE for its host"
-        return ServerError(refused if server.key else keyless)
-    if status == 404:
-        hint = "check --model and --base-url"
-        return ServerError(f"{server.base_url} has no model {server.name!r} ({message}): {hint}")
-    if status == 402 or "insufficient_quota" in (body.get("code"), error.code):
-        return ServerError(f"the account at {server.base_url} has no quota left ({message}): the run can resume")
-    if status in (408, 409, 425, 429) or status >= 500:
-        wait = retry_after(error.response.headers.get("retry-after"))
-        return CallError(f"{status}: {message}", wait=_delay(body) if wait is None else wait)
-    if body.get("code") == "content_filter":
-        return WithheldError(f"{status}: {message}")
-    if lengths := too_long(body, whole):
-        return TooLongError(f"{status}: {message}", lengths)
-    return RejectedError(f"{status}: {message}")
+        return ServerError(_redirected(server, status, header.get("location", "")))
+    if proxy and status in (403, PROXY_REFUSES):
+        host = urlsplit(server.base_url).hostname
+        return ServerError(f"{server.base_url} is not reached {reason}: mend {proxy}, or name {host} in NO_PROXY")
+    if "flagged_input" in str(fields.get("metadata")) or "content_filter" in codes:
+        return WithheldError(f"{named}: {message}")
+    if status in (401, 403) or "API_KEY_INVALID" in _details(fields, "reason"):
+        return ServerError(_unauthorised(server, reason))
+    if _ROLES.search(whole):
+        return ServerError(f"{server.base_url} refuses the turns of a prompt {reason}: {ONE_TURN}")
+    if _NO_TEMPLATE.search(whole):
+        return ServerError(f"{server.base_url} has no chat template {reason}: use form = 'completion'")
+    if status in (404, 405):
+        hint = "check --model and --base-url, which ends in /v1 for most servers"
+        return AbsentError(f"{server.base_url} has no model {server.name!r}, or is no API's address {reason}: {hint}")
+    if status == 402 or "insufficient_quota" in codes:
+        quota = f"the account at {server.base_url} has no quota left {reason}: the run can resume"
+        return RejectedError(quota, whole) if "max_tokens" in whole else ServerError(quota)
+    is_final = status == 501 or (status == 429 and "too large" in whole)  # larger than what a minute allows
+    if not is_final and (status in (408, 409, 425, 429) or status >= 500):
+        wait = retry_after(header.get("retry-after"))
+        return CallError(f"{named}: {message}", wait=_delay(fields) if wait is None else wait)
+    if lengths := too_long(fields, whole):
+        return TooLongError(f"{named}: {message}", lengths, whole)
+    return RejectedError(f"{named}: {message}", whole)
 
 
-def _body(body: Any) -> Mapping[str, Any]:
-    """Return an error's fields. Gemini puts the error into a list; other servers send only a sentence."""
-    if isinstance(body, list) and body and isinstance(body[0], dict):
-        body = body[0].get("error", body[0])
-    return body if isinstance(body, dict) else {"message": body} if body else {}
+def _unauthorised(server: Server, reason: str) -> str:
+    """Return the error message for a missing or wrong key."""
+    if server.key:
+        return f"{server.base_url} refuses the key in {server.key_variable} {reason}: set the right one"
+    host = urlsplit(server.base_url).hostname
+    way = f"put it into the environment variable {server.key_variable or KEY}"
+    if not server.key_variable:  # only a recipe names the server
+        way += f" and give the address with --base-url, or set {KEYS}={host}=VARIABLE"
+    return f"{server.base_url} was sent no key and wants one {reason}: {way}"
 
 
 def _details(body: Mapping[str, Any], name: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,22 +13,19 @@ import msgspec
 from lmkbc.models.base import Prompt, Reply, Request
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.refusal import RejectedError, TooLongError
+from lmkbc.models.server.limits import LENGTH
 
 log = logging.getLogger(__name__)
 
-OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed")
-"""Fields that some servers do not support, and that are not essential for an answer."""
-
-LENGTH = ("max_tokens", "max_completion_tokens")
-"""Fields that limit an answer's length: in general, and for the API's newer models."""
+OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
+"""Fields that some servers do not support, and that are not essential for an answer. The first is left out first."""
 
 SAMPLERS = ("temperature", "top_p")
 """Fields that reasoning models do not support. For a server that supports only one of them, the first is kept."""
 
 _UNKNOWN = re.compile(
-    r"\b(?:unsupported|unknown|unrecogni[sz]ed|deprecated|cannot both|only the default"
-    r"|not (?:support|allow|permit)\w*)\b",
+    r"\b(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|cannot both|only the default|extra_forbidden"
+    r"|not (?:support|allow|permit|a valid)\w*)\b",
     re.IGNORECASE,
 )
 """Words of a server for a field that it does not support, whatever the value."""
@@ -63,11 +60,13 @@ class Offers:
     """Optional fields that a server refuses.
 
     several: whether it returns as many draws as `n` requests. model: the server's name for the model.
+    accepted: fields of requests that it answered.
     """
 
     model: str
     refused: set[str] = field(default_factory=set)
     several: bool = True
+    accepted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Request one draw at a time if `n` is refused already."""
@@ -87,7 +86,7 @@ class Offers:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         return without(body, self.refused)
 
-    def refuse(self, fields: list[str]) -> None:
+    def refuse(self, fields: Collection[str]) -> None:
         """Record fields without which a refused request succeeded."""
         self.refused.update(fields)
         self.several = self.several and "n" not in fields
@@ -99,28 +98,38 @@ def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
     return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
 
 
-def blamed(body: Mapping[str, Any], message: str) -> list[str]:
-    """Return the fields that a refusal may be about: those that it names, else all optional ones in the body.
+def blamed(body: Mapping[str, Any], message: str) -> list[str] | None:
+    """Return the fields that a refusal names, and that can be left out; None if it names no field of the body.
 
-    Return [] if it names another field of the body, which the user must change.
+    Fields of a recipe's own are left out only if the server does not know them. Return [] for a field that the user
+    must change.
     """
-    present = [name for name in OPTIONAL if name in body]
-    words = set(re.findall(r"\w+", message)) & (body.keys() - {"model", "messages", "prompt", "stop"})
-    named = [name for name in (*present, LENGTH[0]) if name in words]
-    if not named and _UNKNOWN.search(message):
-        named = [name for name in SAMPLERS if name in words][-1:]
-    if "logprobs" in named and "top_logprobs" in body:
-        named = list(dict.fromkeys((*named, "top_logprobs")))
-    return named or ([] if words else present)
+    words = set(re.findall(r"\w+", message))
+    own = body.keys() - {"model", "messages", "prompt", "stop"}
+    named = [name for name in own if words & {name, *(body[name] if isinstance(body[name], Mapping) else ())}]
+    found = [name for name in OPTIONAL if name in named]
+    if unknown := bool(_UNKNOWN.search(message)):
+        found += [name for name in named if name not in (*OPTIONAL, *SAMPLERS, *LENGTH)]
+    if LENGTH[0] in named and (unknown or LENGTH[1] in words):
+        found.append(LENGTH[0])
+    if not found and unknown:
+        found = [name for name in SAMPLERS if name in named][-1:]
+    if "logprobs" in found and "top_logprobs" in body:
+        found = list(dict.fromkeys((*found, "top_logprobs")))
+    return found if named else None
 
 
-def dropped(body: Mapping[str, Any], error: RejectedError) -> list[str]:
-    """Return the fields to leave out after a refusal. Raise the error if there are none."""
-    fields = [] if isinstance(error, TooLongError) else blamed(body, str(error))
-    if not fields:
-        raise error
-    log.info("refused (%s): asked without %s", error, " and ".join(fields))
-    return fields
+def guesses(body: Mapping[str, Any], accepted: Collection[str]) -> Iterator[list[str]]:
+    """Yield what to leave out after a refusal that names no field: each optional field alone, then all of them.
+
+    Fields that the server has accepted stay.
+    """
+    left = [name for name in OPTIONAL if name in body and name not in accepted]
+    alone = [name for name in left if name != "top_logprobs" or "logprobs" not in left]
+    for name in alone:
+        yield left[left.index(name) :][:2] if name == "logprobs" and "top_logprobs" in left else [name]
+    if len(alone) > 1:
+        yield left
 
 
 def without_prefill(reply: Reply, prompt: Any) -> Reply:

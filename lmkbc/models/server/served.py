@@ -8,8 +8,10 @@ different places: /v1/models of llama.cpp (/props in older versions), `max_model
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import httpx2
 import msgspec
@@ -21,11 +23,15 @@ from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.files import same_model
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import TooLong
+from lmkbc.models.server.body import TooLong, answer_limit
 from lmkbc.models.server.client import SOON, ChatClient
-from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate
+from lmkbc.models.server.complaint import described, error_in, words
+from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, estimate, limit_of
+from lmkbc.models.server.refusal import RejectedError
 
 LLAMA_CPP = "llamacpp"
+SLACK = 8
+"""Tokens that are kept free beside a prompt and its answer, since the prompt's are estimated."""
 TURN = 5
 """Approximate number of tokens that a chat template adds to a turn."""
 
@@ -94,7 +100,7 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
 
 async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
     """Return the models that a server lists. Raise LmkbcError if it lists none."""
-    client, names, reason = ChatClient(server, limits), list[str](), ""
+    client, names, raw, reason = ChatClient(server, limits), list[str](), b"", ""
 
     async def ask(sdk: openai.AsyncOpenAI) -> bytes:
         try:
@@ -105,13 +111,16 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
     try:
         raw = await client.patiently(ask, min(SOON, limits.timeout))
         names = [model.id for model in msgspec.json.decode(raw, type=_Models).data]
-    except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        reason = f" ({error})" if isinstance(error, CallError) else ""
+    except CallError as error:
+        reason = f" ({error})"
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        reason = f" ({(described(raw) or server.without_key(words(error_in(raw))))[:LONGEST]})" if raw else ""
     finally:
+        better = None if names else await client.elsewhere()
         await client.close()
     listed = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
     if not listed:
-        raise LmkbcError(
+        raise better or LmkbcError(
             f"{server.base_url} does not tell at /models which model it serves{reason}: "
             "name the model with --model in place of --any-model"
         )
@@ -134,14 +143,18 @@ class Window:
     """Context of a server.
 
     tokens: maximum number of tokens of prompt and answer together; None if unknown.
+    answer: maximum number of tokens of an answer; None if unknown.
     whole: whether the server refuses a request unless an answer fits at its full length; else the answer only ends
-    early.
+    early. The length that is asked for is then reduced to what fits.
     scale: real tokens per estimated token.
+    reduced: the length of an answer that was to be asked for, and the least that was asked for; None if they agree.
     """
 
     tokens: int | None = None
+    answer: int | None = None
     whole: bool = False
     scale: float = 1.0
+    reduced: tuple[int, int] | None = None
 
     async def ask(self, client: ChatClient) -> None:
         """Ask the server for its context; it stays unknown if the server does not report it."""
@@ -172,11 +185,41 @@ class Window:
             if lengths.prompt is not None:
                 self._learn(call, lengths.prompt)
 
+    def learn_limit(self, body: dict[str, Any], refused: RejectedError) -> bool:
+        """Take from a refusal how long an answer may be; return whether a shorter one may be accepted."""
+        asked, prompt = limit_of(body), estimate(body)[0]
+        limit = None if asked is None else answer_limit(asked, refused.said)
+        if asked is None or limit is None:
+            return False
+        if limit.window is None:
+            learnt = replace(self, answer=limit.answer)
+        else:
+            again = self.whole and self.tokens == limit.window
+            scale = limit.prompt / prompt if limit.prompt else self.scale * (1.25 if again else 1.0)
+            learnt = replace(self, tokens=limit.window, whole=True, scale=scale)
+        left = limit_of(learnt.fitted(body))
+        if left is None or not (1 if limit.window is None else min(asked, GUESSED_ANSWER)) <= left < asked:
+            return False
+        self.answer, self.tokens, self.whole, self.scale = learnt.answer, learnt.tokens, learnt.whole, learnt.scale
+        return True
+
+    def fitted(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a request with the length of its answer reduced to what the server accepts."""
+        if (asked := limit_of(body)) is None:
+            return body
+        left = asked if self.answer is None else min(asked, self.answer)
+        if self.whole and self.tokens is not None:
+            prompt = math.ceil(estimate(body)[0] * self.scale)
+            room = self.tokens - prompt - prompt // 32 - SLACK
+            left = min(left, room) if room > 0 else left
+        if left == asked:
+            return body
+        self.reduced = asked, min(left, self.reduced[1] if self.reduced else left)
+        return body | {name: left for name in LENGTH if name in body}
+
     def exceeded(self, prompt: int, answer: int) -> bool:
         """Return whether a prompt of this length probably leaves no room for an answer."""
-        if self.tokens is None:
-            return False
-        return prompt * self.scale + (answer if self.whole else min(answer, GUESSED_ANSWER)) > self.tokens
+        return self.tokens is not None and prompt * self.scale + min(answer, GUESSED_ANSWER) > self.tokens
 
     def _learn(self, call: Call, tokens: int) -> None:
         self.scale = tokens / length_of(call)[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -23,9 +24,20 @@ from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.refusal import RejectedError, TooLongError
-from lmkbc.models.server.request import MOST_DRAWS, Offers, dropped, without, without_prefill
+from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
+
+SHARE_READ = 0.55
+"""Share of a prompt's expected tokens below which the server has read only a part of it. Estimates err by less."""
+
+LONGER = 1.2
+"""Ratio of two prompts' estimated tokens from which on one is surely the longer."""
+
+LEAST_COMPARED = 40
+"""Estimated tokens of a prompt from which on the server's count is compared with the estimate."""
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -38,7 +50,7 @@ class Session:
     replayed: answers from the store.
     dropped: stored rows that were no answers, and are requested again.
     window: the server's context.
-    too_long: prompts that exceed it.
+    too_long: prompts that exceed it. shortest: whether one of them does so without any examples.
     shortened: prompts that fit with fewer examples.
     failures: reason -> number of queries.
     tokens: of all answers used, stored ones included, as (prompt, answer).
@@ -60,6 +72,7 @@ class Session:
         self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
         self.replayed = self.dropped = self.too_long = self.shortened = 0
+        self.shortest = False
         self.window = Window()
         self.tokens = (0, 0)
         self.stopped = "offline" if offline else None
@@ -68,6 +81,7 @@ class Session:
         self.limits = limits
         self._paid = Paid(budget, limits)
         self._failed_in_a_row = 0
+        self._most_read = 0, 0
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
@@ -82,7 +96,12 @@ class Session:
 
     def why(self, otherwise: str = "no answer") -> str:
         """Return why answers are missing: the reason that stopped the session, else the most frequent failure."""
-        return self.stopped or next((reason for reason, _ in self.failures.most_common(1)), otherwise)
+        return self.stopped or self.commonest or otherwise
+
+    @property
+    def commonest(self) -> str:
+        """Return the most frequent failure; "" if there is none."""
+        return next((reason for reason, _ in self.failures.most_common(1)), "")
 
     def answers(
         self,
@@ -125,6 +144,7 @@ class Session:
             refused = error
         if refused is not None:
             self.failed(refused)
+            self.shortest |= last is not calls
         return self._counted(calls, [None] * len(calls))
 
     def _counted(self, calls: Sequence[Call], replies: list[Reply | None]) -> list[Reply | None]:
@@ -134,7 +154,7 @@ class Session:
             together = MOST_DRAWS if calls[0].seed is None else 1
             for first in range(0, len(lacking), together):
                 some = lacking[first : first + together]
-                self._store.counter.add(some[0].key, *estimate(self.offers.body(some[0], len(some))), estimated=True)
+                self._store.counter.add(some[0].key, *estimate(self.body(some[0], len(some))), estimated=True)
         return replies
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
@@ -208,6 +228,7 @@ class Session:
             together = missing[: MOST_DRAWS if several else 1]
             received = (await self._request(calls[together[0]], len(together)))[: len(together)]
             self.offers.several &= len(received) == len(together)
+            self._compare(calls[0], sum(reply.prompt_tokens for reply in received))
             kept = self.keep([(calls[draw], reply) for draw, reply in zip(together, received, strict=False)])
             for draw, reply in zip(together, kept, strict=False):
                 if reply.failed:
@@ -217,27 +238,66 @@ class Session:
             missing = missing[len(received) :]
             self._failed_in_a_row = 0
 
-    async def _request(self, call: Call, draws: int) -> Sequence[Reply]:
-        """Send one request; if the server refuses it, send it again without optional fields that may be unsupported.
+    def body(self, call: Call, draws: int) -> dict[str, Any]:
+        """Return the request for some draws of a call, within what the server is known to accept."""
+        return self.window.fitted(self.offers.body(call, draws))
 
-        One request finds these fields, one by one; other requests in flight wait for the result.
+    async def _request(self, call: Call, draws: int) -> Sequence[Reply]:
+        """Send one request; if the server refuses it, send it again with a shorter answer, or without optional fields.
+
+        One request finds out what the server refuses; other requests in flight wait for the result.
         """
-        body = self.offers.body(call, draws)
+        sent = body = self.body(call, draws)
+        left: list[str] = []
+        guess: list[str] = []
+        others: Iterator[list[str]] | None = None
         try:
-            return await self._paid.answer(body, self.client.ask)
+            return await self._answer(sent)
         except RejectedError as error:
-            fields = dropped(body, error)
+            refused = error
         async with self._finding:
-            if (known := self.offers.body(call, draws)) != body:
-                body, fields = known, []
             while True:
+                if self.body(call, draws) == body and not self.window.learn_limit(sent, refused):
+                    if isinstance(refused, TooLongError):
+                        raise refused
+                    if (named := blamed(body, refused.said)) is None:
+                        others = others or guesses(sent, self.offers.accepted)
+                        guess = next(others, [])
+                    new = guess if named is None else [name for name in named if name not in left]
+                    if not new:
+                        raise refused
+                    left += named or []
+                    log.debug("refused (%s): asked without %s", refused, " and ".join([*left, *guess]))
+                body = self.body(call, draws)
+                sent = without(body, [*left, *guess])
                 try:
-                    replies = await self._paid.answer(without(body, fields), self.client.ask)
+                    replies = await self._answer(sent)
                 except RejectedError as error:
-                    fields += dropped(without(body, fields), error)
+                    refused = error
                     continue
-                self.offers.refuse(fields)
+                self.offers.refuse([*left, *guess])
                 return replies
+
+    async def _answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of a request, and remember that the server accepts its fields."""
+        replies = await self._paid.answer(body, self.client.ask)
+        self.offers.accepted.update(body)
+        return replies
+
+    def _compare(self, call: Call, read: int) -> None:
+        """Warn once if the server read far fewer tokens than a prompt has, or no more than of a shorter prompt."""
+        expected, seen = length_of(call)[0], self.client.server.seen
+        if read <= 0 or expected < LEAST_COMPARED or seen.cuts:
+            return
+        longest, most = self._most_read
+        if read > most:
+            self._most_read = expected, read
+        if read < SHARE_READ * expected or (expected > LONGER * longest + LEAST_COMPARED and read <= most):
+            seen.cuts = True
+            self._notes.remark(
+                f"{self.client.server.name}: the server read only {read} tokens of a prompt of about {expected}: it "
+                "cuts long prompts without an error: have it read more (num_ctx in Ollama), or show fewer examples"
+            )
 
     def failed(self, error: CallError) -> None:
         """Count a query that stays without an answer, and stop the session if others would fail too."""

@@ -39,7 +39,7 @@ def test_a_deployment_is_asked_at_its_own_path_with_its_own_header(chat: Make) -
 def test_the_newer_path_takes_a_bearer_s_key_and_the_deployment_s_name(chat: Make) -> None:
     with Azure(newer=True, answer=spain, served="prod") as server:
         assert [c.text for c in one(chat(server, "prod")).candidates] == ["Spain"]
-        with pytest.raises(ServerError, match=r"has no model 'gpt-4o' \(The API deployment .* does not exist"):
+        with pytest.raises(ServerError, match=r"has no model 'gpt-4o', .* \(404: The API deployment .* does not exist"):
             one(chat(server, "gpt-4o"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
+from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.store_place import Database
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
@@ -135,3 +137,18 @@ def test_a_recipe_cannot_set_the_fields_of_a_request_that_follow_from_others(nam
         recipe_of({"component": "chat", "model": "m", "sampling": {"extra": {name: 100}}})
     with pytest.raises(InputError, match=rf"extra\.{name} is a field"):
         step_model({"component": "chat", "model": "m", "extra": {name: 1}}, "ask")
+
+
+def test_a_missing_key_is_asked_for_where_it_can_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with Loopback(change=lambda *_: (401, "Who are you?")) as loopback:
+        table = {"component": "chat", "model": "m", "base_url": loopback.url}
+        recipe = recipe_file(tmp_path / "theirs.toml", table)
+        given: dict[str, Any] = {"edition": "mini", "system": str(recipe), "limit": 2, "store": tmp_path / "s.sqlite"}
+        way = "put it into the environment variable OPENAI_API_KEY"
+        said = re.escape(f"{loopback.url} was sent no key and wants one (401: Who are you?): {way}")
+        with pytest.raises(ServerError, match=f"^{said}$"):
+            lmkbc.predict("val", base_url=loopback.url, out=tmp_path / "a", **given)
+        more = re.escape(" and give the address with --base-url, or set LMKBC_KEYS=127.0.0.1=VARIABLE")
+        with pytest.raises(ServerError, match=f"^{said}{more}$"):
+            lmkbc.predict("val", out=tmp_path / "b", **given)

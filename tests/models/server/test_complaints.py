@@ -1,0 +1,243 @@
+"""Errors that come with status 200, in a choice, in a stream or as a page: named at once, in the server's own words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from loopback import Body, Loopback, Request
+from opened import HASTY
+from responses import Fault, Sent, response, whole
+from test_server_odd import BORDERS, Make, one, spain
+
+from lmkbc.errors import LmkbcError
+from lmkbc.models.answers import Store
+from lmkbc.models.server.address import Server
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.served import as_served
+from lmkbc.types import Query, State
+
+TOOL = {"function": {"name": "answer", "arguments": '{"objects": ["Spain"]}'}}
+
+
+def as_json(body: Any) -> Fault:
+    return whole(json.dumps(body))
+
+
+def lacking(chat: Make, fault: Fault, **how: Any) -> tuple[str, int]:
+    """The reason why a query has no answer, and the number of requests for it."""
+    with Loopback(spain, fault=fault) as server:
+        generator = chat(server, **how)
+        assert one(generator).draws == (State.MISSING,)
+    (remark,) = [remark for remark in generator.notes.remarks if "1 queries lack answers" in remark]
+    return remark.partition("lack answers (")[2].partition("), first (")[0], server.served
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"error": "model 'x' not found, try pulling it first"}, "200: model 'x' not found, try pulling it first"),
+        ({"error": {"message": "Odd thing.", "code": 400}}, "400: Odd thing."),
+        ({"error": {"message": "Odd thing.", "code": "odd"}}, "200, odd: Odd thing."),
+        (
+            {"error": {"message": "Odd thing.", "type": "invalid_request_error"}},
+            "200, invalid_request_error: Odd thing.",
+        ),
+        (
+            {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": '{"detail": "Odd."}'}}},
+            "400: Provider returned error (Odd.)",
+        ),
+        ({"detail": "Odd thing."}, "200: Odd thing."),
+        ({"detail": [{"loc": ["body", "n"], "msg": "Odd thing."}]}, "200: body.n: Odd thing."),
+        ({"object": "error", "message": "Odd thing.", "type": "BadRequestError", "code": 400}, "400: Odd thing."),
+        ({"object": "error", "message": {"detail": [{"loc": ["a"], "msg": "Odd."}]}, "code": 422}, "422: a: Odd."),
+        ({"success": False, "message": "Odd thing.", "code": 1002}, "200, 1002: Odd thing."),
+        ({"success": False, "errors": [{"code": 7003, "message": "Odd thing."}]}, "200, 7003: Odd thing."),
+        ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "Odd thing."}}, "200: Odd thing."),
+        ({"choices": None, "error": {"message": "Odd thing."}}, "200: Odd thing."),
+        ({"choices": [], "error": {"message": "Odd thing."}}, "200: Odd thing."),
+        ({"choices": [{"finish_reason": "error", "error": {"code": 400, "message": "Odd thing."}}]}, "400: Odd thing."),
+        ([{"error": {"code": 400, "message": "Odd thing."}}], "400: Odd thing."),
+        ({"error": {"message": "Odd\u001b[31m\n\u202ething." + "x" * 999}}, f"200: Odd [31m thing.{'x' * 185}"),
+    ],
+)
+def test_an_error_with_status_200_is_that_error_and_asked_once(chat: Make, body: Any, reason: str) -> None:
+    assert lacking(chat, as_json(body)) == (reason, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            {"message": "No auth credentials found", "code": 401},
+            r"refuses the key .*\(401: No auth credentials found\)",
+        ),
+        ({"message": "Nope", "type": "authentication_error"}, r"refuses the key .*\(200, authentication_error: Nope\)"),
+        ({"message": "Insufficient credits", "code": 402}, r"no quota left \(402: Insufficient credits\)"),
+        ({"message": "No endpoints found for x", "code": 404}, r"has no model .*\(404: No endpoints found for x\)"),
+    ],
+)
+def test_an_error_that_no_request_can_mend_ends_the_run(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, error: Body, said: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    with Loopback(fault=as_json({"error": error})) as server, pytest.raises(ServerError, match=said):
+        list(chat(server, limits=Limits(concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
+    assert server.served == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        ('{"id": "x", "choices": null}', "it holds no choices"),
+        ('{"id": "x", "choices": []}', "it holds no choices"),
+        ('{"choices": [{"finish_reason": "error", "message": {"content": ""}}]}', "it ended with 'error'"),
+        ('{"choices": [{"message": {"content": "[', "Input data was truncated"),
+        (
+            "<!DOCTYPE html><html><head><title>Sign in &amp; go</title></head></html>",
+            "a web page, 'Sign in & go'): check --base-url",
+        ),
+        ("<html><h1>Gateway</h1></html>", "a web page, 'Gateway'): check --base-url"),
+        ("Ollama is running", "the text 'Ollama is running'): check --base-url"),
+        ("", "an empty body): check --base-url"),
+        ("data: {}\n\n", "it is an event stream without an end"),
+    ],
+)
+def test_a_body_without_an_answer_is_asked_for_once_more_if_there_never_was_one(
+    chat: Make, sent: str, reason: str
+) -> None:
+    found, served = lacking(chat, whole(sent))
+    assert found.removesuffix(")") == f"the answer is not what the API promises ({reason}".removesuffix(")")
+    assert served == 2
+
+
+def test_a_fault_of_the_provider_behind_is_waited_out_once_the_server_has_answered(chat: Make) -> None:
+    error = {"code": 502, "message": "Upstream error"}
+    fault = as_json({"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": error}]})
+    assert lacking(chat, fault) == ("502: Upstream error", 2)
+
+    def edit(_: Body, answer: Body) -> None:
+        if 1 < len(server.requests) < 5:
+            answer["choices"][0] |= {"finish_reason": "error", "error": error}
+
+    with Loopback(spain, change=edit) as server:
+        asked = [Query("first", BORDERS), Query("second", BORDERS)]
+        found = list(chat(server, store="b", limits=replace(HASTY, concurrency=1)).generate(asked))
+    assert (len(server.requests), [one.failed for one in found]) == (5, [False, False])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "tool_calls": [TOOL]},
+        {"content": "", "function_call": TOOL["function"]},
+        {"content": "", "tool_calls": [{"function": {"name": "answer", "arguments": {"objects": ["Spain"]}}}]},
+        {"content": [{"type": "reasoning", "text": "Peru"}, {"type": "output_text", "text": '["Spain"]'}]},
+        {"content": ['["Sp', 'ain"]']},
+        {"content": {"objects": ["Spain"]}},
+        {"content": '["Spain"]', "tool_calls": [], "reasoning": {"text": "Peru"}, "reasoning_details": [1]},
+    ],
+)
+def test_where_servers_put_the_text_of_an_answer(chat: Make, message: Body) -> None:
+    def edit(_: Body, answer: Body) -> None:
+        answer["choices"][0]["message"] = message
+        answer.update(usage=None, error=None)
+
+    with Loopback(change=edit) as server:
+        assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
+
+
+@pytest.mark.parametrize("ends", ["[DONE]", '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'])
+@pytest.mark.parametrize("field", ["delta", "text"])
+def test_an_event_stream_is_read_though_none_was_asked_for(chat: Make, ends: str, field: str) -> None:
+    def fault(_: bytes) -> Sent:
+        pieces = ['["Sp', 'ain"', "]"]
+        parts = [{"delta": {"content": piece}} if field == "delta" else {"text": piece} for piece in pieces]
+        events = [json.dumps({"model": "stand-in", "choices": [{"index": 0, **part}]}) for part in parts]
+        return response("".join(f": PROCESSING\n\ndata: {one}\n\n" for one in [*events, ends]).encode())
+
+    with Loopback(fault=fault) as server:
+        assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
+
+
+def test_a_stream_s_error_is_named(chat: Make) -> None:
+    fault = whole('data: {"error": {"message": "Odd thing.", "code": 400}}\n\ndata: [DONE]\n\n')
+    assert lacking(chat, fault) == ("400: Odd thing.", 1)
+
+
+class Versioned(Loopback):
+    """A server whose API is below /v1 alone. page: what it sends elsewhere, with its status."""
+
+    page = (404, b'{"detail": "Not Found"}')
+
+    def respond(self, request: Request) -> Sent:
+        self.tells["models"] = {"data": [{"id": "stand-in"}]}
+        return super().respond(request) if request.path.startswith("/v1/") else response(self.page[1], self.page[0])
+
+
+@pytest.mark.parametrize(
+    "page", [Versioned.page, (404, b"404 page not found"), (200, b'{"error": "Unexpected endpoint"}'), (200, b"<html>")]
+)
+@pytest.mark.parametrize("any_model", [False, True])
+def test_an_address_without_v1_is_named_with_it(
+    chat: Make, tmp_path: Any, page: tuple[int, bytes], any_model: bool
+) -> None:
+    with Versioned() as server:
+        server.page = page
+        root = server.url.removesuffix("/v1")
+        where = Server.of(root, "stand-in", any_model=any_model)
+        said = f"{root} is not the whole address of its API: give {server.url} with --base-url"
+
+        def ask() -> None:
+            as_served(where, HASTY, Store(tmp_path / "s"), {}, offline=False)
+            one(chat(where))
+
+        with pytest.raises(LmkbcError) as error:
+            ask()
+        assert str(error.value) == said
+
+
+@pytest.mark.parametrize("end", ["/chat/completions", "/completions", "/models", "/"])
+def test_a_whole_address_is_cut_to_its_base(end: str) -> None:
+    assert Server.of(f"http://127.0.0.1:8000/v1{end}", "m").base_url == "http://127.0.0.1:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "System role not supported"),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (400, "After the optional system message, conversation roles must alternate user/assistant"),
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        (400, "Only user, assistant and tool roles are supported, with the exception of an initial optional system"),
+        (422, 'messages: Unexpected role "system"'),
+        (400, "This model does not support system messages"),
+    ],
+)
+def test_refused_turns_get_the_advice_of_local_models(chat: Make, status: int, said: str) -> None:
+    with (
+        Loopback(change=lambda *_: (status, said)) as server,
+        pytest.raises(
+            ServerError, match=r"refuses the turns of a prompt .*: use form = 'single' with speaker = 'user'"
+        ),
+    ):
+        one(chat(server))
+    assert server.served == 1
+
+
+def test_a_model_without_a_chat_template_is_advised_to_complete(chat: Make) -> None:
+    said = "default chat template is no longer allowed, so you must provide a chat template"
+    with (
+        Loopback(change=lambda *_: (400, said)) as server,
+        pytest.raises(ServerError, match=r"has no chat template .*: use form = 'completion'"),
+    ):
+        one(chat(server))
+
+
+def test_a_prompt_that_a_gateway_flags_is_withheld(chat: Make) -> None:
+    error = {"code": 403, "message": "Your input was flagged", "metadata": {"flagged_input": "...", "reasons": ["x"]}}
+    with Loopback(change=lambda *_: (403, error)) as server:
+        assert one(chat(server)).draws == (State.UNPARSED,)

@@ -1,0 +1,115 @@
+"""Proxies and certificates of the environment: none is between this machine and itself, and a bad one is named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, Request, Server
+from responses import Sent, response
+from test_server_odd import Make, one, spain
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.http import connection, proxy_variable
+from lmkbc.models.server.limits import Limits
+
+DEAD = "http://ann:canary-word@127.0.0.1:9"
+FAR, SECURE = "http://models.example.org/v1", "https://models.example.org/v1"
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("SSL_CERT")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-7f3a91c2")
+
+
+class Refusing(Server):
+    """A proxy that answers every request with a page of its own. code: the status."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self._code = code
+
+    def respond(self, request: Request) -> Sent:
+        return response(b"<html><title>Access Denied</title></html>", self._code, "Content-Type: text/html")
+
+
+@pytest.fixture(params=["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+def variable(request: pytest.FixtureRequest) -> Iterator[str]:
+    return request.param
+
+
+@pytest.mark.parametrize("proxy", [DEAD, "socks://127.0.0.1:9", "socks5://127.0.0.1:9", "127.0.0.1:9", "http://[bad"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_this_machine_is_asked_past_any_proxy(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str, host: str
+) -> None:
+    monkeypatch.setenv(variable, proxy)
+    with Loopback(spain) as server:
+        assert not one(chat(server.url.replace("127.0.0.1", host))).failed
+
+
+@pytest.mark.parametrize("proxy", ["socks://127.0.0.1:9", "socks5://127.0.0.1:9", "ftp://127.0.0.1:9"])
+def test_a_proxy_of_a_kind_that_cannot_be_used_is_named_by_its_variable(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    kind = proxy.partition(":")[0]
+    with pytest.raises(
+        InputError, match=f"^ALL_PROXY names a proxy of the kind '{kind}', which cannot be used: unset "
+    ):
+        one(chat(SECURE))
+    monkeypatch.setenv("HTTPS_PROXY", DEAD)  # comes first for this address, so the other does not matter
+    assert proxy_variable(SECURE) == "HTTPS_PROXY"
+    assert connection(SECURE)["proxy"] == DEAD
+
+
+@pytest.mark.parametrize(("url", "name"), [(FAR, "HTTP_PROXY"), (SECURE, "HTTPS_PROXY"), (SECURE, "all_proxy")])
+@pytest.mark.parametrize("code", [None, 403, 407])
+def test_a_proxy_that_is_dead_or_refuses_is_named_at_once(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, url: str, name: str, code: int | None
+) -> None:
+    with Refusing(code or 200) as proxy:
+        monkeypatch.setenv(name, f"http://ann:canary-word@127.0.0.1:{proxy.port if code else 9}")
+        with pytest.raises(LmkbcError) as error:
+            one(chat(url, limits=Limits(concurrency=1, first_wait=600.0)))
+        assert proxy.served <= 2  # of the server's models, and of the question
+    said = str(error.value)
+    assert re.search(
+        rf"^{re.escape(url)} (?:cannot be reached through|is not reached) .*the proxy that {name} names", said
+    )
+    assert said.endswith(f"mend {name}, or name models.example.org in NO_PROXY")
+    assert not code or str(code) in said
+    assert "canary" not in said
+
+
+def test_a_host_of_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", DEAD)
+    monkeypatch.setenv("NO_PROXY", "example.org")
+    assert (proxy_variable(SECURE), connection(SECURE)["proxy"]) == ("", None)
+    assert proxy_variable("https://example.com/v1") == "HTTPS_PROXY"
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_certificates_that_are_not_there_are_named(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setenv(name, absent := str(tmp_path / "absent"))
+    said = f"{name} is {absent!r}, which does not exist: name one that does, or unset {name}"
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        one(chat(SECURE))
+    with Loopback(spain) as server:
+        for place in range(2):
+            assert not one(chat(server, store=str(place))).failed  # no certificate is checked there
+    assert caplog.messages.count(said) == 1
+
+
+def test_a_file_without_certificates_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with pytest.raises(InputError, match=r"^SSL_CERT_FILE is '.*ca\.pem', which holds no certificates"):
+        connection(SECURE)
