@@ -60,8 +60,8 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
         before = start - 1
         while before and (words[before].casefold().strip(":,") in _BETWEEN or words[before].strip(",").isdigit()):
             before -= 1
-        states = stems(relation).intersection(map(stem, folded_key(words[before]).split()))
-        states = states or (words[0] == "There" and words[start - 1].endswith(":"))
+        states = not stems(relation).isdisjoint(map(stem, folded_key(words[before]).split()))
+        states |= words[0] == "There" and words[start - 1].endswith(":")
         if not (states or (restates and words[start - 1] in _VERBS)) or not _is_capitalised(words[start]):
             continue
         if _is_capitalised(words[before]) and (before or words[start - 1] not in _VERBS):  # inside a name
