@@ -16,7 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate
 from lmkbc.files.columns import Given
-from lmkbc.files.packed import lines, stream
+from lmkbc.files.jsonl import numbered
 from lmkbc.run.saved import InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import Summary
@@ -215,10 +215,10 @@ def _first_rows(path: Path) -> tuple[set[str], set[str]]:
     """Return the relations and the common columns of a file's first rows; empty sets for a file of no edition."""
     relations, columns = set[str](), set[str]()
     try:
-        with stream(path) as file:
-            for row in map(json.loads, filter(bytes.strip, islice(lines(file), SAMPLE))):
-                relations.add(str(row["Relation"]))
-                columns = columns & row.keys() if columns else {*row}
+        for _, line in islice(numbered(path), SAMPLE):
+            row = json.loads(line)
+            relations.add(str(row["Relation"]))
+            columns = columns & row.keys() if columns else {*row}
     except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return set(), set()
     return relations, columns

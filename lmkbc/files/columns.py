@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files import packed
-from lmkbc.files.jsonl import BOM, decoded, no_collection, row_blocks
+from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
 from lmkbc.scoring.table import Pair
 
 FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
@@ -76,8 +75,7 @@ class Column:
 
     def _refuse_answers(self) -> None:
         """Raise InputError for a file of what models answered, in place of what was selected of it."""
-        with packed.stream(self.path) as file:
-            first = next(iter(packed.lines(file)), b"")
+        _, first = next(numbered(self.path), (0, b""))
         if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
             raise InputError(
                 f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
@@ -87,10 +85,8 @@ class Column:
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
-        with packed.stream(self.path) as file:
-            for number, line in enumerate(packed.lines(file), start=1):
-                for row in decoded(self.path, line.removeprefix(BOM).strip(), decoder, number) if line.strip() else ():
-                    yield f"line {number}", row
+        for number, line in numbered(self.path):
+            yield from ((f"line {number}", row) for row in decoded(self.path, line, decoder, number))
 
 
 Rows: TypeAlias = Column | Given

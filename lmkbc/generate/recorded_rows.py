@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,8 +17,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import packed
-from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
+from lmkbc.files.jsonl import numbered, read_jsonl
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
@@ -173,11 +172,10 @@ def models_in(path: Path) -> set[str]:
 
 def _refuse_no_number(path: Path) -> None:
     """Raise InputError for the first line with a number that is not valid JSON."""
-    with packed.stream(path) as file:
-        for number, line in enumerate(packed.lines(file), start=1):
-            if bad := _NO_NUMBER.search(line):
-                where = f"{path}, line {number}, field {bad[1].decode()}"
-                raise InputError(f"{where}: not a finite number; give one in [0, 1]")
+    for place, line in numbered(path):
+        if bad := _NO_NUMBER.search(line):
+            where = f"{path}, line {place}, field {bad[1].decode()}"
+            raise InputError(f"{where}: not a finite number; give one in [0, 1]")
 
 
 def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
@@ -195,5 +193,5 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
 
 
 def _refuse(path: Path, index: int, field: str, reason: str) -> NoReturn:
-    line = [number for number, _ in numbered_lines(read_bytes(path))][index]
+    line, _ = next(islice(numbered(path), index, None))
     raise InputError(f"{path}, line {line}, field {field}: {reason}")
