@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
+from lmkbc.names import subject_key
 from lmkbc.scoring.table import Pair
+
+log = logging.getLogger(__name__)
 
 FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
 
@@ -121,6 +125,27 @@ def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
         return Values(values, {})
     counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
     return Values(values, namesakes(source, {pair for pair, count in counts.items() if count > 1}, agree=agree))
+
+
+def respelled(path: Path, asked: Iterable[Pair], rows: Iterable[Pair]) -> dict[Pair, Pair]:
+    """Return query -> the only row that answers it with another spelling of its subject (see `subject_key`).
+
+    asked: queries without a row. rows: rows without a query. The number of pairs that were found is logged.
+    """
+    by_key: defaultdict[Pair, list[Pair]] = defaultdict(list)
+    for row in rows:
+        by_key[subject_key(row[0]), row[1]].append(row)
+    found = {pair: by_key.get((subject_key(pair[0]), pair[1]), []) for pair in (asked if by_key else ())}
+    own = {pair: same[0] for pair, same in found.items() if len(same) == 1}
+    if own:
+        log.warning(
+            "%s: %s by Unicode form (NFC) and blanks, first %r, which the split spells %r; the official script finds "
+            "exact spellings alone",
+            path,
+            counted(len(own), "row is matched", "rows are matched"),
+            *next((row[0], pair[0]) for pair, row in own.items()),
+        )
+    return own
 
 
 def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:
