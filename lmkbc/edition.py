@@ -73,7 +73,6 @@ class Edition:
     held_out: str = "val"
     repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
-    rank: int = 0
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
@@ -90,6 +89,11 @@ class Edition:
             ),
             (lacking, f"published names the profile {min(lacking, default='')!r}, which profiles lacks"),
         )
+
+    @property
+    def is_bundled(self) -> bool:
+        """Return whether no split is published elsewhere, so that all lie beside the edition's module."""
+        return not any(self.splits.values())
 
     def split_named(self, split: str) -> str:
         """Return the name of a split in this edition: "val" and "dev" both mean the labelled held-out split."""

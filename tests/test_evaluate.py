@@ -14,6 +14,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
 from lmkbc.files import packed
+from lmkbc.run.subset import Subset
 
 
 def write(path: Path, edition: str, rows: list[tuple[str, object]]) -> Path:

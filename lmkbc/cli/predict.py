@@ -94,6 +94,7 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     subset = SavedRun.at(run.directory).is_subset
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
+    queries = f"{queries} of {run.edition.name} {run.split}"
     selection, where = run.manifest["selection"], run.directory
     note(
         f"{where / (submission.PREDICTIONS if subset or tally.unreadable else submission.ARCHIVE)}: {queries}, "

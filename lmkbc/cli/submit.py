@@ -43,5 +43,5 @@ def submit(
         raise InputError(f"{target} is there already and holds something else: name the zip with --out")
     write_bytes(target, zipped)
     dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
-    asked = f"{counted(len(queries), 'query')} of {chosen.name}, {chosen.split_named(split)}"
+    asked = f"{counted(len(queries), 'query')} of {chosen.name} {chosen.split_named(split)}"
     note(f"{target}: {asked}, each once and in order{dropped}")
