@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -137,15 +138,21 @@ def respelled(path: Path, asked: Iterable[Pair], rows: Iterable[Pair]) -> dict[P
         by_key[subject_key(row[0]), row[1]].append(row)
     found = {pair: by_key.get((subject_key(pair[0]), pair[1]), []) for pair in (asked if by_key else ())}
     own = {pair: same[0] for pair, same in found.items() if len(same) == 1}
-    if own:
+    log_respelled(path, own)
+    return own
+
+
+def log_respelled(path: Path, rows: Mapping[Pair, Pair]) -> None:
+    """Log how many rows spell a subject otherwise than their query does, with the first one. rows: query -> row."""
+    for query, row in islice(rows.items(), 1):
         log.warning(
             "%s: %s by Unicode form (NFC) and blanks, first %r, which the split spells %r; the official script finds "
             "exact spellings alone",
             path,
-            counted(len(own), "row is matched", "rows are matched"),
-            *next((row[0], pair[0]) for pair, row in own.items()),
+            counted(len(rows), "row is matched", "rows are matched"),
+            row[0],
+            query[0],
         )
-    return own
 
 
 def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:
