@@ -15,6 +15,7 @@ from lmkbc import thresholds
 from lmkbc.ask.frames import Frames
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import content_sha256, sha256
+from lmkbc.files.places import name_of
 from lmkbc.generate.access import served
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
@@ -149,7 +150,7 @@ def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
 
 
 def _unsplit(path: Path, splits: set[str]) -> str:
-    stem = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
+    stem = name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
     return "-".join(word for word in re.split(r"[-_.\s]+", stem) if word.casefold() not in splits)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class InputTable:
         elif start.lstrip()[:1] in (b"{", b"["):
             rows = self._jsonl()
         else:
-            rows = self._csv()
+            rows = self._csv(start)
         for row in rows:
             if any(len(value) > LONGEST_ROW for value in row.values if value):
                 raise InputError(f"{row.place}: a value is longer than {LONGEST_ROW >> 20} MiB; mend the row")
@@ -83,10 +83,12 @@ class InputTable:
                 for row in decoded(self.path, line.rstrip(b"\n"), decoder, number) if line.strip() else ():
                     yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
 
-    def _csv(self) -> Iterator[TableRow]:
+    def _csv(self, start: bytes) -> Iterator[TableRow]:
         with packed.stream(self.path) as file:
             text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")  # ends lines at \r too
-            reader = csv.reader(self._text(text), delimiter=self._separator(), strict=True)
+            reader = csv.reader(
+                self._text(text), delimiter=separator(start, self._columns[: self._needed]), strict=True
+            )
             header, places = list[str](), list[int]()
             for where, cells in self._records(reader):
                 if not header:
@@ -127,15 +129,6 @@ class InputTable:
                 raise jsonl.not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
             yield line
 
-    def _separator(self) -> str:
-        """Return the sign that parts the header into the columns that are needed; else a comma."""
-        with packed.stream(self.path) as file:
-            lines = file.read(LONGEST_ROW).decode("utf-8", "replace").splitlines()
-        first = next(filter(str.strip, lines), "")
-        parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
-        needed = self._columns[: self._needed]
-        return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
-
     def _places(self, names: Sequence[str]) -> list[int]:
         """Return the positions of the columns, -1 for a missing one. Case does not count."""
         header = [*map(_folded, names)]
@@ -171,6 +164,13 @@ class InputTable:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
+
+
+def separator(start: bytes, needed: Iterable[str]) -> str:
+    """Return the sign that parts the header of CSV into the columns that are needed; else a comma."""
+    first = next(filter(str.strip, start.decode("utf-8", "replace").splitlines()), "")
+    parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
+    return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
 
 
 def _folded(name: str) -> str:

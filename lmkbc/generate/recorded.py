@@ -29,6 +29,7 @@ from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
 from lmkbc.files.buffer import IN_MEMORY
 from lmkbc.files.columns import log_respelled
+from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import RecordedRow, each_row
 from lmkbc.generate.recorded_sets import parts_of, pooled, scored, with_verification
 from lmkbc.generate.spec import GeneratorSpec
@@ -74,7 +75,7 @@ class RecordedSpec(GeneratorSpec):
         else:
             for path in run.files:
                 yield from (
-                    (path.name, candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
+                    (name_of(path), candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
                 )
 
 
@@ -263,11 +264,11 @@ def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
     if len(set(names.values())) < len(names):
-        names = {path: f"{path.parent.name}/{path.name}" for path in models}
+        names = {path: f"{name_of(path.parent)}/{name_of(path)}" for path in models}
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
+    return name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")

@@ -15,6 +15,7 @@ from lmkbc.errors import counted
 from lmkbc.files.atomic import versions
 from lmkbc.files.buffer import Buffer, Content, digest
 from lmkbc.files.checksum import content_sha256, file_sha256
+from lmkbc.files.places import name_of
 from lmkbc.models.files import file_digest, model_name, paths_in, portable
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
@@ -194,6 +195,6 @@ def inputs(run: Run) -> Iterator[tuple[str, str]]:
     for name in dict.fromkeys(filter(None, (*run.labelled_splits, run.split))):
         yield f"{edition.folder}/{name}", content_sha256(space.split_path(edition, name))
     for path in (*run.files, *filter(None, (run.search_table,))):
-        yield Path(path).name, content_sha256(path)
+        yield name_of(Path(path)), content_sha256(path)
     if run.index is not None:
-        yield run.index.name, file_sha256(run.index)
+        yield name_of(run.index), file_sha256(run.index)
