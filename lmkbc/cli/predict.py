@@ -94,12 +94,11 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     subset = SavedRun.at(run.directory).is_subset
     first = "" if "relations" in run.manifest else "the first "
     queries = f"{first}{tally.queries} of {counted(run.whole, 'query')}" if subset else counted(tally.queries, "query")
-    queries = f"{queries} of {run.edition.name} {run.split}"
     selection, where = run.manifest["selection"], run.directory
     note(
         f"{where / (submission.PREDICTIONS if subset or tally.unreadable else submission.ARCHIVE)}: {queries}, "
-        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
-        f"{seconds:.0f} s"
+        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; LM-KBC "
+        f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
     if seen := SavedRun.at(where).in_sample:
         note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")
