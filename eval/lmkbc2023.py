@@ -30,7 +30,6 @@ EDITION = Edition(
     ),
     column="ObjectEntitiesID",
     target="id",
-    rank=2,
     metric=Metric(IdScorer(distinct=False), average="relation", missing="refuse"),
     profiles={
         "2023-legacy": Metric(IdScorer(distinct=False, none_is_object=True), average="relation", missing="refuse")

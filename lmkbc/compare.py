@@ -14,7 +14,7 @@ import numpy as np
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
-from lmkbc.files.columns import Given
+from lmkbc.files.columns import Given, respelled
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.paired import LEVEL, Floats, Ints, holm, interval, sign_flip
 from lmkbc.scoring.table import Pair, RowScore
@@ -131,10 +131,11 @@ def compare(
     names: id -> name, for the changed rows. Raise InputError if no gold query is answered, or if a run lacks a query
     and the edition's official script requires every query.
     """
-    answers = [run.answers(edition) for run in runs]
+    answers = [_asked(run, edition, gold) for run in runs]
     asked = {pair: objects for pair, objects in gold.items() if any(pair in given for given in answers)}
-    if not asked:
-        raise InputError(f"{runs[0].path} answers none of the gold's queries: name the split or --gold it belongs to")
+    for run, given in zip(runs, answers, strict=True):
+        if asked.keys().isdisjoint(given):
+            raise InputError(f"{run.path} answers none of the gold's queries: name the split or --gold it belongs to")
     labels = Given.of(Path("gold"), edition.column, asked)
     rows = []
     for run, given in zip(runs, answers, strict=True):
@@ -149,6 +150,14 @@ def compare(
         made.append(replace(one, changed=found_changes))
     corrected = holm([one.overall.p for one in made])
     return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
+
+
+def _asked(run: SavedRun, edition: Edition, gold: Mapping[Pair, Any]) -> Mapping[Pair, Any]:
+    """Return a run's answers by query, also those whose subject is spelled otherwise."""
+    answers = run.answers(edition)
+    lacking = (pair for pair in gold if pair not in answers)
+    spelled = respelled(run.predictions, lacking, answers.keys() - gold.keys())
+    return {**answers, **{pair: answers[row] for pair, row in spelled.items()}}
 
 
 def changed(

@@ -73,7 +73,6 @@ class Edition:
     held_out: str = "val"
     repeats: frozenset[tuple[str, str]] = frozenset()
     licence: str = ""
-    rank: int = 0
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
@@ -90,6 +89,11 @@ class Edition:
             ),
             (lacking, f"published names the profile {min(lacking, default='')!r}, which profiles lacks"),
         )
+
+    @property
+    def is_bundled(self) -> bool:
+        """Return whether no split is published elsewhere, so that all lie beside the edition's module."""
+        return not any(self.splits.values())
 
     def split_named(self, split: str) -> str:
         """Return the name of a split in this edition: "val" and "dev" both mean the labelled held-out split."""
@@ -144,3 +148,35 @@ def misfit(edition: Edition, relation: Relation, value: str) -> bool:
         return False
     read = number(value) if relation.kind == "number" else None
     return read is None or not math.isfinite(read)
+
+
+_PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
+"""A number as gold writes it."""
+_GROUPED = re.compile(r"[^,]*,?|[+-]?[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}(?:\.[0-9]*)?,?")
+"""A number without commas, or with commas between thousands (or lakhs)."""
+
+
+def fault(edition: Edition, name: str, relation: Relation, value: str) -> str:
+    """Return why the scorer can only count a value as wrong, and what to write; "" if it can count as right.
+
+    name: the edition's name of the relation. value: stripped.
+    """
+    read = number(value) if relation.kind == "number" else None
+    is_sound = read is not None and math.isfinite(read) and _GROUPED.fullmatch(value) is not None
+    if edition.target == "id":
+        if relation.kind != "number":
+            qid = as_qid(value)
+            what = f"write {qid!r}" if qid else "link it, or write [] if there is none"
+            return (
+                f"is not a QID, and the scorer compares ids exactly: {what}" if misfit(edition, relation, value) else ""
+            )
+        if as_qid(value) == value or _PLAIN.fullmatch(value):
+            return ""
+        what = f"write '{read:.15g}'" if is_sound else "give digits alone, as in '2', or [] if there is none"
+        return f"is not a plain number, and the scorer reads it as text, which no gold has: {what}"
+    if name not in getattr(edition.metric.scorer, "numeric", ()):
+        return ""
+    if is_sound and read:  # the difference is divided by gold, so 0 matches nothing
+        return ""
+    what = "no number" if read is None else f"{read:.15g}"
+    return f"is not a number that can match, since the scorer reads {what}: give digits alone, as in '74.36', or []"

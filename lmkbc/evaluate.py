@@ -18,8 +18,9 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.columns import Column, Given, Rows, namesakes
+from lmkbc.files.columns import Column, Given, Rows, namesakes, respelled
 from lmkbc.files.jsonl import no_collection
+from lmkbc.names import subject_key
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
@@ -76,7 +77,7 @@ def evaluate(
             match = _Match(edition, answers, truth, rows, again)
             match.read()
             namesakes(answers, match.answered_again, agree=True)
-        match.read_nothing_more(frozenset() if strict else unreadable)
+        match.read_nothing_more(unreadable, strict=strict)
         if (first := match.no_gold.first) is not None:
             raise InputError(
                 f"{truth.path}, row {_shown(first)}, field {edition.column}: no list of objects; give a labelled split"
@@ -93,8 +94,9 @@ def _keeps(gold: Rows, subset: Subset) -> Callable[[Any], bool]:
     """Return a function that tests whether a row belongs to the subset of the gold."""
     if subset.limit is None:
         return lambda row: subset.holds(row.Relation)
-    pairs = {(row.SubjectEntity, row.Relation) for row in subset.rows(gold.rows(), lambda row: str(row.Relation))}
-    return lambda row: (row.SubjectEntity, row.Relation) in pairs
+    rows = subset.rows(gold.rows(), lambda row: str(row.Relation))
+    pairs = {(subject_key(row.SubjectEntity), row.Relation) for row in rows}
+    return lambda row: (subject_key(row.SubjectEntity), row.Relation) in pairs
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ class _Waiting:
 
     def __init__(self, path: Path) -> None:
         self._rows: defaultdict[str, dict[str, bytes]] = defaultdict(dict)  # by relation, then subject
-        self._path, self._held = path, 0
+        self.path, self._held = path, 0
 
     def __contains__(self, pair: Pair) -> bool:
         return pair[0] in self._rows[pair[1]]
@@ -133,7 +135,7 @@ class _Waiting:
         self._held += len(row) - len(before) if before else len(row) + len(pair[0]) + ROW
         if self._held > WAITING:
             raise InputError(
-                f"{self._path} has too many rows that the other file lacks or has far away: give files of the same "
+                f"{self.path} has too many rows that the other file lacks or has far away: give files of the same "
                 "queries, in the same order"
             )
 
@@ -211,17 +213,25 @@ class _Match:
                 again.update(key for key, count in Counter(keys).items() if count > 1)
         return frozenset(again)
 
-    def read_nothing_more(self, unreadable: Set[Pair]) -> None:
+    def read_nothing_more(self, unreadable: Set[Pair], *, strict: bool) -> None:
         """Score the rows that waited for the end of the files.
 
-        unreadable: queries that count as wrong if they have no row.
+        unreadable: queries that count as wrong if they have no row. strict: whether only a row with the exact subject
+        answers a query, and a query that is unreadable has no row.
         """
-        for pair in self._waiting_gold.pairs():
+        gold_pairs, answers = self._waiting_gold.pairs(), self._waiting_answers
+        spelled: dict[Pair, Pair] = {}
+        if not strict:
+            lacking = (pair for pair in gold_pairs if pair not in answers)
+            spelled = respelled(
+                answers.path, lacking, (pair for pair in answers.pairs() if pair not in self._waiting_gold)
+            )
+        for pair in gold_pairs:
             place, gold = self._waiting_gold.take(pair)
-            if pair in self._waiting_answers:
-                _, answer = self._waiting_answers.take(pair)
+            if (row := spelled.get(pair, pair)) in answers:
+                _, answer = answers.take(row)
                 self._check(pair, answer, hash(pair) in self._repeating)
-            elif pair in unreadable:
+            elif pair in unreadable and not strict:
                 answer = WRONG
                 self.unreadable_answers += 1
             else:

@@ -63,6 +63,11 @@ def folded_key(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
+def subject_key(text: str) -> str:
+    """Return a subject's name in one Unicode form (NFC), with single blanks, and none at its ends."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 """Invisible characters that Unicode classifies as letters, signs or marks."""
 

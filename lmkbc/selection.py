@@ -14,8 +14,8 @@ import msgspec
 from lmkbc import thresholds
 from lmkbc.ask.frames import Frames
 from lmkbc.errors import InputError, OptionError, counted
-from lmkbc.files import jsonl
-from lmkbc.files.checksum import sha256
+from lmkbc.files.checksum import content_sha256, sha256
+from lmkbc.files.places import name_of
 from lmkbc.generate.access import served
 from lmkbc.generate.recorded_rows import models_in
 from lmkbc.generate.replay import shares
@@ -99,7 +99,7 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
 
 def split_sha256(run: Run, split: str) -> str:
     """Return the SHA-256 of a split's file."""
-    return sha256(jsonl.read_bytes(run.workspace.split_path(run.edition, split)))
+    return content_sha256(run.workspace.split_path(run.edition, split))
 
 
 def origin_of(run: Run, recipe: Recipe) -> Origin:
@@ -150,7 +150,7 @@ def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
 
 
 def _unsplit(path: Path, splits: set[str]) -> str:
-    stem = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
+    stem = name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
     return "-".join(word for word in re.split(r"[-_.\s]+", stem) if word.casefold() not in splits)
 
 

@@ -7,7 +7,7 @@ copy in the wheel. Modules are loaded on first use. An error names the module's 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -160,6 +160,17 @@ class Workspace:
             return self.split_path(edition, split).is_file()
         except InputError:
             return False
+
+    def split_of(self, pairs: Collection[tuple[str, str]], first: Edition) -> tuple[Edition, str] | None:
+        """Return the split here that asks most of some pairs of subject and relation; None if none asks half of them.
+
+        first: edition whose splits come first.
+        """
+        splits = [(one, name) for one in (first, *self.editions.values()) for name in one.splits]
+        here = [(one, name) for one, name in splits if self.has_data(one, name)]
+        asked = [len({(query.subject, query.relation) for query in self.queries(*split)} & {*pairs}) for split in here]
+        most = max(asked, default=0)
+        return here[asked.index(most)] if 2 * most > len(pairs) else None
 
     def queries(self, edition: Edition, split: str) -> list[Query]:
         """Return the queries of a split."""

@@ -14,6 +14,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
 from lmkbc.files import packed
+from lmkbc.run.subset import Subset
 
 
 def write(path: Path, edition: str, rows: list[tuple[str, object]]) -> Path:
@@ -160,3 +161,18 @@ def test_a_field_nested_without_end_is_one_sentence(command: Command, tmp_path: 
     (tmp_path / "deep.jsonl").write_text('{"SubjectEntity": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
     told = command.fails("evaluate", "deep.jsonl", "--edition", "mini", "--split", "val")
     assert (told.count("\n"), "line 1, field SubjectEntity" in told) == (1, True)
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_subjects_in_another_unicode_form_are_matched_and_counted(
+    tmp_path: Path, limit: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    edition = SPACE.edition("2023")
+    gold = write(tmp_path / "gold", "2023", [("Rhône", ["Q1"]), ("São Tomé", ["Q2"]), ("Elbe", ["Q3"])])
+    rows = [("Elbe", ["Q3"]), ("Rho\u0302ne ", ["Q1"]), ("Sa\u0303o\xa0Tomé", ["Q2"])]
+    found = evaluate(write(tmp_path / "p", "2023", rows), gold, edition, subset=Subset(limit=limit))
+    assert (found.table.overall.f1, found.missing, found.unknown) == (1.0, 0, 0)
+    assert "p: 2 rows are matched by Unicode form (NFC) and blanks, first" in caplog.text
+    assert "the official script finds exact spellings alone" in caplog.text
+    with pytest.raises(InputError, match="2 missing, 2 unknown"):
+        evaluate(tmp_path / "p", gold, edition, strict=True)

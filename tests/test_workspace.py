@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lmkbc.api.options import chosen_edition
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace
@@ -190,3 +191,39 @@ def test_a_wrong_recipe_is_told_by_file_and_field(tmp_path: Path, recipe: str, t
     path.write_text(recipe)
     with pytest.raises(InputError, match=f"{re.escape(str(path))}.*{re.escape(told)}"):
         read_recipe(Workspace(), str(path))
+
+
+@pytest.mark.parametrize(
+    ("here", "relation", "chosen", "told"),
+    [
+        (["2022", "2024", "2026"], None, "2026", "Edition 2026: the newest whose data is here. --edition names"),
+        (["2022", "2023", "2024"], None, "2024", "Edition 2024: the newest whose data is here. --edition names"),
+        (["2023", "2026"], "river-countries", "2023", "Edition 2023: the newest whose data is here. --edition names"),
+        (
+            [],
+            None,
+            "mini",
+            "No data of edition 2026 here: using the small bundled edition 'mini'. 'lmkbc data fetch 2026'",
+        ),
+        ([], "autobiography", "2023", None),
+    ],
+)
+def test_the_newest_edition_with_data_is_the_default(
+    tmp_path: Path, here: list[str], relation: str | None, chosen: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for name in here:
+        (tmp_path / f"lmkbc{name}").mkdir()
+        (tmp_path / f"lmkbc{name}" / "train.jsonl").write_text("")
+    assert chosen_edition(Workspace(data=tmp_path), None, relation).name == chosen
+    assert [message.startswith(str(told)) for message in caplog.messages] == [True] * (told is not None)
+
+
+def test_a_split_is_known_by_its_queries(data_dir: Path) -> None:
+    space = Workspace(data=data_dir)
+    for name, split in (("2023", "train"), ("2023", "val"), ("2022", "dev"), ("2026", "test"), ("mini", "val")):
+        edition = space.edition(name)
+        pairs = {(query.subject, query.relation) for query in space.queries(edition, split)[:40]}
+        for first in ("mini", "2023", name):
+            assert space.split_of(pairs, space.edition(first)) == (edition, split)
+    assert space.split_of({("nobody", "RiverBasinsCountry")}, edition) is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords
-from lmkbc.api.scores import HasRun, open_run, run_edition
+from lmkbc.api.scores import HasRun, open_run, other_split, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
@@ -36,17 +36,23 @@ class Comparisons:
     """Comparisons of each further run with the first.
 
     comparisons: one per further run: the difference over all, and by relation. remarks: a sentence for each run whose
-    rules were tuned on the split.
+    rules were tuned on the split. split: "" if the gold was given.
     """
 
     edition: Edition
     comparisons: Sequence[Comparison]
     remarks: Sequence[str] = ()
+    split: str = ""
 
     @property
     def verdicts(self) -> list[str]:
         """Return a sentence per comparison that interprets its numbers."""
         return [one.verdict for one in self.comparisons]
+
+    @property
+    def title(self) -> str:
+        """Return edition and split in words."""
+        return f"LM-KBC {self.edition.name}{f', {self.split}' if self.split else ''}"
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -87,7 +93,7 @@ class Comparisons:
 
         draws = drawable()
         pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
-        title = f"LM-KBC {self.edition.name}: runs beside {self.comparisons[0].first}"
+        title = f"{self.title}: runs beside {self.comparisons[0].first}"
         return render(
             "compare.html",
             title=title,
@@ -107,10 +113,10 @@ class Comparisons:
         return place
 
     def __repr__(self) -> str:
-        return f"<Comparisons on LM-KBC {self.edition.name}: {' '.join([*self.verdicts, *self.remarks])}>"
+        return f"<Comparisons on {self.title}: {' '.join([*self.verdicts, *self.remarks])}>"
 
     def _repr_html_(self) -> str:
-        return shown(f"LM-KBC {self.edition.name}", *self.verdicts, *self.remarks, self.table)
+        return shown(self.title, *self.verdicts, *self.remarks, self.table)
 
 
 @keywords()
@@ -145,9 +151,14 @@ def compare(
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
     whole = subset.is_whole and not any(run.is_subset for run in opened)
-    named = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
-    remarks = [f"{name}: {seen.remark(whole=whole)}." for name, seen in named if seen]
-    return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks)
+    seen = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
+    remarks = [f"{name}: {own.remark(whole=whole)}." for name, own in seen if own]
+    named = "" if gold is not None else chosen.split_named(split or run_split)
+    try:
+        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, named)
+    except InputError as error:
+        others = (other_split(space, run.predictions, chosen, named) for run in opened)
+        raise next(filter(None, others), error) from None
 
 
 def _names(gold: Path, edition: Edition) -> dict[str, str]:

@@ -71,30 +71,33 @@ def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, A
 
 
 def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
-    """Return the named edition, else the one of highest rank with data here.
-
-    The choice is logged if it is not the best.
+    """Return the named edition, else the newest whose data is here, else a bundled one. The choice is logged.
 
     relation: any of its names; only editions with it are considered. InputError if there is none.
     """
     if name is not None:
         return workspace.edition(name)
-    ranked = sorted(workspace.editions.values(), key=lambda edition: -edition.rank)
+    newest = sorted(
+        workspace.editions.values(), key=lambda edition: (not edition.is_bundled, edition.name), reverse=True
+    )
     if relation is not None:
         wanted = workspace.relation(relation)
-        ranked = [edition for edition in ranked if wanted in map(workspace.relation, edition.relations)]
-        if not ranked:
+        newest = [edition for edition in newest if wanted in map(workspace.relation, edition.relations)]
+        if not newest:
             raise InputError(f"no edition asks {relation!r}: see 'lmkbc relations list'")
-    chosen = next((edition for edition in ranked if workspace.has_data(edition)), ranked[0])
-    if chosen is not ranked[0]:
-        best = ranked[0].name
+    chosen = next(filter(workspace.has_data, newest), None)
+    if chosen is None:
+        return newest[0]  # what reads its data says how to fetch them
+    if chosen.is_bundled and not newest[0].is_bundled:
         log.info(
             "No data of edition %s here: using the small bundled edition '%s'. "
             "'lmkbc data fetch %s' fetches the real one.",
-            best,
+            newest[0].name,
             chosen.name,
-            best,
+            newest[0].name,
         )
+    else:
+        log.info("Edition %s: the newest whose data is here. --edition names another.", chosen.name)
     return chosen
 
 

@@ -16,7 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate
 from lmkbc.files.columns import Given
-from lmkbc.files.packed import lines, stream
+from lmkbc.files.jsonl import numbered
 from lmkbc.run.saved import InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import Summary
@@ -160,9 +160,9 @@ def score(
     try:
         result = evaluate(answers, labels, scorer, strict=strict, rows=rows, subset=subset, unreadable=unreadable)
     except InputError as error:
-        raise other_edition(space, answers, chosen, labels) or error from None
+        raise elsewhere(space, answers, chosen, named, labels) or error from None
     if run and result.unknown and result.missing == sum(one.rows for one in result.table.relations.values()):
-        raise other_edition(space, answers, chosen, labels) or InputError(
+        raise elsewhere(space, answers, chosen, named, labels) or InputError(
             f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
         )
     return Scores(chosen, named, profile, result, subset, run.in_sample if run else None)
@@ -202,23 +202,42 @@ def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: 
     """
     if not (isinstance(path, Path) and isinstance(gold, Path)):
         return None
-    relations, columns = _first_rows(path)
+    rows = _first_rows(path)
+    relations, columns = {row["Relation"] for row in rows}, set(rows[0] if rows else ()).intersection(*rows)
     fits = [one for one in space.editions.values() if relations <= {*one.relations} and one.column in columns]
-    if not relations or not fits or edition in fits or relations & _first_rows(gold)[0]:
+    if not fits or edition in fits or relations & {row["Relation"] for row in _first_rows(gold)}:
         return None
     names = " or ".join(one.name for one in fits)
     first = fits[0].name
     return InputError(f"{path} is a file of edition {names}, not of {edition.name}: name edition {first}")
 
 
-def _first_rows(path: Path) -> tuple[set[str], set[str]]:
-    """Return the relations and the common columns of a file's first rows; empty sets for a file of no edition."""
-    relations, columns = set[str](), set[str]()
+def elsewhere(
+    space: Workspace, path: Path | Given, edition: Edition, split: str, gold: Path | Given
+) -> InputError | None:
+    """Return an error for a file of another edition or split; None for any other file."""
+    return other_edition(space, path, edition, gold) or other_split(space, path, edition, split)
+
+
+def other_split(space: Workspace, path: Path | Given, edition: Edition, split: str) -> InputError | None:
+    """Return an error for a file whose first rows answer another split that is here; None for any other file.
+
+    split: "" if the gold was given, so that the file may be of any split.
+    """
+    rows = _first_rows(path) if split and isinstance(path, Path) else []
+    found = space.split_of({(row["SubjectEntity"], row["Relation"]) for row in rows}, edition)
+    if found is None or found == (edition, edition.split_named(split)):
+        return None
+    return InputError(
+        f"{path} answers {found[1]} of edition {found[0].name}, not {split} of {edition.name}: name its "
+        "edition and split, or give another file"
+    )
+
+
+def _first_rows(path: Path) -> list[dict[str, Any]]:
+    """Return a file's first rows; none for a file without subjects and relations."""
     try:
-        with stream(path) as file:
-            for row in map(json.loads, filter(bytes.strip, islice(lines(file), SAMPLE))):
-                relations.add(str(row["Relation"]))
-                columns = columns & row.keys() if columns else {*row}
+        rows = [json.loads(line) for _, line in islice(numbered(path), SAMPLE)]
+        return [row for row in rows if isinstance(row["Relation"], str) and isinstance(row["SubjectEntity"], str)]
     except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return set(), set()
-    return relations, columns
+        return []

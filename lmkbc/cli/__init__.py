@@ -106,6 +106,9 @@ class _Tree(TyperGroup):
             raise InputError(error.typed) from None
         except ModuleNotFoundError as error:
             raise lacking(error) or error from None
+        except UnicodeEncodeError as error:  # half of a surrogate pair, which stands for a byte of a file's name
+            name = error.object[max(error.start - 40, 0) : error.end + 40]
+            raise InputError(f"a name is not UTF-8 and cannot be written down ({name!r}): rename the file") from None
         except BrokenPipeError:
             _forget_output()
 

@@ -49,10 +49,17 @@ def compare(
         note(f"{made.write(html)}: written; open it in a browser")
     if json:
         comparisons = [_json(one, rows=rows) for one in made.comparisons]
-        show_json({"edition": made.edition.name, "comparisons": comparisons, "remarks": list(made.remarks)})
+        show_json(
+            {
+                "edition": made.edition.name,
+                "split": made.split,
+                "comparisons": comparisons,
+                "remarks": list(made.remarks),
+            }
+        )
         return
     for one in made.comparisons:
-        _print(made.edition.name, one)
+        _print(made.title, one)
         if rows:
             _print_rows(one)
     for remark in made.remarks:
@@ -70,10 +77,10 @@ def _values(part: Difference) -> dict[str, Any]:
     return asdict(part) | {"significant": part.is_significant}
 
 
-def _print(edition: str, one: Comparison) -> None:
+def _print(title: str, one: Comparison) -> None:
     lines = [_line(name, part) for name, part in one.relations.items()]
     lines.append(_line("*** Average ***", one.overall))
-    show_table(COLUMNS, lines, title=f"LM-KBC {edition}: {one.second} (second) beside {one.first} (first)")
+    show_table(COLUMNS, lines, title=f"{title}: {one.second} (second) beside {one.first} (first)")
     sys.stdout.write(plain(one.verdict) + "\n")
 
 

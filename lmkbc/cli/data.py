@@ -57,7 +57,7 @@ def fetch(
 ) -> None:
     """Download the official splits. Resumes, checks SHA-256, replaces files only when complete."""
     chosen = Workspace(workspace).edition(edition)
-    if not any(chosen.splits.values()):
+    if chosen.is_bundled:
         raise InputError(f"edition {edition} comes with lmkbc: there is nothing to fetch")
     root = data if data is not None else data_dirs(None)[0]
     check_directory(root)

@@ -86,6 +86,7 @@ def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
     result, overall = scores.evaluation, scores.overall
     shown: dict[str, Any] = {
         "edition": scores.edition.name,
+        "split": scores.split,
         **({"profile": scores.profile} if scores.profile else {}),
         "macro_f1": overall.f1,
         "macro_p": overall.p,

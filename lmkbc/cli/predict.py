@@ -97,8 +97,8 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     selection, where = run.manifest["selection"], run.directory
     note(
         f"{where / (submission.PREDICTIONS if subset or tally.unreadable else submission.ARCHIVE)}: {queries}, "
-        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; {selection['how']}; "
-        f"{seconds:.0f} s"
+        f"{counted(tally.objects, 'object')}, {counted(tally.empty, 'empty answer')}; LM-KBC "
+        f"{run.edition.name}, {run.split}; {selection['how']}; {seconds:.0f} s"
     )
     if seen := SavedRun.at(where).in_sample:
         note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")

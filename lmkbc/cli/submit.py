@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lmkbc.api.options import chosen_edition
+from lmkbc.api.scores import other_split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
@@ -34,9 +35,13 @@ def submit(
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
-    zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
+    try:
+        zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
+    except InputError as error:
+        raise other_split(space, predictions, chosen, split) or error from None
     if out is None and target.exists() and target.read_bytes() != zipped:
         raise InputError(f"{target} is there already and holds something else: name the zip with --out")
     write_bytes(target, zipped)
     dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""
-    note(f"{target}: {counted(len(queries), 'query')} of {chosen.name} {split}, each once and in order{dropped}")
+    asked = f"{counted(len(queries), 'query')} of {chosen.name} {chosen.split_named(split)}"
+    note(f"{target}: {asked}, each once and in order{dropped}")

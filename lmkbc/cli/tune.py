@@ -76,9 +76,9 @@ def tune(
             **given,
         )
     if json:
-        show_json(_as_json(tuning.tuned))
+        show_json({"edition": tuning.edition, "split": tuning.split, **_as_json(tuning.tuned)})
     else:
-        _print(tuning.tuned)
+        _print(tuning.tuned, f"LM-KBC {tuning.edition}, {tuning.split}")
     if tuning.path is not None:
         note(f"wrote {tuning.path}")
     elif write:
@@ -121,7 +121,7 @@ def confidence_json(known: Confidences) -> dict[str, Any]:
     }
 
 
-def _print(tuned: Tuned) -> None:
+def _print(tuned: Tuned, title: str) -> None:
     rows: list[list[Any]] = [
         [
             name,
@@ -137,7 +137,7 @@ def _print(tuned: Tuned) -> None:
     overall = [tuned.cv_macro_f1, tuned.cv_macro_f1_without_optuna, tuned.insample_macro_f1, tuned.confidences.recall]
     rows.append(["*** Average ***", None, *overall, ""])
     columns = ["relation", "rows", "F1 out of fold", "without Optuna", "F1 in sample", "R@P90", "rule"]
-    show_table(columns, rows)
+    show_table(columns, rows, title=title)
     for sentence in _confidence(tuned.confidences):
         note(sentence)
     if tuned.failed:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.files.packed import DOCUMENT, stream, whole
 from lmkbc.files.source import opened
 
 DIGEST = 32
@@ -45,6 +45,12 @@ def file_sha256(path: Path) -> str:
     if not path.exists() or path.is_dir():
         return ""
     with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def content_sha256(path: Path) -> str:
+    """Return the hex SHA-256 of a file's text, unpacked and as UTF-8. InputError for a damaged file."""
+    with stream(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from lmkbc.errors import InputError
-from lmkbc.files import packed
-from lmkbc.files.jsonl import BOM, decoded, no_collection, row_blocks
+from lmkbc.errors import InputError, counted
+from lmkbc.files.jsonl import decoded, no_collection, numbered, row_blocks
+from lmkbc.names import subject_key
 from lmkbc.scoring.table import Pair
+
+log = logging.getLogger(__name__)
 
 FIELDS: list[Any] = [("SubjectEntity", str), ("Relation", str)]
 
@@ -76,8 +80,7 @@ class Column:
 
     def _refuse_answers(self) -> None:
         """Raise InputError for a file of what models answered, in place of what was selected of it."""
-        with packed.stream(self.path) as file:
-            first = next(iter(packed.lines(file)), b"")
+        _, first = next(numbered(self.path), (0, b""))
         if kind := next((kind for kind in ("completions", "candidates") if f'"{kind}"'.encode() in first), ""):
             raise InputError(
                 f"{self.path} holds {kind}, and {self.column} is wanted: 'lmkbc predict --from {self.path}' makes "
@@ -87,10 +90,8 @@ class Column:
     def numbered(self) -> Iterator[tuple[str, Any]]:
         """Yield each row and its SubjectEntityID with its line. InputError for two rows on a line."""
         decoder = _decoder(self.column, ("objects", Any), ("SubjectEntityID", Any, None))
-        with packed.stream(self.path) as file:
-            for number, line in enumerate(packed.lines(file), start=1):
-                for row in decoded(self.path, line.removeprefix(BOM).strip(), decoder, number) if line.strip() else ():
-                    yield f"line {number}", row
+        for number, line in numbered(self.path):
+            yield from ((f"line {number}", row) for row in decoded(self.path, line, decoder, number))
 
 
 Rows: TypeAlias = Column | Given
@@ -125,6 +126,33 @@ def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
         return Values(values, {})
     counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
     return Values(values, namesakes(source, {pair for pair, count in counts.items() if count > 1}, agree=agree))
+
+
+def respelled(path: Path, asked: Iterable[Pair], rows: Iterable[Pair]) -> dict[Pair, Pair]:
+    """Return query -> the only row that answers it with another spelling of its subject (see `subject_key`).
+
+    asked: queries without a row. rows: rows without a query. The number of pairs that were found is logged.
+    """
+    by_key: defaultdict[Pair, list[Pair]] = defaultdict(list)
+    for row in rows:
+        by_key[subject_key(row[0]), row[1]].append(row)
+    found = {pair: by_key.get((subject_key(pair[0]), pair[1]), []) for pair in (asked if by_key else ())}
+    own = {pair: same[0] for pair, same in found.items() if len(same) == 1}
+    log_respelled(path, own)
+    return own
+
+
+def log_respelled(path: Path, rows: Mapping[Pair, Pair]) -> None:
+    """Log how many rows spell a subject otherwise than their query does, with the first one. rows: query -> row."""
+    for query, row in islice(rows.items(), 1):
+        log.warning(
+            "%s: %s by Unicode form (NFC) and blanks, first %r, which the split spells %r; the official script finds "
+            "exact spellings alone",
+            path,
+            counted(len(rows), "row is matched", "rows are matched"),
+            row[0],
+            query[0],
+        )
 
 
 def namesakes(source: Rows, repeated: Container[Pair], *, agree: bool = False) -> dict[tuple[Pair, str | None], Any]:

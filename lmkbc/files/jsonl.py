@@ -1,15 +1,17 @@
 """Reader of JSONL: from lines to queries, examples and scored columns. Every error names file, line and field.
 
-A file is decoded in one pass by msgspec. Only if that fails, it is read again line by line to find the error.
+A file is decoded in one pass by msgspec. Only if that fails, it is read again line by line to find the error. A JSON
+array is read too, and so are objects that stretch over several lines or have commas between them (see `stream`).
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -21,14 +23,18 @@ from lmkbc.types import Example, GoldObject, Query
 
 Row = TypeVar("Row")
 
-
-BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 2_500_000
 """Most values of a JSONL file that is read as a whole. A value takes up to 100 bytes of memory."""
 
 
 MARKS = (b",", b"[", b"{")
 """Bytes after which a JSON value may begin."""
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:(")|\\?\Z)|[{}]', re.DOTALL)
+"""A brace, or a string of JSON. Group 1: the quote at its end, missing if the string goes on after these bytes."""
+_BETWEEN = b" \t\r\n,[]"
+"""Bytes that may stand between the objects of an array."""
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+"""An escape in JSON. Group 1: half of a surrogate pair without the other half."""
 
 
 class QueryRow(msgspec.Struct, gc=False):
@@ -41,9 +47,68 @@ class QueryRow(msgspec.Struct, gc=False):
     ObjectEntitiesID: list[str] | None = None
 
 
+_ROW = msgspec.json.Decoder(QueryRow)
+
+
 def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
-    """Return the bytes of a plain or packed file, without a byte-order mark. InputError for more than `most` bytes."""
-    return packed.whole(path, most).removeprefix(BOM)
+    """Return the text of a plain or packed file as UTF-8 bytes. InputError for more than `most` bytes."""
+    return packed.whole(path, most)
+
+
+def stream(path: Path) -> IO[bytes]:
+    """Return a file of JSON objects as a stream with one object a line, each on the line where it begins.
+
+    A file that has one object a line is returned as it is. In others, such as an array, the objects are found by their
+    braces. Objects that begin on the same line are given on lines of their own.
+    """
+    with packed.stream(path) as file:
+        first = next(filter(bytes.strip, packed.lines(file)), b"").strip()
+    file = packed.stream(path)
+    if first[:1] not in (b"[", b"{") or (first[:1] == b"{" and _is_json(first)):
+        return file
+    return packed.joined(_one_a_line(path, file), file)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _one_a_line(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the objects of a file, each on the line where it begins. What is no object is yielded too, as an error."""
+    held, at, start, depth = b"", 0, 0, 0  # start: of the object, or of what stands before it
+    line, written = 1, 0  # number of the line at `start`, and of lines that were yielded
+
+    def put(piece: bytes) -> bytes:
+        nonlocal written
+        whole = piece.lstrip(_BETWEEN)
+        blank = max(line + piece.count(b"\n", 0, len(piece) - len(whole)) - 1 - written, 0)
+        written += blank + 1
+        return b"\n" * blank + whole.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+
+    while len(held) <= packed.LONGEST_LINE and (part := packed.read(path, file)):
+        held += part
+        for token in _TOKEN.finditer(held, at):
+            if token[0][:1] == b'"':
+                if token[1] is None:
+                    at = token.start()
+                    break
+                continue
+            here = token.end() if token[0] == b"}" else token.start()
+            depth += 1 if token[0] == b"{" else -1 if depth else 0
+            if depth == (token[0] == b"{"):
+                if held[start:here].strip(_BETWEEN):
+                    yield put(held[start:here])
+                line, start = line + held.count(b"\n", start, here), here
+        else:
+            at = len(held)
+        held, at, start = held[start:], at - start, 0
+    if held.strip(_BETWEEN):
+        yield put(held)
+    yield from iter(lambda: packed.read(path, file), b"")
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
@@ -64,7 +129,7 @@ def row_blocks(
     reads. bounded: see `counted`.
     """
     any_row = False
-    for line, block in counted(path, *MARKS, bounded=bounded):
+    for line, block in counted(path, *MARKS, bounded=bounded, opened=stream):
         for number, decoder in enumerate(decoders, start=1):
             try:
                 rows = decoded(path, block, decoder, line)
@@ -79,14 +144,16 @@ def row_blocks(
         raise InputError(f"{path} is empty: it needs one JSON object per line")
 
 
-def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[int, bytes]]:
+def counted(
+    path: Path, *marks: bytes, bounded: bool = True, opened: Callable[[Path], IO[bytes]] = packed.stream
+) -> Iterator[tuple[int, bytes]]:
     """Yield a file in blocks of whole lines, each with the number of its first line.
 
     marks: bytes that begin a value, in addition to line ends. bounded: whether to raise InputError for more than
-    `packed.WHOLE` bytes or `MOST_VALUES` values.
+    `packed.WHOLE` bytes or `MOST_VALUES` values. opened: opens the file.
     """
     values, line = 0, 1
-    with packed.stream(path) as file:
+    with opened(path) as file:
         for block in packed.blocks(path, file, packed.WHOLE if bounded else None):
             lines = block.count(b"\n") + 1
             values += lines + sum(map(block.count, marks)) if bounded else 0
@@ -97,11 +164,16 @@ def counted(path: Path, *marks: bytes, bounded: bool = True) -> Iterator[tuple[i
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
-    """Return the rows of some lines; each line holds one row or is blank. first: number of the first line."""
-    block = block.removeprefix(BOM) if first == 1 else block
+    """Return the rows of some lines; each line holds one row or is blank. first: number of the first line.
+
+    Half of a surrogate pair, as in an emoji that was cut, is replaced by U+FFFD.
+    """
     try:
         rows = decoder.decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        whole = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], block)
+        if whole != block:
+            return decoded(path, whole, decoder, first)
         raise first_bad_line(path, block, decoder, first) from None
     if len(rows) != block.count(b"\n") + 1 or block.startswith(b"\n") or b"\n\n" in block:
         for _, line in numbered_lines(block, first):
@@ -131,13 +203,21 @@ def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
+def numbered(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of the lines of `stream` that are not blank."""
+    with stream(path) as file:
+        for number, line in enumerate(packed.lines(file), start=1):
+            if line.strip():
+                yield number, line.rstrip(b"\r\n")
+
+
 def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], first: int = 1) -> InputError:
     """Return the error for the first line that cannot be decoded. first: number of the first line."""
     for number, line in numbered_lines(raw, first):
         try:
             decoder.decode(line)
         except UnicodeDecodeError:
-            return InputError(f"{path}, line {number}: not UTF-8 text; save the file as UTF-8")
+            return not_utf8(path, number, line)
         except RecursionError:
             return InputError(f"{path}, line {number}: nested too deeply; each line is one flat JSON object")
         except msgspec.ValidationError as error:
@@ -147,6 +227,13 @@ def first_bad_line(path: Path, raw: bytes, decoder: msgspec.json.Decoder[Any], f
         except msgspec.DecodeError as error:
             return InputError(f"{path}, line {number}: not valid JSON ({error}); each line is one JSON object")
     return InputError(f"{path}: not one JSON object per line")
+
+
+def not_utf8(path: Path, number: int, line: bytes) -> InputError:
+    """Return the error for a line that is no UTF-8 text. It shows a word of the line as Windows-1252 reads it."""
+    word = re.search(r"\w{0,20}[^\W\x00-\x7f]\w{0,20}", line.decode("cp1252", "replace"))
+    reads = f" (Windows-1252 reads {word[0]!r} in it)" if word else ""
+    return InputError(f"{path}, line {number}: not UTF-8 text{reads}; save the file as UTF-8")
 
 
 def _rows(path: Path, edition: Edition) -> list[QueryRow]:
@@ -164,8 +251,8 @@ def _rows(path: Path, edition: Edition) -> list[QueryRow]:
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
     """Return the error for a row that decodes but is wrong, with its line."""
     same = []
-    for number, line in numbered_lines(read_bytes(path)):
-        row = msgspec.json.decode(line, type=QueryRow)
+    for number, line in numbered(path):
+        (row,) = decoded(path, line, _ROW, number)
         if (row.SubjectEntity, row.Relation, row.SubjectEntityID) == (
             bad.SubjectEntity,
             bad.Relation,

@@ -9,6 +9,7 @@ line may have any size.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -17,10 +18,10 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, counted
 from lmkbc.files.source import opened
 
 FREE = 64 << 20
@@ -34,6 +35,11 @@ MEMBERS = 64 << 20
 LONGEST_LINE = 8 << 20
 """Most bytes of a line; the longest entity of Wikidata takes half of it."""
 STEP = 1 << 20
+TABLES = (".jsonl", ".csv", ".tsv", ".json")
+"""Suffixes of the files that are sought in a zip, in this order."""
+_HIDDEN = (".", "__MACOSX")
+SOME = 5
+"""Most names of a zip's files in a message."""
 _DAMAGED = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
     *(ValueError, IndexError, OverflowError, struct.error),  # of a zip's own fields
@@ -42,54 +48,38 @@ _DAMAGED = (
 """Exceptions that unpacking damaged bytes raises."""
 
 
-def _only_member(source: Any) -> IO[bytes]:
-    """Return the only file in a zip, as in a submission."""
-    archive = zipfile.ZipFile(source)
-    names = archive.namelist()
-    if len(names) != 1:
-        raise zipfile.BadZipFile(f"it holds {len(names)} files, and is read where it holds one")
-    return archive.open(names[0])
-
-
 _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
-    b"PK\x03\x04": _only_member,
+    b"PK\x03\x04": zipfile.ZipFile,
+    b"PK\x05\x06": zipfile.ZipFile,
 }
 _ZLIB = frozenset({b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x78\x5e"})
 
 
-class Unpacking(io.RawIOBase):
-    """The bytes of a packed stream, counted while they are read. InputError for too many bytes, or damage."""
+class Pieces(io.RawIOBase):
+    """A stream of the bytes that an iterator yields piece by piece. own: files to close with it."""
 
-    def __init__(self, path: Path, source: Any, size: int, *own: IO[bytes]) -> None:
-        self._path, self._source, self._own = path, source, own
-        self._bound, self._done = max(FREE, RATIO * size), 0
+    def __init__(self, pieces: Iterator[bytes], *own: Any) -> None:
+        self._pieces, self._own, self._rest = pieces, own, memoryview(b"")
 
     def readable(self) -> bool:
         """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Unpack into a buffer, as `io.RawIOBase` requires."""
-        try:
-            part = self._source.read(len(buffer))
-        except _DAMAGED as error:
-            raise _damaged(self._path, error) from None
-        self._done += len(part)
-        if self._done > self._bound:
-            raise InputError(
-                f"{self._path} unpacks to more than {self._bound >> 20} MiB, out of proportion to its size: if that is "
-                "right, unpack it first"
-            )
-        buffer[: len(part)] = part
-        return len(part)
+        """Copy the next bytes into a buffer, as `io.RawIOBase` requires."""
+        while not self._rest and (piece := next(self._pieces, None)) is not None:
+            self._rest = memoryview(piece)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
 
     def close(self) -> None:
-        """Close the packed stream too."""
+        """Close the files too."""
         if not self.closed:
-            for one in (self._source, *self._own):
+            for one in self._own:
                 one.close()
         super().close()
 
@@ -100,19 +90,34 @@ def is_packed(content: bytes) -> bool:
 
 
 def stream(path: Path) -> IO[bytes]:
-    """Return a file's content as a stream. A packed file is unpacked, and then the stream cannot seek."""
-    file = opened(path)
-    size = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    opener = _opener(file.read(8))
-    file.seek(0)
-    if opener is None:
-        return file
+    """Return a file's content as a stream: unpacked, without a byte-order mark, and UTF-16 as UTF-8.
+
+    Of a zip, the one file with rows is read. A stream of a packed or UTF-16 file cannot seek.
+    """
+    file: Any = opened(path)
     try:
-        return bounded(path, opener(file), size, file)
-    except _DAMAGED as error:  # a zip without a readable directory, or with several files
+        if (opener := _opener(file.peek(8)[:8])) is not None:
+            size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            source = opener(file)
+            content = _member(path, source) if isinstance(source, zipfile.ZipFile) else source
+            file = bounded(path, content, size, file)
+        start = file.peek(3)[:3]
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return joined(_recoded(path, file), file)
+        file.read(len(codecs.BOM_UTF8) if start == codecs.BOM_UTF8 else 0)
+    except _DAMAGED as error:  # a zip without a readable directory, for example
         file.close()
         raise _damaged(path, error) from None
+    except BaseException:
+        file.close()
+        raise
+    return file  # type: ignore[no-any-return]
+
+
+def joined(pieces: Iterator[bytes], *own: Any) -> IO[bytes]:
+    """Return the bytes of an iterator as a buffered stream. own: files to close with it."""
+    return io.BufferedReader(Pieces(pieces, *own), STEP)
 
 
 def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
@@ -120,7 +125,55 @@ def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
 
     own: files to close with it.
     """
-    return io.BufferedReader(Unpacking(path, content, size, *own), STEP)
+    return joined(_unpacked(path, content, size), content, *own)
+
+
+def _unpacked(path: Path, content: Any, size: int) -> Iterator[bytes]:
+    """Yield the bytes of an unpacked stream. InputError for too many bytes, or damage. size: of the packed file."""
+    bound, done = max(FREE, RATIO * size), 0
+    while True:
+        try:
+            part = content.read(STEP)
+        except _DAMAGED as error:
+            raise _damaged(path, error) from None
+        if not part:
+            return
+        done += len(part)
+        if done > bound:
+            raise InputError(
+                f"{path} unpacks to more than {bound >> 20} MiB, out of proportion to its size: if that is right, "
+                "unpack it first"
+            )
+        yield part
+
+
+def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
+    """Return the file with rows in a zip: the only one, the only table, or the predictions of a run.
+
+    Folders do not count, nor what a desktop hides (`__MACOSX/`, `.DS_Store`).
+    """
+    names = {name: PurePosixPath(name.replace("\\", "/")) for name in archive.namelist() if name[-1:] not in "/\\"}
+    shown = [name for name, place in names.items() if not any(part.startswith(_HIDDEN) for part in place.parts)]
+    kinds = [[name for name in shown if name.lower().endswith(suffix)] for suffix in TABLES]
+    found = next(filter(None, kinds), []) if len(shown) != 1 else shown
+    if len(found) > 1:
+        found = [name for name in found if names[name].name == "predictions.jsonl"]
+    if len(found) != 1:
+        listed = ", ".join(shown[:SOME]) + ", ..." * (len(shown) > SOME)
+        holds = f"holds {counted(len(shown), 'file')} ({listed})" if shown else "holds no file"
+        raise InputError(f"{path} {holds}: give a zip with one file of rows, or unpack it and give that file")
+    return archive.open(found[0])
+
+
+def _recoded(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield UTF-16 text as UTF-8. InputError for bytes that are none."""
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    try:
+        while part := read(path, file):
+            yield decoder.decode(part).encode()
+        decoder.decode(b"", final=True)
+    except UnicodeError:
+        raise InputError(f"{path} begins as UTF-16 text and does not go on so: save the file as UTF-8") from None
 
 
 def whole(path: Path, most: int = WHOLE) -> bytes:
@@ -190,6 +243,8 @@ def too_large(path: Path, most: int) -> InputError:
 
 def _damaged(path: Path, error: Exception) -> InputError:
     reason = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
+    if isinstance(error, RuntimeError):  # encrypted, or packed by an unknown method
+        return InputError(f"{path} cannot be unpacked here ({reason}): unpack it first, and give what it holds")
     return InputError(f"{path} cannot be read: {reason}; it is damaged: make or fetch it again")
 
 

@@ -20,6 +20,11 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("lmkbc"))
 
 
+def name_of(path: Path) -> str:
+    """Return a file's name as text; its bytes that are no UTF-8 become U+FFFD."""
+    return os.fsencode(path.name).decode(errors="replace")
+
+
 def placed(path: Path | str | None) -> Path | None:
     """Return a path that may be given as text; None stays None."""
     return None if path is None else Path(path)

@@ -1,5 +1,7 @@
 """Tables of a few text columns, read row by row: CSV, JSONL or Parquet. The content decides which format it is.
 
+The values of CSV are parted by the sign that parts the header: a comma, a semicolon or a tab.
+
 Only one row is in memory; for Parquet, one row group. A row over `LONGEST_ROW` is an error that names its place. No
 name is that long, but a file without line ends may be.
 """
@@ -7,21 +9,23 @@ name is that long, but a file without line ends may be.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import packed
-from lmkbc.files.jsonl import BOM, decoded
+from lmkbc.files import jsonl, packed
+from lmkbc.files.jsonl import decoded
 
 LONGEST_ROW = 1 << 20
 """Most bytes of a line, and most characters of a value."""
 AT_ONCE = 1 << 16
 """Rows of a Parquet file to convert to Python's values at once."""
 _PARQUET = b"PAR1"
+SEPARATORS = ",;\t"
 
 
 class TableRow(NamedTuple):
@@ -49,24 +53,24 @@ class InputTable:
             start = file.read(4096)
         if start.startswith(_PARQUET):
             rows = self._parquet()
-        elif start.removeprefix(BOM).lstrip()[:1] == b"{":
+        elif start.lstrip()[:1] in (b"{", b"["):
             rows = self._jsonl()
         else:
-            rows = self._csv()
+            rows = self._csv(start)
         for row in rows:
             if any(len(value) > LONGEST_ROW for value in row.values if value):
                 raise InputError(f"{row.place}: a value is longer than {LONGEST_ROW >> 20} MiB; mend the row")
             yield row
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with packed.stream(self.path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), b""), start=1):
-                if len(line) > LONGEST_ROW:
-                    raise InputError(
-                        f"{self.path}, line {number}: longer than {LONGEST_ROW >> 20} MiB, so this is no list of rows; "
-                        "mend the line"
-                    )
-                yield number, line.removeprefix(BOM) if number == 1 else line
+    def _lines(self, file: Any) -> Iterator[tuple[int, Any]]:
+        """Yield the lines of an open file, with their numbers."""
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), file.read(0)), start=1):
+            if len(line) > LONGEST_ROW:
+                raise InputError(
+                    f"{self.path}, line {number}: longer than {LONGEST_ROW >> 20} MiB, so this is no list of rows; "
+                    "mend the line"
+                )
+            yield number, line
 
     def _jsonl(self) -> Iterator[TableRow]:
         needed, rest = self._columns[: self._needed], self._columns[self._needed :]
@@ -74,56 +78,63 @@ class InputTable:
         fields += [(f"f{place}", str | None, None) for place in range(len(needed), len(self._columns))]
         rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
-        for number, line in self._lines():
-            for row in decoded(self.path, line.rstrip(b"\n"), decoder, number) if line.strip() else ():
-                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+        with jsonl.stream(self.path) as file:
+            for number, line in self._lines(file):
+                for row in decoded(self.path, line.rstrip(b"\n"), decoder, number) if line.strip() else ():
+                    yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
 
-    def _csv(self) -> Iterator[TableRow]:
-        reader = csv.reader(self._text(), strict=True)
-        begins, header = 1, list[str]()
-        places: list[int] = []
-        while True:
-            try:
-                cells = next(reader, None)
-            except csv.Error as error:
-                raise InputError(
-                    f"{self.path}, line {begins}: {error}; put a name that holds quotes, commas or line ends in "
-                    "quotes, and double the quotes within it"
-                ) from None
-            if cells is None:
-                return
-            where = f"{self.path}, line {begins}"
-            begins = reader.line_num + 1
-            if not cells:
-                continue
-            if not header:
-                header = [cell.strip() for cell in cells]
-                places = self._places(header)
-                continue
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that holds "
-                    "a comma in quotes"
-                )
-            yield TableRow(where, tuple(cells[place] if place >= 0 else None for place in places))
+    def _csv(self, start: bytes) -> Iterator[TableRow]:
+        with packed.stream(self.path) as file:
+            text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")  # ends lines at \r too
+            reader = csv.reader(
+                self._text(text), delimiter=separator(start, self._columns[: self._needed]), strict=True
+            )
+            header, places = list[str](), list[int]()
+            for where, cells in self._records(reader):
+                if not header:
+                    header = [cell.strip() for cell in cells]
+                    places = self._places(header)
+                    continue
+                if len(cells) != len(header):
+                    raise InputError(
+                        f"{where}: {len(cells)} values where the header names {len(header)} columns; put a name that "
+                        "holds a comma in quotes"
+                    )
+                yield TableRow(where, tuple(cells[place] if place >= 0 else None for place in places))
 
-    def _text(self) -> Iterator[str]:
-        for number, line in self._lines():
-            if self._ends and not line.endswith(b"\n"):
+    def _records(self, reader: Any) -> Iterator[tuple[str, list[str]]]:
+        """Yield the rows of CSV with a value that is not blank, each with its place."""
+        begins = 1
+        try:
+            for cells in reader:
+                if any(map(str.strip, cells)):
+                    yield f"{self.path}, line {begins}", cells
+                begins = reader.line_num + 1
+        except csv.Error as error:
+            raise InputError(
+                f"{self.path}, line {begins}: {error}; put a name that holds quotes, commas or line ends in quotes, "
+                "and double the quotes within it"
+            ) from None
+
+    def _text(self, file: io.TextIOWrapper) -> Iterator[str]:
+        for number, line in self._lines(file):
+            if self._ends and not line.endswith(("\n", "\r")):
                 raise InputError(
                     f"{self.path}, line {number}: has no line end, so the file may be cut off; get it whole, or end "
                     "the line"
                 )
             try:
-                yield line.decode()
-            except UnicodeDecodeError:
-                raise InputError(f"{self.path}, line {number}: not UTF-8 text; save the file as UTF-8") from None
+                line.encode()
+            except UnicodeEncodeError:  # bytes that are no UTF-8 stand as halves of surrogate pairs
+                raise jsonl.not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
+            yield line
 
-    def _places(self, header: Sequence[str]) -> list[int]:
-        """Return the positions of the columns, -1 for a missing one."""
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Return the positions of the columns, -1 for a missing one. Case does not count."""
+        header = [*map(_folded, names)]
         for name in self._columns[: self._needed]:
             if name not in header:
-                hint = did_you_mean(name, header)
+                hint = did_you_mean(name, names)
                 columns = ",".join(self._columns[: max(self._needed, 2)])
                 raise InputError(f"{self.path} has no column {name!r}: {hint} (the first line must be {columns})")
         twice = next((name for name in self._columns if header.count(name) > 1), None)
@@ -137,14 +148,14 @@ class InputTable:
         number = 0
         try:
             schema = pl.read_parquet_schema(self.path)
-            places = self._places([*schema])
-            for name in self._columns:
-                if not isinstance(schema.get(name, pl.Null()), pl.String | pl.Categorical | pl.Enum | pl.Null):
+            names = [*schema]
+            there = [names[place] if place >= 0 else "" for place in self._places(names)]
+            for name in filter(None, there):
+                if not isinstance(schema[name], pl.String | pl.Categorical | pl.Enum | pl.Null):
                     raise InputError(f"{self.path}, column {name!r}: holds {schema[name]}, where text is due; cast it")
-            there = [name for name, place in zip(self._columns, places, strict=True) if place >= 0]
-            texts = pl.scan_parquet(self.path, glob=False).select(pl.col(there).cast(pl.String))
+            texts = pl.scan_parquet(self.path, glob=False).select(pl.col(*filter(None, there)).cast(pl.String))
             for batch in texts.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
-                columns = [batch[name] if name in there else [None] * len(batch) for name in self._columns]
+                columns = [batch[name] if name else [None] * len(batch) for name in there]
                 for values in zip(*columns, strict=True):
                     number += 1
                     if any(value is None for value in values[: self._needed]):
@@ -153,3 +164,14 @@ class InputTable:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             reason = (str(error).splitlines() or ["damaged"])[0]
             raise InputError(f"{self.path} cannot be read as Parquet: {reason}; make it again") from None
+
+
+def separator(start: bytes, needed: Iterable[str]) -> str:
+    """Return the sign that parts the header of CSV into the columns that are needed; else a comma."""
+    first = next(filter(str.strip, start.decode("utf-8", "replace").splitlines()), "")
+    parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
+    return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lmkbc.errors import InputError
+from lmkbc.files.places import name_of
 
 
 def check_file(path: Path | None, *inputs: Path | None) -> None:
@@ -45,7 +46,9 @@ def check_directory(path: Path | None) -> None:
 
 
 def check_places(path: Path, places: Sequence[Path]) -> None:
-    """Raise InputError if the first existing directory of these is not writable."""
+    """Raise InputError if the first existing directory of these is not writable, or the path's name is no UTF-8."""
+    if name_of(path) != path.name:
+        raise InputError(f"{path} cannot be written, since its name is not UTF-8: name it otherwise")
     nearest = next(place for place in places if place.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         what = "may not be written to" if nearest.is_dir() else "is no directory"

@@ -11,28 +11,39 @@ probability of 1 - p, and never a draw.
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
+
+import msgspec
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
-from lmkbc.generate.recorded_rows import RecordedRow, read_rows
+from lmkbc.files.buffer import IN_MEMORY
+from lmkbc.files.columns import log_respelled
+from lmkbc.files.places import name_of
+from lmkbc.generate.recorded_rows import RecordedRow, each_row
 from lmkbc.generate.recorded_sets import parts_of, pooled, scored, with_verification
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.groups import grouped
 from lmkbc.models.base import Reply
+from lmkbc.names import subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import RecordedFile, Run
+from lmkbc.scoring.table import Pair
 from lmkbc.types import CandidateSet, Generator, Nil, Query, Source, State, together
+from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)
+_ROW = msgspec.msgpack.Decoder(RecordedRow)
 
 Score = Callable[[Query, RecordedRow, str, Relation], CandidateSet]
 """Function from a query, its row of scored objects, the model's name and the relation to candidates."""
@@ -64,7 +75,7 @@ class RecordedSpec(GeneratorSpec):
         else:
             for path in run.files:
                 yield from (
-                    (path.name, candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
+                    (name_of(path), candidates) for _, candidates in super().sources(replace(run, files=(path,)), notes)
                 )
 
 
@@ -99,13 +110,11 @@ class Recorded:
             raise InputError("no recorded file was given: name a completions or a candidates file")
         if repeated := [file.path for file, count in given.items() if count > 1]:
             raise InputError(f"{repeated[0]} is given twice: its answers would count twice; name it once")
-        self._files = {
-            path: _Rows([row for row in read_rows(path, edition) if models is None or row.called in models])
-            for path, models in given
-        }
+        rows = {path: _rows(path, edition, models) for path, models in given}
         if name:
-            first, *_ = self._files
-            self._files = {first: _Rows([row for rows in self._files.values() for row in rows.all])}
+            first, *_ = rows
+            rows = {first: chain.from_iterable(rows.values())}
+        self._files = {path: _Rows(own) for path, own in rows.items()}
         self._names = {first: name} if name else _source_names({path: rows.model for path, rows in self._files.items()})
 
     @property
@@ -123,15 +132,20 @@ class Recorded:
         """Return the sets of each file separately, by the file's source name, for pooling that weights files."""
         return {self._names[path]: self._replay(path, queries) for path in self._files}
 
-    def ended(self) -> None:
-        """Warn about queries that a file lacks. Raise InputError for a file that answers no query."""
+    def ended(self, space: Workspace | None = None) -> None:
+        """Warn about queries that a file lacks. Raise InputError for a file that answers no query.
+
+        space: has the splits of which one may be that of the file.
+        """
         for path, rows in self._files.items():
             if rows.missing == rows.asked and (first := rows.first) is not None:
+                found = space and space.split_of(rows.pairs, self._edition)
+                other = f"{found[1]} of edition {found[0].name}" if found else "another edition or split"
                 raise InputError(
                     f"{path} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
-                    f"({first.subject!r}, {first.relation!r}): its answers are of another edition or split; name one "
-                    "of this"
+                    f"({first.subject!r}, {first.relation!r}): its answers are of {other}; name one of this"
                 )
+            log_respelled(path, rows.respelled)
             if rows.missing:
                 log.warning(
                     "%s lacks %d of %d queries: those that nothing else answers are failed, not empty",
@@ -192,30 +206,57 @@ def replayed(
     """Open files of recorded answers. notes: get their models, and the check for missing answers at the end."""
     recorded = Recorded(files, run.edition, run.relations, clean=clean, read=read, score=score, name=name)
     notes.asked(*recorded.models)
-    notes.at_end.append(recorded.ended)
+    notes.at_end.append(partial(recorded.ended, run.workspace))
     return recorded
+
+
+def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Iterator[RecordedRow]:
+    """Yield the rows of a file that hold answers of some models; of all if None."""
+    return (row for row in each_row(path, edition) if models is None or row.called in models)
 
 
 class _Rows:
     """Rows of one file by query, the number of queries asked, and the number of these without rows.
 
-    first: the first query asked of a relation in the file.
+    The rows are in a temporary file, since long answers of many samples need more than memory. first: the first query
+    asked of a relation in the file. respelled: query -> its row, if that spells the subject in another way.
     """
 
-    def __init__(self, rows: Sequence[RecordedRow]) -> None:
-        self.all, self.asked, self.missing = rows, 0, 0
+    def __init__(self, rows: Iterable[RecordedRow]) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the rows
+        weakref.finalize(self, self._file.close)
+        self.asked, self.missing = 0, 0
         self.first: Query | None = None
-        models = dict.fromkeys(row.model for row in rows)
+        self._places: defaultdict[Pair, list[tuple[int, int]]] = defaultdict(list)
+        models: dict[str | None, None] = {}
+        for row in rows:
+            models[row.model] = None
+            content = msgspec.msgpack.encode(row)
+            self._places[row.SubjectEntity, row.Relation].append((self._file.tell(), len(content)))
+            self._file.write(content)
         self.models = [model for model in models if model]
         self.model = next(iter(models)) if len(models) == 1 else None
-        self.relations = frozenset(row.Relation for row in rows)
-        self._rows = grouped(((row.SubjectEntity, row.Relation), row) for row in rows)
+        self.relations = frozenset(relation for _, relation in self._places)
+        self._by_key = {(subject_key(subject), relation): (subject, relation) for subject, relation in self._places}
+        self.respelled: dict[Pair, Pair] = {}
+
+    @property
+    def pairs(self) -> Collection[Pair]:
+        """Return subject and relation of the rows."""
+        return self._places.keys()
 
     def of(self, query: Query) -> list[RecordedRow]:
         """Return the rows of a query. Identifiers are compared only if both sides have one."""
+        pair = query.subject, query.relation
+        if pair not in self._places and self._by_key.get(key := (subject_key(query.subject), query.relation)):
+            pair = self.respelled[pair] = self._by_key[key]
+        rows = [self._row(*place) for place in self._places.get(pair, ())]
         ids = (None, "", query.subject_id) if query.subject_id else None
-        rows = self._rows.get((query.subject, query.relation), [])
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
+
+    def _row(self, place: int, size: int) -> RecordedRow:
+        self._file.seek(place)
+        return _ROW.decode(self._file.read(size))
 
 
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
@@ -223,11 +264,11 @@ def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:
     shared = Counter(models.values())
     names = {path: model if model and shared[model] == 1 else _stem(path) for path, model in models.items()}
     if len(set(names.values())) < len(names):
-        names = {path: f"{path.parent.name}/{path.name}" for path in models}
+        names = {path: f"{name_of(path.parent)}/{name_of(path)}" for path in models}
     if repeated := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise InputError(f"two recorded files are both called {repeated[0]!r}: rename one")
     return names
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
+    return name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")

@@ -13,7 +13,7 @@ from pathlib import Path
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
-from lmkbc.generate.recorded_rows import read_rows
+from lmkbc.generate.recorded_rows import each_row
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.run.base import RecordedFile
 from lmkbc.types import CandidateSet, Generator, Query, State
@@ -44,7 +44,7 @@ def _models(path: Path, specs: Mapping[int, GeneratorSpec], edition: Edition) ->
     """Return the indices of the generators with answers in a file, and the models of their rows; None for all rows."""
     if len(specs) == 1:
         return dict.fromkeys(specs)
-    called = {row.called for row in read_rows(path, edition) if row.called}
+    called = {row.called for row in each_row(path, edition) if row.called}
     takers = {name: _takers(name, specs) for name in called}
     found = {place for places in takers.values() for place in places}
     found = found or {

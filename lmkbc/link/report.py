@@ -13,7 +13,7 @@ import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
+from lmkbc.files.jsonl import numbered, read_jsonl
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.linker import Linker
 from lmkbc.link.names import sendable
@@ -84,7 +84,7 @@ def read_rows(source: Path, relations: Mapping[str, Relation]) -> list[Predictio
     rows = read_jsonl(source, PredictionRow)
     for position, row in enumerate(rows):
         if wrong := _what_is_wrong(row, relations):
-            line = next(islice(numbered_lines(read_bytes(source)), position, None))[0]
+            line = next(islice(numbered(source), position, None))[0]
             raise InputError(f"{source}, line {line}, field {wrong}")
     return rows
 

@@ -10,6 +10,7 @@ import polars as pl
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
 from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.tables import separator
 from lmkbc.link.builder import IndexEntity
 from lmkbc.link.train_objects import mentions
 from lmkbc.names import QID
@@ -76,9 +77,10 @@ def _read(path: Path) -> pl.DataFrame:
     if packed.is_packed(content):
         raise InputError(f"{path} is packed twice: unpack it")
     try:
-        if separator := READERS[path.suffix]:
-            quote = '"' if separator == "," else None
-            return pl.read_csv(content, separator=separator, quote_char=quote, infer_schema=False)
+        if sign := READERS[path.suffix]:
+            sign = separator(content[:4096], ("text", "id")) if sign == "," else sign
+            quote = None if sign == "\t" else '"'
+            return pl.read_csv(content, separator=sign, quote_char=quote, infer_schema=False)
         return pl.read_json(content) if path.suffix == ".json" else pl.read_ndjson(content)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None

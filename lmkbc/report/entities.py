@@ -92,7 +92,8 @@ class RowGroups:
         hashed = pl.Series("hash", [crc32(key.encode()) for key in rows["key"]], pl.UInt32)
         rows = rows.with_columns(hashed, group=hashed % self._groups)
         for (group,), part in rows.partition_by("group", as_dict=True, include_key=False).items():
-            part.write_ipc(self._folder / f"{group}-{self._writes}", compression="lz4")
+            with (self._folder / f"{group}-{self._writes}").open("wb") as file:  # polars takes no name but UTF-8
+                part.write_ipc(file, compression="lz4")
         self._writes += 1
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, read_rows
+from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.report.links import Trace, Tracer
@@ -102,13 +102,13 @@ def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mappin
     own_files = (run.path / name for name in (submission.CANDIDATES, submission.MISSING, submission.REPLIES))
     candidates, missing, asked = ([path] if path.is_file() else [] for path in own_files)
     for path in candidates:
-        for row in read_rows(path, edition):
+        for row in each_row(path, edition):
             made[row.SubjectEntity, row.Relation] |= _candidates(row)
     for path in missing:
         for lost in read_jsonl(path, MissingRow) if path.stat().st_size else ():
             made[lost.SubjectEntity, lost.Relation] |= {"unparsed": True, "reason": cut(lost.reason, 100)}
     for path in (*asked, *replies):
-        for row in read_rows(path, edition):
+        for row in each_row(path, edition):
             if row.completions is not None:
                 own = made[row.SubjectEntity, row.Relation]
                 own["replies"] = (*own.get("replies", ()), *_replies(row))[:MOST_REPLIES]

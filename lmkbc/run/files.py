@@ -12,10 +12,10 @@ from typing import Any
 from lmkbc.ask.context.passages import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import counted
-from lmkbc.files import jsonl
 from lmkbc.files.atomic import versions
 from lmkbc.files.buffer import Buffer, Content, digest
-from lmkbc.files.checksum import file_sha256, sha256
+from lmkbc.files.checksum import content_sha256, file_sha256
+from lmkbc.files.places import name_of
 from lmkbc.models.files import file_digest, model_name, paths_in, portable
 from lmkbc.pipeline import Block
 from lmkbc.recipe import Recipe
@@ -193,8 +193,8 @@ def inputs(run: Run) -> Iterator[tuple[str, str]]:
     """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
     space, edition = run.workspace, run.edition
     for name in dict.fromkeys(filter(None, (*run.labelled_splits, run.split))):
-        yield f"{edition.folder}/{name}", sha256(jsonl.read_bytes(space.split_path(edition, name)))
+        yield f"{edition.folder}/{name}", content_sha256(space.split_path(edition, name))
     for path in (*run.files, *filter(None, (run.search_table,))):
-        yield Path(path).name, sha256(jsonl.read_bytes(path))
+        yield name_of(Path(path)), content_sha256(path)
     if run.index is not None:
-        yield run.index.name, file_sha256(run.index)
+        yield name_of(run.index), file_sha256(run.index)

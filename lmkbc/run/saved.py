@@ -15,6 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column
 from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.places import name_of
 from lmkbc.run import submission
 from lmkbc.scoring.table import WRONG, Pair
 from lmkbc.workspace import Workspace
@@ -62,7 +63,7 @@ class SavedRun:
     @property
     def name(self) -> str:
         """Return the name of the directory or file."""
-        return self.path.resolve().name
+        return name_of(self.path.resolve())
 
     @property
     def is_subset(self) -> bool:

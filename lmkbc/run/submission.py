@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import logging
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -18,17 +19,19 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.edition import Edition, misfit
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.edition import Edition, fault, misfit
+from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import packed
 from lmkbc.files.buffer import Content, pieces
-from lmkbc.files.columns import read_column
+from lmkbc.files.columns import Column, read_column, respelled
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
 from lmkbc.relation import Relation
+from lmkbc.scoring.table import Pair
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
+log = logging.getLogger(__name__)
 PREDICTIONS = "predictions.jsonl"
 ARCHIVE = "predictions.zip"
 CANDIDATES = "candidates.jsonl.gz"
@@ -233,31 +236,49 @@ def package(
     """Return a checked zip from any predictions file in the order of queries, and the number of rows without a query.
 
     InputError for a query that is missing or has two different answers. InputError also for a value that is not a
-    string, or a name where the edition requires QIDs.
+    string, and for one that the edition's scorer can only count as wrong.
     """
     read = read_column(path, edition.column, agree=True)
-    answers = read.values
-    missing = [query for query in queries if (query.subject, query.relation) not in answers]
+    answers, asked = read.values, dict.fromkeys((query.subject, query.relation) for query in queries)
+    spelled = respelled(path, (pair for pair in asked if pair not in answers), answers.keys() - asked.keys())
+    missing = [pair for pair in asked if pair not in answers and pair not in spelled]
     if missing:
-        first = missing[0]
         raise InputError(
-            f"{path} lacks {len(missing)} of {len(queries)} queries, first ({first.subject!r}, {first.relation!r}); "
-            "predict these too: a missing row is no empty answer"
+            f"{path} lacks {len(missing)} of {len(queries)} queries, first {missing[0]}; predict these too: a missing "
+            "row is no empty answer"
         )
-    rows = []
+    rows, blank = [], 0
+    wrong: list[tuple[Pair, Any, str]] = []
     for query in queries:
         pair = query.subject, query.relation
+        pair = spelled.get(pair, pair)
         values = read.namesakes.get((pair, query.subject_id), answers[pair])
-        where = f"{path}, ({query.subject!r}, {query.relation!r}), field {edition.column}"
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise InputError(f"{where}: not a list of strings; write each object as one string")
         row: dict[str, Any] = {"SubjectEntity": query.subject, "Relation": query.relation}
-        row[edition.column] = distinct(edition, values)
-        relation = relations[query.relation]
-        if wrong := next((value for value in row[edition.column] if misfit(edition, relation, value)), None):
-            due = "a number" if relation.kind == "number" else "a QID"
-            raise InputError(f"{where}: {wrong!r} is not {due}, which edition {edition.name} asks for; link it first")
+        if isinstance(values, list) and all(isinstance(value, str) for value in values):
+            row[edition.column] = distinct(edition, values)
+            faults = (
+                (value, fault(edition, query.relation, relations[query.relation], value))
+                for value in row[edition.column]
+            )
+            wrong += [(pair, values, f"{value!r} {why}") for value, why in faults if why]
+            blank += sum(not edition.metric.scorer.key(value.strip()) for value in values) if values != [""] else 0
+        else:
+            wrong.append((pair, values, "not a list of strings; write each object as one string"))
         rows.append(row)
+    if wrong:
+        (pair, values, why), *others = wrong
+        place = _place(Column(path, edition.column, Any), pair, values)
+        more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
+        raise InputError(f"{path}, {place}, {pair}, field {edition.column}: {why}{more}")
     zipped = archive(json_lines(rows))
     check(edition, relations, queries, zipped)
-    return zipped, len(answers) - len({(query.subject, query.relation) for query in queries})
+    if blank:
+        log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))
+    return zipped, len(answers) - len(asked)
+
+
+def _place(rows: Column, pair: Pair, values: Any) -> str:
+    """Return the line of the row that answers a query with these values."""
+    return next(
+        place for place, row in rows.numbered() if (row.SubjectEntity, row.Relation, row.objects) == (*pair, values)
+    )

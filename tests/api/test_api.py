@@ -144,6 +144,20 @@ def test_a_file_of_another_edition_is_named_as_such(tmp_path: Path) -> None:
         lmkbc.score(tmp_path / "q.jsonl", edition="mini")
 
 
+def test_runs_of_another_split_or_spelling_are_named_as_such(files: Path, tmp_path: Path) -> None:
+    train = [json.loads(line) for line in (ROOT / "eval" / "mini" / "train.jsonl").read_text().splitlines()]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in train))
+    told = "t.jsonl answers train of edition mini, not val of mini: name its edition and split"
+    with pytest.raises(lmkbc.InputError, match=told):
+        lmkbc.compare(files / "good.jsonl", tmp_path / "t.jsonl", edition="mini")
+    with pytest.raises(lmkbc.InputError, match=told):
+        lmkbc.score(tmp_path / "t.jsonl", edition="mini")
+    rows = [row | {"SubjectEntity": row["SubjectEntity"] + "\xa0"} for row in VAL]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = lmkbc.compare(files / "good.jsonl", tmp_path / "s.jsonl", edition="mini")
+    assert (made.split, made.comparisons[0].overall.second) == ("val", pytest.approx(1.0))
+
+
 def test_runs_are_compared_and_shown(files: Path, tmp_path: Path) -> None:
     made = lmkbc.compare(files / "bad.jsonl", files / "good.jsonl", edition="mini")
     assert made.verdicts[0].startswith("good.jsonl is better than bad.jsonl")

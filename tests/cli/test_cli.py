@@ -73,8 +73,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which the embedded default has predicted mini's val split."""
     path = tmp_path_factory.mktemp("run")
     _, told = lmkbc("predict", "--split", "val", "--system", "embedded", cwd=path, start=apart)
-    assert "No data of edition 2023 here: using the small bundled edition 'mini'" in told
-    assert "lmkbc data fetch 2023" in told
+    assert "No data of edition 2026 here: using the small bundled edition 'mini'" in told
+    assert "lmkbc data fetch 2026" in told
     return path
 
 

@@ -114,11 +114,11 @@ def test_what_is_held_as_a_whole_has_a_bound(tmp_path: Path, monkeypatch: pytest
 
 
 def test_two_rows_on_one_line_are_told_by_their_line(tmp_path: Path) -> None:
-    """Where the decoder takes them as two rows, and where one row goes over two lines."""
+    """Where the decoder takes them as two rows, and where one row of a file of lines goes over two of them."""
     path, gold = tmp_path / "p", tmp_path / "gold"
     gold.write_bytes(ROW % 1)
-    for content in (b"\n" + (ROW % 1).strip() + ROW % 1, b"\n" + (ROW % 1).replace(b", ", b",\n", 1)):
-        path.write_bytes(content)
+    for content in ((ROW % 1).strip() + ROW % 1, (ROW % 1).replace(b", ", b",\n", 1)):
+        path.write_bytes(ROW % 1 + content)
         for read in (lambda: read_column(path, "ObjectEntitiesID"), lambda: evaluate(path, gold, EDITION)):
             with pytest.raises(InputError, match="line 2: not valid JSON"):
                 read()

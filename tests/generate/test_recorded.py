@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,40 @@ def test_a_draw_that_never_came_to_its_answer_names_nothing(tmp_path: Path) -> N
     assert [candidate.text for candidate in found.candidates] == ["Mick Jones", "Joe Strummer"]
     (alone,) = replay(write(tmp_path / "b.jsonl", row(completions=["ANSWER: Mick Jones", "A, B, C, D, E, " * 9])))
     assert alone.draws == (State.ANSWERED, State.ANSWERED)  # an answer without its reasoning is nothing to go by
+
+
+@pytest.mark.parametrize("spelled", ["Rhone\u0302", " Rhonê", "Rhonê\xa0"])
+def test_subjects_in_another_unicode_form_are_answered(
+    tmp_path: Path, spelled: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [row(name, "RiverBasinsCountry", completions=["France"]) for name in ("x", spelled)]
+    recorded = Recorded([RecordedFile(write(tmp_path / "a.jsonl", *rows))], EDITION, SPACE.relations)
+    (found,) = recorded.generate([Query("Rhonê", "RiverBasinsCountry")])
+    assert [one.text for one in found.candidates] == ["France"]
+    recorded.ended(SPACE)
+    assert "a.jsonl: 1 row is matched by Unicode form (NFC) and blanks, first" in caplog.text
+
+
+def test_answers_of_another_split_are_named_as_such(tmp_path: Path, data_dir: Path) -> None:
+    space = Workspace(data=data_dir)
+    rows = [row(one.subject, one.relation, completions=["None"]) for one in space.queries(EDITION, "val")[:99]]
+    recorded = Recorded([RecordedFile(write(tmp_path / "a.jsonl", *rows))], EDITION, space.relations)
+    list(recorded.generate(space.queries(EDITION, "test")))
+    with pytest.raises(InputError, match=r"answers none of the .* its answers are of val of edition 2023; name one"):
+        recorded.ended(space)
+
+
+def test_long_answers_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 MB of texts, of which a few rows at a time are in memory."""
+    monkeypatch.setattr("lmkbc.generate.recorded.IN_MEMORY", 1 << 20)
+    names = [str(number) for number in range(300)]
+    path = write(tmp_path / "a.jsonl", *(json.dumps(row(name, completions=["because " * 25_000])) for name in names))
+    tracemalloc.start()
+    try:
+        recorded = Recorded(
+            [RecordedFile(path)], EDITION, SPACE.relations, read=lambda query, parts, name: CandidateSet(query)
+        )
+        assert len(list(recorded.generate([Query(name, BAND) for name in names]))) == 300
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()

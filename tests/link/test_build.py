@@ -18,6 +18,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.build import build_index
 from lmkbc.link.builder import IndexBuilder
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.tables import read_table
 from lmkbc.types import Example, GoldObject, Query
 
 
@@ -304,3 +305,11 @@ def test_zstandard_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "d.json.zst").write_bytes(b"")
     with pytest.raises(LmkbcError, match="needs the zstandard package"):
         build_index(tmp_path / "i", dump=tmp_path / "d.json.zst")
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_table_of_a_spreadsheet_is_read(tmp_path: Path, sign: str, encoding: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"id{sign}text\r\nQ365{sign}Köln\r\n".encode(encoding))
+    assert [(one.id, one.names) for one in read_table(path)] == [("Q365", ("Köln",))]
