@@ -21,6 +21,7 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.rule import PerRelation
+from lmkbc.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Source, State
 
 SCHEMA_VERSION = "1"
@@ -42,6 +43,7 @@ FACTS: dict[str, Any] = {
     "subject_entity": pl.Int64,
     "object_entity": pl.Int64,
     "more_sources": pl.List(pl.String),
+    "stated_by": pl.List(pl.String),
 }
 SETTLED = ("subject_entity", "object_entity", "more_sources")
 """Columns of facts that stay null until all facts are there."""
@@ -90,13 +92,15 @@ class Tables(NamedTuple):
 class Maker:
     """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
 
-    least: least confidence of a fact, in addition to its rule; None for that of `floor`.
+    least: least confidence of a fact, in addition to its rule; None for that of `floor`. statements: what labelled
+    rows state; None if this is not recorded.
     """
 
     selector: PerRelation
     relations: Mapping[str, Relation]
     run: str
     least: float | None = None
+    statements: Statements | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
@@ -116,7 +120,9 @@ class Maker:
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
                     places.setdefault(one.sources, len(places))
-                    made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, places[one.sources])))
+                    stated_by = self.statements.stated_by(query, one) if self.statements else ()
+                    fact = self._fact(one, relation, p, sure.calibrated, places[one.sources])
+                    made[0].append((*about, *fact, stated_by or None))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
