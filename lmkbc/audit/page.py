@@ -50,6 +50,7 @@ def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
             "; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT
         ),
         "model": cut(fact.model, LONGEST_TEXT),
+        "stated": ", ".join(fact.stated_by or ()),
         "others": [_other(one) for one in sampled.others],
         "further": sampled.further,
     }

@@ -22,7 +22,7 @@ from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.rule import PerRelation
 from lmkbc.statements import Statements
-from lmkbc.types import Candidate, CandidateSet, Source, State
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
 SCHEMA_VERSION = "1"
 """Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
@@ -120,9 +120,7 @@ class Maker:
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
                     places.setdefault(one.sources, len(places))
-                    stated_by = self.statements.stated_by(query, one) if self.statements else ()
-                    fact = self._fact(one, relation, p, sure.calibrated, places[one.sources])
-                    made[0].append((*about, *fact, stated_by or None))
+                    made[0].append((*about, *self._fact(query, one, relation, p, sure.calibrated, places[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
@@ -135,7 +133,12 @@ class Maker:
             spent[self.relations[found.query.relation].name] += found.tokens
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
 
-    def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
+    def _fact(
+        self, query: Query, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int
+    ) -> tuple[Any, ...]:
+        """Return the columns of a fact from its object on. sources: place of its sources."""
+        stated_by = self.statements.stated_by(query, kept) if self.statements else ()
+        models = tuple(source for source in kept.sources if str(source) not in stated_by) or kept.sources
         numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
         stated = next((text for text in numbers if decimal(text) is not None), "")
         number = decimal(stated)
@@ -148,10 +151,11 @@ class Maker:
             round(p, 6),
             calibrated,
             sources,
-            named_sources(kept.sources)[1],
+            named_sources(models)[1],
             self.run,
             decimal(last_place(stated)) if number is not None else None,
             *(None for _ in SETTLED),
+            stated_by or None,
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:

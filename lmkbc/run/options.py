@@ -122,8 +122,8 @@ class Inputs(TypedDict, total=False):
     learn_from: Annotated[
         str | None,
         Meta(
-            description="Labelled splits to learn from: train, or train,val (or train,dev). none: learn from train, but keep "
-            " nothing that its rows state. Default: train,val for the test split, else train.",
+            description="Labelled splits to learn from: train, or train,val (or train,dev). none: learn from train, "
+            "but keep nothing that its rows state. Default: train,val for the test split, else train.",
             extra={"metavar": "SPLITS"},
         ),
     ]
