@@ -1,6 +1,6 @@
 """Facts that labelled rows state: each row its own, and from the other side "A borders B" where B's row has A.
 
-Whoever reads such a row needs no model for the fact. So runs and bases count these facts apart.
+A system that reads such a row needs no model for the fact. So runs and bases count these facts apart.
 """
 
 from __future__ import annotations
