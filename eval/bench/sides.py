@@ -5,8 +5,8 @@
 For example, a run asks T, and only the held-out split states "X borders T". Rows are relations of the held-out split
 that have another side. Each of five folds is answered by three fits. "Train" learns from train, and "both" from train
 and from the other folds. "Without" learns from both, without what the other folds state about the subjects that are
-asked. The first column counts the gold objects that only the other folds state, from the other side. The next ones count
-those that are kept, and show F1 by the official scorer.
+asked. The first column counts the gold objects that only the other folds state, from the other side. The next ones
+count those that are kept, and show F1 by the official scorer.
 """
 
 from __future__ import annotations
