@@ -95,7 +95,7 @@ class Steps:
             for name, generator in spec.opened(run if files is None else replace(run, answers=files), notes):
                 self._sources.append(_OpenSource(name, spec.name, generator, notes))
         self._grouper = recipe.group.open(run, self._grouping)
-        self._sides = TrainSides(run.labelled, run.relations) if recipe.pool.train_sides else None
+        self._sides = TrainSides(run.labelled_rows, run.relations) if recipe.pool.train_sides else None
 
     def _remark_absent(self, specs: Sequence[GeneratorSpec]) -> None:
         """Record a remark about models without answers in any file, unless they can be asked."""

@@ -127,6 +127,11 @@ class Recipe:
     published: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def learns(self) -> bool:
+        """Return whether a step learns from labelled rows; examples in prompts and names for links do not count."""
+        return self.pool.train_sides or any(part.learns for spec in self.generate for part in spec.whole())
+
 
 def read_recipe(workspace: Workspace, name: str) -> Recipe:
     """Read a bundled recipe by name, or another by path. Raise InputError with file, table and setting."""

@@ -27,6 +27,7 @@ from lmkbc.renamed import NEW_NAMES
 from lmkbc.run.base import Run
 from lmkbc.select.confidence import at_precision, check_precision
 from lmkbc.select.rule import PerRelation
+from lmkbc.select.unstated import Unstated
 from lmkbc.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
@@ -47,15 +48,26 @@ def selector_for(
     precision: keep what reaches this expected precision and withhold the rest (see `at_precision`), instead of
     maximising F1.
 
-    Raise InputError if the thresholds do not fit, or if a precision is given without tuned thresholds.
+    What labelled rows state is left out if the run learns from none. Raise InputError if the thresholds do not fit, or
+    if a precision is given without tuned thresholds.
     """
     if precision is not None:
         check_precision(precision)
     if any_thresholds and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
     selector, how = _own_rule(recipe) if untuned else _selector(run, recipe, any_thresholds)
-    if precision is None:
-        return selector, how
+    if precision is not None:
+        selector, how = _at_precision(run, recipe, selector, how, precision)
+    if run.learn_from == ():
+        selector = Unstated.of(selector, run.statements)
+        how |= {"how": f"{how['how']}, without what labelled rows state"}
+    return selector, how
+
+
+def _at_precision(
+    run: Run, recipe: Recipe, selector: PerRelation, how: dict[str, Any], precision: float
+) -> tuple[PerRelation, dict[str, Any]]:
+    """Return the selector that promises a precision, with a description. InputError without tuned thresholds."""
     edition = run.edition.name
     if not selector.curves:
         raise InputError(

@@ -32,6 +32,7 @@ LAYERS = """
     models
     ask
     answer
+    statements
     run.options run.base
     select
     generate

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         examples = [x for x in workspace.examples(edition, split) if x.query.relation in symmetric]
         sets = propose(context, recipe, [example.query for example in examples]).sets
         settings = {"folds": given.folds, "seed": given.seed, "trials": 0}
-        known = TrainSides(context.train, symmetric).read(sets)
+        known = TrainSides({"train": context.train}, symmetric).read(sets)
         made = measured(recipe.select, sets, known, examples, edition, symmetric, settings)
         for relation, scores in made.items():
             pairs = asked_twice([one for one in examples if one.query.relation == relation])

@@ -3,31 +3,35 @@
     python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--system NAME] [--as-test]
         [--figures FILE]
 
-It is fitted on train only. All three columns use the edition's official scorer and their recipe's own rule.
---system: another bundled system in place of the embedded default. --as-test: out of fold, fitted on train and on the
-held-out split's other folds, as a run of the test split is fitted on train and on the held-out split.
+It is fitted on train only. All columns use the edition's official scorer and their recipe's own rule. --system: another
+bundled system in place of the embedded default. --as-test: out of fold, fitted on train and on the held-out split's
+other folds, as a run of the test split is fitted on train and on the held-out split. The score stands beside that
+without the objects that these rows state from the other side ("X borders T", where T is asked), and their number.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import figures
-from recorded import scored, untuned
+from recorded import untuned
 
 from lmkbc.cli.terminal import error_status
 from lmkbc.generate.embedded.spec import Embedded
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
+from lmkbc.statements import Statements
 from lmkbc.tune.defaults import FOLDS
 from lmkbc.tune.nested import by_subject, fold_of
-from lmkbc.types import CandidateSet, Example
+from lmkbc.tune.tune import official
+from lmkbc.types import CandidateSet, Example, Query
 from lmkbc.workspace import Workspace
 
 BASELINES = {"class prior": "prior", "all-empty file": "bl22-empty"}
@@ -47,48 +51,89 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = read_recipe(workspace, given.system)
     recipe = _without_encoder(recipe) if given.no_encoder else recipe
     column = "without the sentence encoder" if given.no_encoder else given.system
-    column, measured = (f"{column}, as for test", as_test) if given.as_test else (column, untuned)
     values: dict[str, dict[str, str]] = {}
-    print("edition split  default   prior   empty  seconds")
     for name in given.editions:
         edition = workspace.edition(name)
         examples = workspace.examples(edition, edition.held_out)
         run = Run(workspace=workspace, edition=edition, offline=True)
         start = time.monotonic()
-        scores = {column: measured(run, examples, recipe)}
-        seconds = time.monotonic() - start
-        for baseline, system in BASELINES.items():
-            scores[baseline] = untuned(run, examples, read_recipe(workspace, system))
-        values[name] = {shown: f"{score:.3f}" for shown, score in scores.items()}
-        default, prior, empty = scores.values()
-        print(f"{name}    {edition.held_out:5} {default:8.4f} {prior:7.4f} {empty:7.4f} {seconds:8.1f}", flush=True)
+        if given.as_test:
+            values[name] = with_and_without(run, examples, recipe, f"{column}, as for test")
+        else:
+            values[name] = {column: f"{untuned(run, examples, recipe):.3f}"}
+            for baseline, system in BASELINES.items():
+                values[name][baseline] = f"{untuned(run, examples, read_recipe(workspace, system)):.3f}"
+        shown = ", ".join(f"{what} {value}" for what, value in values[name].items())
+        print(f"{name} {edition.held_out}: {shown}; {time.monotonic() - start:.1f} s", flush=True)
     table = "embedded-no-encoder" if given.no_encoder else given.system
     figures.record(given.figures, f"{table}-as-test" if given.as_test else table, values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunWithMore(Run):
-    """A run that learns from further labelled rows."""
+    """A run that learns from train and from further labelled rows of the held-out split."""
 
     rows: tuple[Example, ...]
 
     @cached_property
-    def labelled(self) -> list[Example]:
-        """Return train and the further rows."""
-        return [*self.train, *self.rows]
+    def labelled_rows(self) -> dict[str, list[Example]]:
+        """Return the rows by split."""
+        return {"train": self.train, self.edition.held_out: [*self.rows]}
 
 
-def as_test(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:
-    """Return official F1 out of fold of a recipe that learns from train and from the other folds of the examples."""
+Rows = Callable[[Sequence[Example], Sequence[Query]], Sequence[Example]]
+"""Function from the rows of the other folds, and the queries that are asked, to the rows that are learned from."""
+
+
+class Answered(NamedTuple):
+    """A query's candidates, and what the rows of train and of the other folds state."""
+
+    candidates: CandidateSet
+    statements: Statements
+
+
+def as_test(
+    run: Run, examples: Sequence[Example], recipe: Recipe, learned: Rows = lambda rows, _: rows
+) -> list[Answered]:
+    """Return the answers out of fold of a recipe that learns from train and from the other folds of the examples."""
     fold = fold_of(examples, by_subject(examples, FOLDS, 0))
-    made = dict[int, CandidateSet]()
+    made = dict[int, Answered]()
     for number in range(FOLDS):
         rows = tuple(example for example, own in zip(examples, fold, strict=True) if own != number)
-        asked = [place for place, own in enumerate(fold) if own == number]
-        more = RunWithMore(workspace=run.workspace, edition=run.edition, rows=rows, offline=True)
-        proposals = propose(more, recipe, [examples[place].query for place in asked])
-        made.update(zip(asked, proposals.sets, strict=True))
-    return scored(recipe, [made[place] for place in range(len(examples))], examples, run.edition)
+        asked = {place: examples[place].query for place, own in enumerate(fold) if own == number}
+        more = replace(run_with(run, rows), rows=tuple(learned(rows, [*asked.values()])))
+        sets = propose(more, recipe, [*asked.values()]).sets
+        statements = run_with(run, rows).statements
+        made.update((place, Answered(found, statements)) for place, found in zip(asked, sets, strict=True))
+    return [made[place] for place in range(len(examples))]
+
+
+def run_with(run: Run, rows: tuple[Example, ...]) -> RunWithMore:
+    """Return a run that learns from further rows too."""
+    return RunWithMore(workspace=run.workspace, edition=run.edition, rows=rows, offline=True)
+
+
+def with_and_without(run: Run, examples: Sequence[Example], recipe: Recipe, column: str) -> dict[str, str]:
+    """Return F1 as for test, F1 without the objects that labelled rows state from the other side, and their number."""
+    answered = as_test(run, examples, recipe)
+    kept = recipe.select.select_all([one.candidates for one in answered])
+    stated = [
+        {found for found in made.objects if one.statements.from_other_side(made.query, found)}
+        for made, one in zip(kept, answered, strict=True)
+    ]
+    left = [
+        replace(made, objects=tuple(found for found in made.objects if found not in own))
+        for made, own in zip(kept, stated, strict=True)
+    ]
+    whole, without = (
+        official({one.query: one for one in made}, examples, run.edition).overall.f1 for made in (kept, left)
+    )
+    count, total = sum(map(len, stated)), sum(len(made.objects) for made in kept)
+    return {
+        column: f"{whole:.3f}",
+        f"{column}, without the other side": f"{without:.3f}",
+        f"{column}, from the other side": f"{count} of {total}",
+    }
 
 
 def _without_encoder(recipe: Recipe) -> Recipe:

@@ -4,7 +4,8 @@
 
 'lmkbc build' asks every relation about every subject of the edition's labelled held-out split. The split's gold then
 marks each fact. The system has seen train only, and nothing is tuned. "checked" counts the facts of queries that are in
-the split and have an object. Precision is the share of them in the gold, beside their mean confidence.
+the split and have an object. Precision is the share of them in the gold, beside their mean confidence. Facts that rows
+of train state come apart ("labels"), after those that no row states ("no labels"); then all facts.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from pathlib import Path
 import figures
 
 import lmkbc
-from lmkbc.audit.findings import KnownPrecision
+from lmkbc.audit.findings import LABELS, MODEL, KnownPrecision
 from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
 
+DEFAULT = "smollm2-embedded"
 COLUMNS = ("facts", "checked", "precision", "95 % interval", "confidence")
 
 
@@ -32,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--edition", default="2023", help="an edition whose answers are QIDs")
-    parser.add_argument("--system", default="smollm2-embedded")
+    parser.add_argument("--system", default=DEFAULT)
     parser.add_argument("--least", type=float, default=0.1, help="smallest confidence of a fact")
     figures.option(parser)
     given = parser.parse_args(argv)
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, cells in values.items():
         print(f"{name:40}  {'  '.join(cells.values())}")
     print(f"{time.process_time() - start:.0f} CPU-seconds")
-    figures.record(given.figures, "known", values)
+    figures.record(given.figures, "known" if given.system == DEFAULT else f"known-{given.system}", values)
 
 
 def _write(path: Path, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -83,7 +85,8 @@ def _gold(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Ite
 
 
 def _name(row: KnownPrecision) -> str:
-    return (row.relation or "all") + ("" if row.at_least is None else f", from {row.at_least:.1f}")
+    origin = {MODEL: "no labels, ", LABELS: "labels, "}.get(row.origin or "", "")
+    return origin + (row.relation or "all") + ("" if row.at_least is None else f", from {row.at_least:.1f}")
 
 
 def _cells(row: KnownPrecision) -> dict[str, str]:

@@ -78,7 +78,10 @@ class KnowledgeBase:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Return the numbers of subjects, queries, facts, linked facts, queries with nothing, and failed queries."""
+        """Return the numbers of subjects, queries, facts, linked facts, queries with nothing, and failed queries.
+
+        stated_by_labels: number of facts that labelled rows state.
+        """
         counts: Mapping[str, int] = self.manifest["counts"]
         return counts
 
@@ -105,7 +108,8 @@ class KnowledgeBase:
             return pl.LazyFrame(schema=schema)
         folders = {"relation": pl.String()} if table == "facts" else None
         frame = pl.scan_parquet(sorted(parts), glob=False, hive_partitioning=bool(folders), hive_schema=folders)
-        return frame.select(*schema)
+        there = frame.collect_schema()  # a base of an earlier version lacks columns that may be null
+        return frame.select(name if name in there else pl.lit(None, kind).alias(name) for name, kind in schema.items())
 
     def _repr_html_(self) -> str:
         line = ", ".join(f"{count} {name}" for name, count in self.counts.items())

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError, did_you_mean, lacking
+from lmkbc.errors import InputError, OptionError, did_you_mean, lacking
 from lmkbc.files.places import placed
 from lmkbc.run.options import RunOptions, Servers, described
 from lmkbc.run.subset import Subset
+from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -147,10 +148,16 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str 
         chosen, remark = default_recipe(space, model)
         if remark:
             log.info("%s", remark)
+    learn_from = _learned(options.get("learn_from"), space, edition, split)
+    if not chosen.learns:
+        if learn_from:
+            raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
+        learn_from = ("train",) if learn_from is None else ()
     run = Run(
         workspace=space,
         edition=edition,
         split=split,
+        learn_from=learn_from,
         model=model,
         backend=options.get("backend"),
         files=files,
@@ -159,4 +166,28 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str 
         offline=options.get("offline", False),
         servers=Servers(**{name: value for name, value in options.items() if name in Servers.__annotations__}),  # type: ignore[typeddict-item]
     )
+    if len(run.labelled_splits) > 1:
+        log.info("%s learns from the labelled rows of %s", chosen.name, " and ".join(run.labelled_splits))
     return run, chosen
+
+
+def check_kept(run: Run, command: str) -> None:
+    """Raise InputError if what labelled rows state is to be left out, for a command that scores all that is kept."""
+    if run.learn_from == ():
+        raise OptionError("learn_from", f"is none, which leaves out right objects; {command} scores all: give train")
+
+
+def _learned(given: str | None, space: Workspace, edition: Edition, split: str) -> tuple[str, ...] | None:
+    """Return the splits that --learn-from names; None for the usual ones. InputError for others."""
+    if given is None:
+        return None
+    names = [edition.split_named(name) for name in listed(given) or ()]
+    if names == ["none"]:
+        return ()
+    if "train" not in names or not {*names} <= {"train", edition.held_out}:
+        raise OptionError("learn_from", f"is {given!r}: give train, train,{edition.held_out} or none")
+    if split == edition.held_out and split in names:
+        raise OptionError("learn_from", f"names {split}, which is the split that is asked: give train")
+    for name in names:
+        space.gold_path(edition, name)
+    return tuple(dict.fromkeys(("train", *names)))

@@ -150,7 +150,7 @@ def predict(
 ) -> PredictedRun:
     """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
-    split: a run of the test split learns from train and from the labelled held-out split, others from train alone.
+    split: by default, a run of the test split learns from train and the labelled held-out split, others from train.
     relation: relations to ask about, default all.
     limit: number of queries to ask, from the first. With relation or limit, no zip is written.
     out: directory: new, empty or of a run; default submissions/EDITION-SPLIT-SYSTEM.
@@ -183,7 +183,8 @@ def predict(
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
-    with writing_alone(directory), closing(RunFiles(run.edition, as_empty=failed_as_empty)) as files:
+    made = RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)
+    with writing_alone(directory), closing(made) as files:
         run_directory.check(directory, subset)
         if page and has_gold(split):
             progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page

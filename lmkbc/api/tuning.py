@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened_subset
+from lmkbc.api.options import check_kept, keywords, opened_subset
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
@@ -109,6 +109,7 @@ def tune(
 
     check(rules, folds, trials, storage)
     run, recipe, subset = opened_subset(options, split, relation, limit)
+    check_kept(run, "tune")
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
     origin, folder = origin_of(run, recipe), space.folder("thresholds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ import polars as pl
 from lmkbc.audit.estimate import Interval, Recalibration, shares
 from lmkbc.audit.known import Mark, MarkedFact
 from lmkbc.audit.labels import RIGHT, UNKNOWN, WRONG
-from lmkbc.audit.sample import BINS, Sample, bin_of
+from lmkbc.audit.sample import BINS, BinKey, Sample, key_of
 from lmkbc.files.tables import AT_ONCE
 from lmkbc.report.panels import wilson
 from lmkbc.select.ranking import Floats
 
+MODEL, LABELS = "model", "labels"
+"""Origin of facts: no labelled row states them, or one does, so that a base can have them without a model."""
 HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
 """Results of the check of a promised precision."""
 AT_MOST = 20
@@ -26,8 +28,9 @@ AT_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class LabelledPrecision:
-    """Precision of a relation by labels; of the whole base if relation is None.
+    """Precision of a relation by labels; of all relations if relation is None.
 
+    origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
     unlabelled, unknown: facts of the sample without a label, and with the label "unknown". Both are left out.
     precision, low, high: precision and its interval; None without labels.
     confidence: mean over all facts. recalibrated: mean of the recalibrated confidence.
@@ -48,12 +51,14 @@ class LabelledPrecision:
     recalibrated: float
     promised: float | None
     promise: str | None
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPrecision:
     """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
 
+    origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
     checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
     interval. confidence: their mean confidence.
     """
@@ -69,6 +74,7 @@ class KnownPrecision:
     low: float | None
     high: float | None
     confidence: float | None
+    origin: str | None = None
 
 
 def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
@@ -83,18 +89,36 @@ def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibrat
 def by_labels(
     sample: Sample, labels: Mapping[int, str | None], made: Recalibration, promised: float | None
 ) -> list[LabelledPrecision]:
-    """Return precision per relation, and of the whole base in the last row."""
+    """Return precision per relation, and of the whole base in the last row.
+
+    If labelled rows state facts of the base, precision by origin comes first, that without these facts at the top.
+    """
     counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
     kinds = (RIGHT, WRONG, UNKNOWN, None)
     table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
     confidence = np.array([cell.confidence for cell in sample.cells])
     expected = made.expected([cell.relation for cell in sample.cells], confidence)
-    means, rows = np.stack([confidence, expected], axis=-1), []
-    for name, found in shares(sample.cells, table[:, :2].sum(-1), table[:, 0]).items():
-        own = [at for at, cell in enumerate(sample.cells) if name in (None, cell.relation)]
-        sizes = np.array([sample.cells[at].size for at in own])
-        rows.append(_row(name, sizes, table[own].sum(0), means[own], found, promised))
-    return sorted(rows, key=lambda row: (row.relation is None, row.relation))
+    means, made_rows = np.stack([confidence, expected], axis=-1), []
+    for origin in origins(cell.stated for cell in sample.cells):
+        some = [at for at, cell in enumerate(sample.cells) if origin in (None, origin_of(cell.stated))]
+        cells, rows = [sample.cells[at] for at in some], []
+        for name, found in shares(cells, table[some, :2].sum(-1), table[some, 0]).items():
+            own = [at for at in some if name in (None, sample.cells[at].relation)]
+            sizes = np.array([sample.cells[at].size for at in own])
+            row = _row(name, sizes, table[own].sum(0), means[own], found, promised)
+            rows.append(replace(row, origin=origin))
+        made_rows += sorted(rows, key=lambda row: (row.relation is None, row.relation))
+    return made_rows
+
+
+def origins(stated: Iterable[bool]) -> list[str | None]:
+    """Return the origins to show apart, and None for all facts. stated: whether labelled rows state each fact."""
+    return [MODEL, LABELS, None] if any(stated) else [None]
+
+
+def origin_of(stated: bool) -> str:
+    """Return the origin of facts. stated: whether labelled rows state them."""
+    return LABELS if stated else MODEL
 
 
 def _row(
@@ -119,18 +143,18 @@ def _promise(promised: float, low: float | None, high: float | None) -> str:
 
 
 class KnownCounts:
-    """Counts of compared facts by relation and bin: all, known, contradicting, checked.
+    """Counts of compared facts by relation, bin and origin: all, known, contradicting, checked.
 
     Then two sums of confidences: of all facts, and of the checked ones.
     """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[tuple[str, int], list[float]](lambda: [0.0] * 6)
+        self._bins = defaultdict[BinKey, list[float]](lambda: [0.0] * 6)
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
         for one in facts:
-            own = self._bins[one.fact.relation, bin_of(one.fact.confidence)]
+            own = self._bins[key_of(one.fact)]
             own[0] += 1
             own[1] += one.mark is Mark.KNOWN
             own[2] += one.mark is Mark.CONTRADICTING
@@ -142,16 +166,21 @@ class KnownCounts:
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""
         facts, known, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 6).T
-        return Recalibration.of([name for name, _ in self._bins], sure / facts, checked, known)
+        return Recalibration.of([key.relation for key in self._bins], sure / facts, checked, known)
 
     def rows(self) -> list[KnownPrecision]:
-        """Return precision by bin, for each relation and for all."""
+        """Return precision by bin, for each relation and for all.
+
+        If labelled rows state facts of the base, rows by origin come first, those without these facts at the top.
+        """
         made = []
-        for name in (*sorted({name for name, _ in self._bins}), None):
-            own = [key for key in self._bins if name in (None, key[0])]
-            for at in (*sorted({bin_ for _, bin_ in own}), None):
-                counts = np.array([self._bins[key] for key in own if at in (None, key[1])]).reshape(-1, 6).sum(0)
-                made.append(_known_row(name, at, counts))
+        for origin in origins(key.stated for key in self._bins):
+            some = [key for key in self._bins if origin in (None, origin_of(key.stated))]
+            for name in (*sorted({key.relation for key in some}), None):
+                own = [key for key in some if name in (None, key.relation)]
+                for at in (*sorted({key.bin for key in own}), None):
+                    counts = np.array([self._bins[key] for key in own if at in (None, key.bin)]).reshape(-1, 6).sum(0)
+                    made.append(replace(_known_row(name, at, counts), origin=origin))
         return made
 
 
@@ -179,6 +208,7 @@ COLUMNS: dict[str, Any] = {
     "confidence": pl.Float64,
     "known": pl.String,
     "model": pl.String,
+    "stated_by": pl.String,
 }
 
 
@@ -189,7 +219,8 @@ def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
         others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
         about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
         value = fact.object, fact.object_id, fact.literal, fact.confidence
-        rows.append((mark.value, *about, *value, others or None, fact.model))
+        stated_by = ", ".join(fact.stated_by) if fact.stated_by else None
+        rows.append((mark.value, *about, *value, others or None, fact.model, stated_by))
         if len(rows) == AT_ONCE:
             yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
             rows.clear()

@@ -46,9 +46,8 @@ def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
         "definition": definition,
         "search": SEARCH + quote(words, safe="", errors="replace"),
         "confidence": f"{fact.confidence:.3f}",
-        "sources": cut(
-            "; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT
-        ),
+        "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)
+        + (f", stated by {' and '.join(fact.stated_by)}" if fact.stated_by else ""),
         "model": cut(fact.model, LONGEST_TEXT),
         "others": [_other(one) for one in sampled.others],
         "further": sampled.further,

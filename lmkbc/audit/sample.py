@@ -1,4 +1,4 @@
-"""A stratified random sample of facts: strata by relation and confidence, sized by Neyman allocation.
+"""A stratified random sample of facts: strata by relation, confidence and origin, sized by Neyman allocation.
 
 The same base, size and seed give the same sample, so a labels file stores only these three.
 """
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.errors import InputError, OptionError
+from lmkbc.groups import grouped
 
 BINS = 10
 """Bins of confidence, of equal width."""
@@ -40,10 +41,11 @@ class Drawn(NamedTuple):
 
 
 class BinKey(NamedTuple):
-    """Relation and number of a bin of confidence, from 0."""
+    """Relation, number of a bin of confidence, from 0, and whether labelled rows state its facts."""
 
     relation: str
     bin: int
+    stated: bool = False
 
 
 @dataclass(slots=True)
@@ -62,12 +64,13 @@ class ConfidenceBin:
 
 
 class SampleCell(NamedTuple):
-    """Facts of a relation in a stratum. confidence: their mean confidence."""
+    """Facts of a relation in a stratum. confidence: their mean confidence. stated: whether labelled rows state them."""
 
     relation: str
     stratum: int
     size: int
     confidence: float
+    stated: bool = False
 
 
 class SamplePlan(NamedTuple):
@@ -96,6 +99,11 @@ def bin_of(confidence: float) -> int:
     return min(int(confidence * BINS), BINS - 1)
 
 
+def key_of(fact: FactRow) -> BinKey:
+    """Return the bin of a fact."""
+    return BinKey(fact.relation, bin_of(fact.confidence), fact.stated_by is not None)
+
+
 def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
     """Draw a sample of facts in one pass over the base.
 
@@ -118,9 +126,9 @@ def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
 
 
 def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, ConfidenceBin]:
-    chance, bins = Random(seed).random, defaultdict[tuple[str, int], ConfidenceBin](ConfidenceBin)
+    chance, bins = Random(seed).random, defaultdict[BinKey, ConfidenceBin](ConfidenceBin)
     for place, fact in enumerate(knowledge.facts()):
-        own = bins[fact.relation, bin_of(fact.confidence)]
+        own = bins[key_of(fact)]
         own.size += 1
         own.total += fact.confidence
         one = Drawn(chance(), place, fact.subject_row, fact.confidence)
@@ -128,7 +136,7 @@ def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, Confidence
             heapq.heappush(own.first, one)
         elif one > own.first[0]:
             heapq.heapreplace(own.first, one)
-    return {BinKey(*key): bins[key] for key in sorted(bins)}
+    return {key: bins[key] for key in sorted(bins)}
 
 
 def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
@@ -140,15 +148,21 @@ def planned(bins: Mapping[BinKey, ConfidenceBin], size: int) -> SamplePlan:
 
 
 def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey]]:
-    """Pool small bins: with the next bin of their relation, else with small bins of other relations."""
+    """Pool small bins: with the next bin of their relation, else with small bins of other relations.
+
+    Facts that labelled rows state are never pooled with others, so that the precision of each is known.
+    """
     share = size / sum(own.weight for own in bins.values())
-    strata, small = list[list[BinKey]](), list[BinKey]()
-    for relation in dict.fromkeys(key.relation for key in bins):
-        pooled = [*_pooled([key for key in bins if key.relation == relation], bins, share)]
-        strata += pooled[:-1]
-        small += pooled[-1]
-    pooled = [*_pooled(sorted(small, key=lambda key: (key.bin, key.relation)), bins, share)]
-    return [stratum for stratum in (*strata, *pooled) if stratum]
+    strata = list[list[BinKey]]()
+    for stated in (False, True):
+        small = list[BinKey]()
+        own = [key for key in bins if key.stated is stated]
+        for keys in grouped((key.relation, key) for key in own).values():
+            pooled = [*_pooled(keys, bins, share)]
+            strata += pooled[:-1]
+            small += pooled[-1]
+        strata += _pooled(sorted(small, key=lambda key: (key.bin, key.relation)), bins, share)
+    return [stratum for stratum in strata if stratum]
 
 
 def _pooled(keys: Sequence[BinKey], bins: Mapping[BinKey, ConfidenceBin], share: float) -> Iterator[list[BinKey]]:
@@ -190,7 +204,8 @@ def _cells(
             own = [key for key in stratum if key.relation == relation]
             cell_of |= dict.fromkeys(own, len(cells))
             size = sum(bins[key].size for key in own)
-            cells.append(SampleCell(relation, number, size, sum(bins[key].total for key in own) / size))
+            mean = sum(bins[key].total for key in own) / size
+            cells.append(SampleCell(relation, number, size, mean, own[0].stated))
     return tuple(cells), cell_of
 
 

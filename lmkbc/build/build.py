@@ -178,7 +178,8 @@ class Build:
         size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
         if self.selector.reads_others:
             size = self.shard  # a pair's two facts must be in one block, with any number of workers
-        work = Work(self.run, self.recipe, Maker(self.selector, plan.relations, self.start["run"], self.least))
+        maker = Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
+        work = Work(self.run, self.recipe, maker)
 
         def parts() -> Iterator[ShardPart]:
             asks = _of_shards(plan.asks(), [*todo], self.shard)

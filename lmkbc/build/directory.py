@@ -227,6 +227,7 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
         queries=facts.select("subject_row", "relation").n_unique() + len(tables.nothing) + len(tables.missing),
         facts=_counts(facts),
         linked=_counts(facts.filter(pl.col("object_id").is_not_null())),
+        stated_by_labels=_counts(facts.filter(pl.col("stated_by").is_not_null())),
         nothing=_counts(tables.nothing),
         failed=_counts(tables.missing),
         tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),

@@ -21,7 +21,8 @@ from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.select.confidence import Confidence, confidences
 from lmkbc.select.rule import PerRelation
-from lmkbc.types import Candidate, CandidateSet, Source, State
+from lmkbc.statements import Statements
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
 SCHEMA_VERSION = "1"
 """Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
@@ -42,6 +43,7 @@ FACTS: dict[str, Any] = {
     "subject_entity": pl.Int64,
     "object_entity": pl.Int64,
     "more_sources": pl.List(pl.String),
+    "stated_by": pl.List(pl.String),
 }
 SETTLED = ("subject_entity", "object_entity", "more_sources")
 """Columns of facts that stay null until all facts are there."""
@@ -90,13 +92,15 @@ class Tables(NamedTuple):
 class Maker:
     """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
 
-    least: least confidence of a fact, in addition to its rule; None for that of `floor`.
+    least: least confidence of a fact, in addition to its rule; None for that of `floor`. statements: what labelled
+    rows state; None if this is not recorded.
     """
 
     selector: PerRelation
     relations: Mapping[str, Relation]
     run: str
     least: float | None = None
+    statements: Statements | None = None
 
     def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
         """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
@@ -116,7 +120,7 @@ class Maker:
             if stating:
                 for one, p in stating[:1] if relation.has_one_object() else stating:
                     places.setdefault(one.sources, len(places))
-                    made[0].append((*about, *self._fact(one, relation, p, sure.calibrated, places[one.sources])))
+                    made[0].append((*about, *self._fact(query, one, relation, p, sure.calibrated, places[one.sources])))
             else:
                 made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
         schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
@@ -129,7 +133,12 @@ class Maker:
             spent[self.relations[found.query.relation].name] += found.tokens
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
 
-    def _fact(self, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int) -> tuple[Any, ...]:
+    def _fact(
+        self, query: Query, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int
+    ) -> tuple[Any, ...]:
+        """Return the columns of a fact from its object on. sources: place of its sources."""
+        stated_by = self.statements.stated_by(query, kept) if self.statements else ()
+        models = tuple(source for source in kept.sources if str(source) not in stated_by) or kept.sources
         numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
         stated = next((text for text in numbers if decimal(text) is not None), "")
         number = decimal(stated)
@@ -142,10 +151,11 @@ class Maker:
             round(p, 6),
             calibrated,
             sources,
-            named_sources(kept.sources)[1],
+            named_sources(models)[1],
             self.run,
             decimal(last_place(stated)) if number is not None else None,
             *(None for _ in SETTLED),
+            stated_by or None,
         )
 
     def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:

@@ -52,9 +52,10 @@ class About(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a shard. number: from 0. queries: number of queries, failed ones included.
 
-    depth: its level, or its round if the base grows by value. facts, linked, nothing, failed, removed: relation ->
-    rows; linked ones are among the facts. tokens: relation -> tokens of prompts and replies, stored ones included.
-    outputs: part -> SHA-256, unless the parts of shards are joined.
+    depth: its level, or its round if the base grows by value. facts, nothing, failed, removed: relation -> rows.
+    linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens: relation ->
+    tokens of prompts and replies, stored ones included. outputs: part -> SHA-256, unless the parts of shards
+    are joined.
     """
 
     number: Count
@@ -62,6 +63,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     queries: Count
     facts: Mapping[str, Count]
     linked: Mapping[str, Count]
+    stated_by_labels: Mapping[str, Count] = {}
     nothing: Mapping[str, Count]
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
@@ -94,6 +96,7 @@ def inputs_of(
         "edition": run.edition.name,
         "system": recipe.name,
         "model": run.model and model_name(run.model),
+        **({} if run.learn_from in (None, ("train",)) else {"learn_from": run.learn_from}),
         **({"served": servers} if servers else {}),
         "recipe": portable(recipe.tables),
         "selection": provenance,
@@ -154,7 +157,7 @@ def finished(
     """Return the manifest of a build when every query was asked. more: further fields."""
     tables = {
         name: sum((Counter(getattr(shard, name)) for shard in shards), Counter[str]())
-        for name in ("facts", "linked", "nothing", "failed")
+        for name in ("facts", "linked", "stated_by_labels", "nothing", "failed")
     }
     counts = {"subjects": subjects, "queries": sum(shard.queries for shard in shards)}
     counts |= {name: sum(rows.values()) for name, rows in tables.items()}

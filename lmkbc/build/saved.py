@@ -28,13 +28,17 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
 MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
-COLUMNS = ("subject_row", "subject", "subject_id", "object", "object_id", "literal", "confidence", "sources", "model")
-ANSWER = ("subject_row", "subject", "subject_id", "relation", "reason")
+ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
+COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by")
+ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
 
 
 class FactRow(NamedTuple):
-    """A row of facts, and its relation's description. literal: plain digits of a number, None for other objects."""
+    """A row of facts, and its relation's description. literal: plain digits of a number, None for other objects.
+
+    stated_by: splits whose labelled rows state the fact; None if no row does.
+    """
 
     subject_row: int
     subject: str
@@ -47,6 +51,7 @@ class FactRow(NamedTuple):
     model: str
     relation: str
     about: About
+    stated_by: list[str] | None = None
 
 
 class Timing(msgspec.Struct):
@@ -136,7 +141,7 @@ class Knowledge:
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
-                yield FactRow._make((*values, relation, about))
+                yield FactRow._make((*values[:-1], relation, about, values[-1]))
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
@@ -179,13 +184,20 @@ class Knowledge:
             raise InputError(f"{error}; {MEND}") from None
         if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
-        frame = pl.read_parquet(io.BytesIO(content), columns=list(columns), hive_partitioning=False)
-        if not _is_sound(frame, SCHEMAS[path.relative_to(self.path).parts[0]]):
+        there = pl.read_parquet_schema(
+            io.BytesIO(content)
+        )  # a base of an earlier version lacks columns that may be null
+        frame = pl.read_parquet(
+            io.BytesIO(content), columns=[*filter(there.__contains__, columns)], hive_partitioning=False
+        )
+        schema = SCHEMAS[path.relative_to(self.path).parts[0]]
+        frame = frame.select(name if name in there else pl.lit(None, schema[name]).alias(name) for name in columns)
+        if not _is_sound(frame, schema):
             raise InputError(f"{path} holds what facts cannot hold: build into a new directory")
         return frame
 
 
-_NULLABLE = ("subject_id", "object_id", "literal")
+_NULLABLE = ("subject_id", "object_id", "literal", "stated_by")
 
 
 def _is_sound(frame: pl.DataFrame, schema: Mapping[str, Any]) -> bool:

@@ -11,12 +11,15 @@ import typer
 
 from lmkbc.api.auditing import SAMPLE, Audit
 from lmkbc.api.auditing import audit as audit_base
-from lmkbc.audit.findings import KnownPrecision, LabelledPrecision
+from lmkbc.audit.findings import LABELS, MODEL, KnownPrecision, LabelledPrecision
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
+from lmkbc.groups import grouped
 
 EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
 ALL = "*** All ***"
+FACTS = {MODEL: ", without what labelled rows state", LABELS: ", what labelled rows state", None: ", all facts"}
+"""Origin -> the facts of a table, as the end of its title."""
 
 
 def audit(
@@ -98,18 +101,22 @@ def _show(found: Audit) -> None:
 def _show_labelled(rows: Sequence[LabelledPrecision]) -> None:
     names = ["relation", "facts", "labelled", "right", "precision", "low", "high", "confidence", "recalibrated"]
     promise, overall = rows[-1].promised is not None, rows[-1]
-    lines = [[row.relation or ALL, *astuple(row)[1:4], *astuple(row)[6 : 13 if promise else 11]] for row in rows]
-    show_table([*names, *(["promised", "promise"] if promise else [])], lines, title="Precision, 95 % interval")
+    columns = [*names, *(["promised", "promise"] if promise else [])]
+    for origin, own in grouped((row.origin, row) for row in rows).items():
+        lines = [[row.relation or ALL, *astuple(row)[1:4], *astuple(row)[6 : 13 if promise else 11]] for row in own]
+        show_table(columns, lines, title=f"Precision, 95 % interval{FACTS[origin]}")
     note(f"left out: {counted(overall.unknown, 'fact')} labelled unknown, {overall.unlabelled} without a label")
 
 
 def _show_known(rows: Sequence[KnownPrecision]) -> None:
     counts = ["facts", "known", "contradicting", "new", "checked"]
     names = ["relation", "confidence", *counts, "precision", "low", "high", "mean confidence"]
-    lines = [
-        [row.relation or ALL, "all" if row.at_least is None else f"from {row.at_least:.1f}", *astuple(row)[2:]]
-        for row in rows
-    ]
-    show_table(names, lines, title="Facts beside what is known; precision on known subjects, 95 % interval")
+    for origin, own in grouped((row.origin, row) for row in rows).items():
+        lines = [
+            [row.relation or ALL, "all" if row.at_least is None else f"from {row.at_least:.1f}", *astuple(row)[2:-1]]
+            for row in own
+        ]
+        title = f"Facts beside what is known; precision on known subjects, 95 % interval{FACTS[origin]}"
+        show_table(names, lines, title=title)
     if not rows[-1].checked:
         note("nothing is known of the subjects of this base: give a file that has their facts")

@@ -121,6 +121,11 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
         f"linked; {counts['nothing']} of {counts['queries']} queries answered with nothing; {selection['how']}; "
         f"{seconds:.0f} s"
     )
+    if stated := counts.get("stated_by_labels"):
+        note(
+            f"{where}: facts that labelled rows state: {stated} of {counts['facts']}; they can be read there, so they "
+            "are no knowledge of a model; --learn-from none leaves them out"
+        )
     if below := selection.get("below_precision"):
         note(
             f"nothing is kept of {len(below)} relations, which promise no precision of {selection['precision']:g}: "

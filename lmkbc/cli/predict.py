@@ -102,6 +102,11 @@ def _show(run: PredictedRun, seconds: float, *, can_search: bool) -> None:
     )
     if seen := SavedRun.at(where).in_sample:
         note(f"{where}: {seen.remark(whole=not subset)}, so scores of this run look better than they are")
+    if tally.stated_by_labels:
+        note(
+            f"objects that stand in labelled rows from the other side ({', '.join(run.manifest['learn_from'])}): "
+            f"{tally.stated_by_labels} of {tally.objects}; they can be read there, so they are no knowledge of a model"
+        )
     if below := selection.get("below_precision"):
         named = f"{', '.join(below[:3])}{', ...' if len(below) > 3 else ''}"
         note(

@@ -118,6 +118,11 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         """Return whether it asks for answers, not for likelihoods."""
         return self.ranking is None
 
+    @property
+    def learns(self) -> bool:
+        """Return whether it ranks the objects of labelled rows."""
+        return self.ranking is not None
+
     def open(self, run: Run, notes: Notes) -> Generator:
         """Return the generator over the model or over recorded answers, with the verifier around it."""
         model = cache(lambda: self._opened(run, notes))

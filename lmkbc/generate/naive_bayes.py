@@ -101,6 +101,11 @@ class _Fitted:
 class NaiveBayesSpec(GeneratorSpec):
     """The table of `NaiveBayes`."""
 
+    @property
+    def learns(self) -> bool:
+        """Return True."""
+        return True
+
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
         return NaiveBayes(run.edition, run.relations, run.labelled)

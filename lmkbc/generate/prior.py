@@ -117,6 +117,11 @@ def _right(edition: Edition, candidate: Candidate, row: Example) -> bool:
 class Prior(GeneratorSpec):
     """The table of `ClassPrior`."""
 
+    @property
+    def learns(self) -> bool:
+        """Return True."""
+        return True
+
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it records nothing
         """Return the generator."""
         return ClassPrior(run.edition, run.relations, run.labelled)

@@ -115,6 +115,11 @@ class GeneratorSpec(ABC):
         """Return whether recorded answers can replace its model; they cannot if it reads the files itself."""
         return self.asks_model and not self.reads_files
 
+    @property
+    def learns(self) -> bool:
+        """Return whether it learns from a run's labelled rows (`Run.labelled`)."""
+        return False
+
     def whole(self) -> Iterator[GeneratorSpec]:
         """Yield the table itself, and the tables of the generators within it."""
         yield self

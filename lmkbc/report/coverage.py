@@ -19,9 +19,9 @@ BINS = 20
 class Coverage:
     """Results of a relation's queries, and confidence of its facts.
 
-    subjects: noun for its subjects, "" without a module. size: number of facts in its sample. answered: queries with
-    facts. reasons: reasons of the other queries, by kind. confidence: sum over all facts. bins: number of facts by
-    confidence, from 0 to 1.
+    subjects: noun for its subjects, "" without a module. size: number of facts in its sample. stated: number of facts
+    that labelled rows state. answered: queries with facts. reasons: reasons of the other queries, by kind. confidence:
+    sum over all facts. bins: number of facts by confidence, from 0 to 1.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Coverage:
     size: int
     facts: int = 0
     linked: int = 0
+    stated: int = 0
     calibrated: int = 0
     answered: int = 0
     reasons: dict[int, Counter[str]] = field(default_factory=lambda: {NOTHING: Counter(), MISSING: Counter()})
@@ -57,12 +58,14 @@ class Coverage:
         """Count some facts. Their subjects must be in no other part. rows: the same facts, by entity."""
         self.facts += len(facts)
         self.linked += facts["object_id"].count()
+        self.stated += facts["stated_by"].count()
         self.calibrated += int(facts["calibrated"].sum())
         self.answered += facts["subject_row"].n_unique()
         self.confidence += float(facts["confidence"].sum())
         places = np.minimum((facts["confidence"].to_numpy() * BINS).astype(int), BINS - 1)
         self.bins = (np.bincount(places, minlength=BINS) + self.bins).tolist()
-        self.models.update(dict(facts["model"].str.split("; ").explode().value_counts().iter_rows()))
+        proposed = facts.filter(~pl.col("model").is_in(pl.coalesce("stated_by", pl.lit([]))))
+        self.models.update(dict(proposed["model"].str.split("; ").explode().value_counts().iter_rows()))
         drawn = rows.with_columns(draw=self._draw.random(len(rows)))
         self._drawn = [pl.concat([*self._drawn, drawn]).sort("draw").head(self.size)]
 

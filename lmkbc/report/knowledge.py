@@ -190,6 +190,7 @@ class _Contents:
 def _facts(facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
     """Return facts of a relation as rows of their subjects. linkable: whether their objects are entities."""
     others = keys(facts["object_id"], facts["object"]) if linkable else [None] * len(facts)
+    sources, rows = pl.col("sources").list.join("; "), pl.col("stated_by").list.join(" and ")
     return facts.select(
         _subjects(facts),
         name="subject",
@@ -198,7 +199,9 @@ def _facts(facts: pl.DataFrame, number: int, *, linkable: bool) -> pl.DataFrame:
         other=pl.Series(others, dtype=pl.String),
         text=pl.coalesce("literal", "object"),
         confidence="confidence",
-        source=pl.col("sources").list.join("; "),
+        source=pl.when(pl.col("stated_by").is_null())
+        .then(sources)
+        .otherwise(pl.format("{}, stated by {}", sources, rows)),
     )
 
 

@@ -121,10 +121,20 @@ def _about(
         "cost": None if cost is None else f"{cost:.4f}",
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": run.table("selection").get("how"),
+        "in labelled rows": _stated(run),
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in fields.items() if value}
+
+
+def _stated(run: SavedRun) -> str:
+    """Return how many kept objects labelled rows state from the other side, in words; "" if none."""
+    counts, splits = run.table("counts"), run.manifest.get("learn_from")
+    if not counts.get("stated_by_labels") or not isinstance(splits, list):
+        return ""
+    named = ", ".join(map(str, splits))
+    return f"{counts['stated_by_labels']} of {counts.get('objects')} objects, from the other side ({named})"
 
 
 def _prompts(

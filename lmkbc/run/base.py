@@ -18,6 +18,7 @@ from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers, check_servers
+from lmkbc.statements import Statements
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace, has_gold
 
@@ -80,6 +81,8 @@ class Run(ModelRun):
 
     answers: recorded files that replace the model of a generator; None if the model is asked.
     split: the split that is asked; "" for queries of the user's own.
+    learn_from: the splits whose labelled rows are learned from; None for the usual ones. If there are none, train is
+    learned from, and what its rows state is not kept.
     """
 
     workspace: Workspace
@@ -90,6 +93,7 @@ class Run(ModelRun):
     index: Path | None = None
     cache: Path | None = None
     split: str = ""
+    learn_from: tuple[str, ...] | None = None
     spellings: Mapping[str, str] | None = None
     """Spelling -> canonical name, if a recipe replaces those of the relations."""
 
@@ -115,14 +119,27 @@ class Run(ModelRun):
     @property
     def labelled_splits(self) -> tuple[str, ...]:
         """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold."""
+        if self.learn_from is not None:
+            return self.learn_from or ("train",)
         more = self.split and not has_gold(self.split) and self.workspace.has_data(self.edition, self.edition.held_out)
         return ("train", self.edition.held_out) if more else ("train",)
 
     @cached_property
+    def labelled_rows(self) -> dict[str, list[Example]]:
+        """Return split -> the rows to learn from; for a split without gold, none is about a query that is asked."""
+        asked = set[tuple[str, str]]()
+        if self.split and not has_gold(self.split):
+            asked = {pair for query in self.workspace.queries(self.edition, self.split) for pair in query.pairs}
+        rows = {"train": self.train}
+        rows |= {name: self.workspace.examples(self.edition, name) for name in self.labelled_splits if name not in rows}
+        return {name: [row for row in own if asked.isdisjoint(row.query.pairs)] for name, own in rows.items()}
+
+    @cached_property
     def labelled(self) -> list[Example]:
-        """Return the rows to learn from; for a split without gold, none is about a query that is asked."""
-        if len(self.labelled_splits) == 1:
-            return self.train
-        asked = {pair for query in self.workspace.queries(self.edition, self.split) for pair in query.pairs}
-        rows = chain.from_iterable(self.workspace.examples(self.edition, name) for name in self.labelled_splits)
-        return [row for row in rows if asked.isdisjoint(row.query.pairs)]
+        """Return the rows to learn from, of all splits."""
+        return [*chain.from_iterable(self.labelled_rows.values())]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """Return the facts that the rows to learn from state."""
+        return Statements(self.labelled_rows, self.relations)

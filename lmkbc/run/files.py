@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
+from lmkbc.statements import Statements
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
 GROWING = (
@@ -41,15 +43,16 @@ class RunFiles:
 
     If queries failed, there is a list of them. Queries whose answers could not be parsed have no row among the
     predictions, and there is no zip. If queries got no answer at all, or no answer could be parsed, there are only
-    candidates and no predictions. as_empty: whether failed queries count as empty answers.
+    candidates and no predictions. as_empty: whether failed queries count as empty answers. statements: what labelled
+    rows state; None if this is not counted.
     """
 
-    def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
+    def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
         self._edition, self._as_empty = edition, as_empty
         self._open = ExitStack()
         packed = {name: name.endswith(".gz") for name in GROWING}
         self._buffers = {name: self._open.enter_context(closing(Buffer(packed=packed[name]))) for name in GROWING}
-        self.tally = RunCounts(edition, as_empty=as_empty)
+        self.tally = RunCounts(edition, as_empty=as_empty, statements=statements)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
         """Add a block, and its selected predictions."""
@@ -91,6 +94,7 @@ class RunFiles:
         manifest = {
             "edition": self._edition.name,
             "split": run.split,
+            "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
             **({"limit": subset.limit} if subset and subset.limit is not None else {}),
             **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
             "system": recipe.name,
@@ -115,12 +119,15 @@ class RunCounts:
     """Counts of a run. first_failed: the first query without an answer.
 
     withheld: number of empty answers that do not mean "no object". unreadable: failed queries, if all of them got an
-    answer that could not be parsed, and they do not count as empty.
+    answer that could not be parsed, and they do not count as empty. stated_by_labels: number of kept objects that
+    labelled rows state from the other side; 0 if this is not counted.
     """
 
-    def __init__(self, edition: Edition, *, as_empty: bool = False) -> None:
+    def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
         self._edition, self._as_empty, self._unread = edition, as_empty, set[Query]()
+        self._statements = statements
         self.queries = self.objects = self.failed = self.empty = self.dropped = self.withheld = 0
+        self.stated_by_labels = 0
         self.first_failed: Query | None = None
         self._lacking = 0
         self._rules: Counter[str] = Counter()
@@ -132,6 +139,9 @@ class RunCounts:
             size = len(submission.answers(self._edition, prediction))
             self.queries += 1
             self.objects += size
+            if self._statements and size:
+                stated = (one for one in prediction.objects if self._statements.from_other_side(prediction.query, one))
+                self.stated_by_labels += len(submission.answers(self._edition, replace(prediction, objects=(*stated,))))
             self.failed += prediction.failed
             self.empty += not size and not prediction.failed
             self.withheld += bool(prediction.withheld)
@@ -172,10 +182,19 @@ class RunCounts:
     def counts(self) -> dict[str, Any]:
         """Return the counts by name.
 
+        stated_by_labels: number of objects that labelled rows state from the other side.
         dropped: number of empty answers whose named objects were all dropped. dropped_objects: rule -> number of
         objects. draws: state of a draw -> number.
         """
-        names = ["queries", "objects", "failed", "empty", "dropped", *(["withheld"] if self.withheld else [])]
+        names = [
+            "queries",
+            "objects",
+            "stated_by_labels",
+            "failed",
+            "empty",
+            "dropped",
+            *(["withheld"] if self.withheld else []),
+        ]
         return {name: getattr(self, name) for name in names} | {
             "dropped_objects": self.rules,
             "draws": dict(sorted(self._draws.items())),

@@ -119,6 +119,14 @@ class Inputs(TypedDict, total=False):
             extra={"metavar": "DIR"},
         ),
     ]
+    learn_from: Annotated[
+        str | None,
+        Meta(
+            description="Labelled splits to learn from: train, or train,val (or train,dev). none: learn from train, "
+            "but keep nothing that its rows state. Default: train,val for the test split, else train.",
+            extra={"metavar": "SPLITS"},
+        ),
+    ]
     offline: Annotated[bool, Meta(description="Open no network connection.")]
     search_table: Annotated[
         Path | str | None,

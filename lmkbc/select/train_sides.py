@@ -66,13 +66,13 @@ class Agreement:
 class TrainSides:
     """Facts that train states from the other side.
 
-    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. train: rows to learn from.
-    relations: by the edition's spelling.
+    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. labelled: split -> the rows
+    to learn from; the split is a source of what its rows state. relations: by the edition's spelling.
     """
 
-    def __init__(self, train: Sequence[Example], relations: Mapping[str, Relation]) -> None:
+    def __init__(self, labelled: Mapping[str, Sequence[Example]], relations: Mapping[str, Relation]) -> None:
         spelled = {relation.name: name for name, relation in relations.items()}
-        rows = grouped((row.query.relation, _stated(row)) for row in train)
+        rows = grouped((row.query.relation, _stated(row, split)) for split, own in labelled.items() for row in own)
         self._sides = {
             name: (spelled[other], rows[spelled[other]], Agreement.of(rows.get(name, []), rows[spelled[other]]))
             for name, relation in relations.items()
@@ -101,7 +101,7 @@ def _pairs(rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> Iter
                 yield row.query, found
 
 
-def _stated(row: Example) -> CandidateSet:
-    """Return the objects of a train row as candidates, with all their names, since a query may use any of them."""
+def _stated(row: Example, split: str) -> CandidateSet:
+    """Return the objects of a labelled row as candidates, with all their names, since a query may use any of them."""
     named = [(text, gold.id) for gold in row.objects for text in gold.names or (gold.id or "",)]
-    return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source("train"),), id_) for text, id_ in named))
+    return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source(split),), id_) for text, id_ in named))

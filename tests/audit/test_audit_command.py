@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_bases import base, mixed
+from audit_bases import base, fact, mixed
 from command import Command
 
 import lmkbc
@@ -55,6 +55,29 @@ def test_from_a_sample_to_its_precision(run: Command) -> None:
     assert (children["promise"], borders["promise"]) == ("cannot tell", "fell short")
     assert borders["recalibrated"] < 0.15 < borders["confidence"]
     assert lmkbc.audit("kb", labels="labels.jsonl").table["relation"].to_list() == ["children", "country-borders", None]
+
+
+def test_precision_without_what_labelled_rows_state_comes_first(command: Command) -> None:
+    facts = [fact(row, "country-borders", f"land {row}", 0.9) for row in range(200)]
+    base(Path("kb"), [one | {"stated_by": ["train"]} if one["subject_row"] < 150 else one for one in facts])
+    run = command.under("audit")
+    labelled(run, lambda row: "y" if int(row["subject"].removeprefix("subject ")) < 150 else "n")
+    shown, _ = run.done("kb", "--labels", "labels.jsonl")
+    assert shown.index(", without what labelled rows state") < shown.index(", what labelled rows state")
+    found = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"]
+    whole = {row["origin"]: (row["facts"], row["precision"]) for row in found if row["relation"] is None}
+    assert whole == {"model": (50, 0.0), "labels": (150, 1.0), None: (200, 0.75)}
+    assert (found[0]["origin"], found[-1]["origin"]) == ("model", None)
+
+
+def test_a_base_of_an_earlier_version_says_nothing_of_labels(command: Command) -> None:
+    base(Path("kb"), [fact(row, "country-borders", f"land {row}", 0.9) for row in range(30)], "stated_by")
+    run = command.under("audit")
+    labelled(run, lambda row: "y", sample=10)
+    found = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"]
+    assert [(row["relation"], row["origin"]) for row in found] == [("country-borders", None), (None, None)]
+    command.done("report", "kb")
+    assert "<strong>0</strong> of them stated by labelled rows" in Path("kb/report/index.html").read_text()
 
 
 def test_a_part_of_the_labels_is_enough(run: Command) -> None:

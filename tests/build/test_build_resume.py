@@ -45,8 +45,22 @@ def test_a_build_is_a_hive_of_relations_with_a_manifest(whole: dict[str, bytes],
     assert facts.group_by("relation").len().sort("relation").rows() == [("children", 4), ("country-borders", 10)]
     assert pl.scan_parquet(kb / "nothing").collect()["subject"].to_list() == ["Togo"]
     manifest = json.loads(whole["manifest.json"])
-    assert manifest["counts"] == {"subjects": 5, "queries": 10, "facts": 14, "linked": 5, "nothing": 1, "failed": 0}
-    assert manifest["of_relations"]["children"] == {"facts": 4, "linked": 0, "nothing": 1, "failed": 0}
+    assert manifest["counts"] == {
+        "subjects": 5,
+        "queries": 10,
+        "facts": 14,
+        "linked": 5,
+        "stated_by_labels": 0,
+        "nothing": 1,
+        "failed": 0,
+    }
+    assert manifest["of_relations"]["children"] == {
+        "facts": 4,
+        "linked": 0,
+        "stated_by_labels": 0,
+        "nothing": 1,
+        "failed": 0,
+    }
     assert facts["run"].unique().to_list() == [manifest["run"]]
 
 
@@ -142,7 +156,15 @@ def test_failed_queries_are_missing_and_asked_again_alone(
         )
 
     made = base.build(monkeypatch, without, RELATIONS)
-    assert made["counts"] == {"subjects": 5, "queries": 10, "facts": 12, "linked": 4, "nothing": 1, "failed": 1}
+    assert made["counts"] == {
+        "subjects": 5,
+        "queries": 10,
+        "facts": 12,
+        "linked": 4,
+        "stated_by_labels": 0,
+        "nothing": 1,
+        "failed": 1,
+    }
     missing = pl.read_parquet(base.out / "missing").row(0, named=True)
     assert (missing["subject"], missing["subject_id"], missing["reason"]) == ("Chad", "Q1", "missing")
     base.asked.clear()

@@ -88,7 +88,15 @@ def test_the_surest_subject_keeps_an_object_and_an_entity_one_value(
     assert sorted(nothing) == [
         ("Fourth Land", name, "removed") for name in ("children", "country-borders", "country-states")
     ]
-    assert made["counts"] == {"subjects": 5, "queries": 15, "facts": 13, "linked": 5, "nothing": 3, "failed": 0}
+    assert made["counts"] == {
+        "subjects": 5,
+        "queries": 15,
+        "facts": 13,
+        "linked": 5,
+        "stated_by_labels": 0,
+        "nothing": 3,
+        "failed": 0,
+    }
     assert len(facts) + len(removed) == 20
     merged = facts.filter(subject="Land 4", object="Land 4")
     assert merged["more_sources"].to_list() == [["model#0"]]

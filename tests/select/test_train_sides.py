@@ -30,7 +30,7 @@ def scores(candidates: CandidateSet) -> dict[str, float]:
 
 def test_bayes_rule_with_what_is_counted_beforehand() -> None:
     """One row says nothing of how often sides agree: 9 facts of 10 are on both, and 1 pair of 100 is a fact."""
-    read = TrainSides([row("Chile", "Peru")], RELATIONS).read
+    read = TrainSides({"train": [row("Chile", "Peru")]}, RELATIONS).read
     (stated,) = read([found("Peru", Chile=0.6, Cuba=0.5)])
     true = 0.6 / 0.9
     assert scores(stated) == pytest.approx({"Chile": 0.9 * true * 0.9 / (true * 0.9 + (1 - true) * 0.01), "Cuba": 0.5})
@@ -49,7 +49,7 @@ def test_the_weight_is_the_share_of_facts_that_both_rows_have() -> None:
     rows = [row(one, two) for one, two in pairs] + [
         row(two, *[one] if n < 60 else []) for n, (one, two) in enumerate(pairs)
     ]
-    (read,) = TrainSides([*rows, row("Chile", "Peru")], RELATIONS).read([found("Peru", Chile=0.5)])
+    (read,) = TrainSides({"train": [*rows, row("Chile", "Peru")]}, RELATIONS).read([found("Peru", Chile=0.5)])
     both = 2 * 60 + 9
     assert scores(read)["Chile"] == pytest.approx(both / (100 + 60 + 10), abs=0.01)
 
@@ -57,9 +57,9 @@ def test_the_weight_is_the_share_of_facts_that_both_rows_have() -> None:
 def test_other_relations_and_a_row_s_own_query_stay_as_they_are() -> None:
     rows = [row("Chile", "Peru"), row("Brazil", "Peru", relation=SPOUSE)]
     sets = [found("Peru", RIVERS, Chile=0.8), found("Chile", Peru=1.0), found("Bolivia", Peru=0.8)]
-    read = TrainSides(rows, RELATIONS).read(sets)
+    read = TrainSides({"train": rows}, RELATIONS).read(sets)
     assert all(one is two for one, two in zip(read, sets, strict=True))
-    assert scores(TrainSides(rows, RELATIONS).read([found("Peru", Brazil=0.9)])[0])["Brazil"] == 0.9
+    assert scores(TrainSides({"train": rows}, RELATIONS).read([found("Peru", Brazil=0.9)])[0])["Brazil"] == 0.9
 
 
 @given(
@@ -72,7 +72,7 @@ def test_scores_stay_probabilities_and_what_is_stated_is_surer(
     rows: list[tuple[str, frozenset[str]]], score: float
 ) -> None:
     train = [row(name, *sorted(objects)) for name, objects in rows]
-    (read,) = TrainSides(train, RELATIONS).read([found("F", **dict.fromkeys("ABCDE", score))])
+    (read,) = TrainSides({"train": train}, RELATIONS).read([found("F", **dict.fromkeys("ABCDE", score))])
     made, stated = scores(read), {name for name, objects in rows if "F" in objects}
     assert all(0 <= one <= 1 for one in made.values())
     known = {name for name, _ in rows}

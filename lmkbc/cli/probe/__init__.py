@@ -9,7 +9,7 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.options import opened_subset
+from lmkbc.api.options import check_kept, opened_subset
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
@@ -176,6 +176,7 @@ def controls(
     from lmkbc.probe.controls import controls as run_controls
 
     run, recipe, subset = opened_subset(given, split, relation, limit)
+    check_kept(run, "probe controls")
     chosen = run.edition
     whole = run.workspace.examples(chosen, run.split)
     examples = list(subset.rows(whole, lambda example: example.query.relation))

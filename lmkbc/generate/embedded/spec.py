@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +19,6 @@ from lmkbc.types import Generator, Query
 
 if TYPE_CHECKING:
     from lmkbc.generate.states import States
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +61,11 @@ class Embedded(GeneratorSpec):
         for spec in self._specs:
             spec.check(relations)
 
+    @property
+    def learns(self) -> bool:
+        """Return True."""
+        return True
+
     def whole(self) -> Iterator[GeneratorSpec]:
         """Yield the table itself and the tables of its features."""
         yield self
@@ -88,8 +90,6 @@ class Embedded(GeneratorSpec):
         reader = reading.open(run, notes, kept) if reading else None
         generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
         sources = OtherSources(generators, run.report)
-        if len(run.labelled_splits) > 1:
-            log.info("%s learns from the splits %s", self.name or "embedded", " and ".join(run.labelled_splits))
         return EmbeddedGenerator(
             run.edition,
             run.relations,

@@ -1,0 +1,119 @@
+"""Facts that labelled rows state: each row its own, and from the other side "A borders B" where B's row has A.
+
+A system that reads such a row needs no model for the fact. So runs and bases count these facts apart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.scoring.matchers import number
+from lmkbc.types import Candidate, Example, GoldObject, Query
+
+_Stated = Mapping[tuple[str, str, str], Mapping[str, None]]
+"""(relation, key of the subject, key of the object) -> the splits that state the fact, in order."""
+
+
+class Statements:
+    """The facts that labelled rows state.
+
+    rows: split -> its rows. relations: by the edition's spelling. Two entities are the same if they have one QID. If
+    one of them has no QID, they are the same if they have a name in common.
+    """
+
+    def __init__(self, rows: Mapping[str, Sequence[Example]], relations: Mapping[str, Relation]) -> None:
+        self._rows, self._relations = rows, relations
+
+    def from_other_side(self, query: Query, candidate: Candidate) -> tuple[str, ...]:
+        """Return the splits whose rows about the object state the fact; none without an inverse relation."""
+        return tuple(dict.fromkeys(self._found(self._other, query, candidate)))
+
+    def stated_by(self, query: Query, candidate: Candidate) -> tuple[str, ...]:
+        """Return the splits whose rows state the fact, about its subject or from the other side."""
+        splits = (split for stated in (self._own, self._other) for split in self._found(stated, query, candidate))
+        return tuple(dict.fromkeys(splits))
+
+    @cached_property
+    def _own(self) -> _Stated:
+        """Return the facts that rows state about their own subject."""
+        return _indexed(
+            (split, row.query.relation, pair)
+            for split, row in self._each()
+            for gold in row.objects
+            for pair in _pairs(_subject(row.query), _object(gold, self._relations[row.query.relation]))
+        )
+
+    @cached_property
+    def _other(self) -> _Stated:
+        """Return the facts that rows state about their objects."""
+        spelled = {relation.name: name for name, relation in self._relations.items()}
+        turned = defaultdict[str, list[str]](
+            list
+        )  # relation of a row -> the relations that it states from the other side
+        for name, relation in self._relations.items():
+            if other := spelled.get(relation.other_side()):
+                turned[other].append(name)
+        return _indexed(
+            (split, name, pair)
+            for split, row in self._each()
+            for name in turned[row.query.relation]
+            for gold in row.objects
+            for pair in _pairs(_object(gold, self._relations[row.query.relation]), _subject(row.query))
+        )
+
+    def _each(self) -> Iterator[tuple[str, Example]]:
+        return ((split, row) for split, rows in self._rows.items() for row in rows)
+
+    def _found(self, stated: _Stated, query: Query, candidate: Candidate) -> Iterator[str]:
+        relation = self._relations[query.relation]
+        subject = _looked_up((query.subject,), query.subject_id)
+        found = _looked_up(*_named((candidate.text,), candidate.id, relation))
+        for one in subject:
+            for other in found:
+                yield from stated.get((query.relation, one, other), ())
+
+
+def _indexed(facts: Iterable[tuple[str, str, tuple[str, str]]]) -> _Stated:
+    made = defaultdict[tuple[str, str, str], dict[str, None]](dict)
+    for split, relation, (subject, found) in facts:
+        made[relation, subject, found][split] = None
+    return dict(made)
+
+
+def _pairs(subjects: Iterable[str], objects: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return ((subject, found) for subject in subjects for found in objects)
+
+
+def _subject(query: Query) -> list[str]:
+    return _keys((query.subject,), query.subject_id)
+
+
+def _object(gold: GoldObject, relation: Relation) -> list[str]:
+    return _keys(*_named(gold.names, gold.id, relation))
+
+
+def _named(names: Iterable[str], id_: str | None, relation: Relation) -> tuple[Iterable[str], str | None]:
+    """Return names and QID of an object. The id of a literal is a name; numbers are named by their value."""
+    if relation.kind == "entity":
+        return names, id_
+    texts = [*names, *filter(None, (id_,))]
+    if relation.kind == "number":
+        texts = [str(value) for text in texts if (value := number(text)) is not None]
+    return texts, None
+
+
+def _keys(names: Iterable[str], qid: str | None) -> list[str]:
+    """Return the keys of an entity of a row: its QID, and its names, marked by whether it has a QID."""
+    sign = "+" if qid else "-"
+    return [*filter(None, (qid,)), *dict.fromkeys(sign + folded_key(name) for name in names)]
+
+
+def _looked_up(names: Iterable[str], qid: str | None) -> list[str]:
+    """Return the keys by which a run's entity is found: names of an entity with a QID only if it has none itself."""
+    if qid:
+        return [qid, *("-" + folded_key(name) for name in names)]
+    return [sign + folded_key(name) for sign in "+-" for name in names]
