@@ -11,7 +11,19 @@ from typing import Any, Literal, NamedTuple
 from lmkbc.errors import counted
 from lmkbc.groups import grouped
 from lmkbc.models.answers import Store, answered
-from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
+from lmkbc.models.base import (
+    LOCAL_EXTRAS,
+    LOOP,
+    Answered,
+    Key,
+    Prompt,
+    Reply,
+    Request,
+    Result,
+    Talk,
+    answer_of,
+    resumed,
+)
 from lmkbc.models.call import Call
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
@@ -104,7 +116,7 @@ class LocalModel:
         how = Decoding(draws=draws, temperature=temperature, seed=seed, max_tokens=max_tokens, stops=("\n",))
 
         def drawn(row: Sequence[Completion]) -> list[str] | None:
-            texts = [draw.text or "" for draw in row]
+            texts = [answer_of(draw.text or "") or "" for draw in row]
             return texts if any(texts) else None
 
         found = self._completed(prompts, how, drawn)
@@ -112,9 +124,8 @@ class LocalModel:
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> list[str | None]:
         """Return the greedy answer to each prompt; None for a prompt that exceeds the window."""
-        return self._completed(
-            prompts, Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ()), lambda row: row[0].text
-        )
+        how = Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ())
+        return self._completed(prompts, how, lambda row: None if row[0].text is None else answer_of(row[0].text))
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """Return, for each prompt, the log-probability of each option as the next word."""

@@ -115,14 +115,14 @@ def test_how_each_kind_of_model_is_served() -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
-    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True)
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True, True)
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma3"])
 def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
     model = CausalModel(MODELS[kind], TOKENIZER)
     packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
-    model._able = Abilities(packs=True, shares=True, ragged=True, reaches=False)
+    model._able = Abilities(packs=True, shares=True, grows=True, ragged=True, reaches=False)
     assert answers(model, PROMPTS, max_tokens=8) == packed[0]
     for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
@@ -132,7 +132,7 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
 def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.models.local.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
     model = CausalModel(made(kind), TOKENIZER)
-    model._able = Abilities(packs=False, shares=True, ragged=False, reaches=False)
+    model._able = Abilities(packs=False, shares=True, grows=True, ragged=False, reaches=False)
     shapes: list[torch.Size] = []
     model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
     model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
@@ -157,7 +157,7 @@ def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> Non
 
     tiny = made("gemma3")
     tiny.__class__ = TakesOne
-    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, True, False)
     assert tiny.config.sliding_window == 8
 
 
@@ -180,7 +180,7 @@ class OfItsOwn(LlamaForCausalLM):
 def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
     tiny = made("llama").to(dtype)
     tiny.__class__ = OfItsOwn
-    assert CausalModel(tiny, TOKENIZER)._able == (False, True, False, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True, True, False, False)
 
 
 def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,7 +196,8 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     (only,) = dict(model.complete(["x" * 5000], Decoding(max_tokens=1))).values()
     assert only[0].text is None  # no room, and nothing to share: not asked
     assert [record.getMessage() for record in caplog.records if "cannot continue" in record.getMessage()] == [
-        "the model cannot continue from a cache (Forgets): every prompt is read as a whole, which takes longer"
+        "the model cannot continue from a cache (Forgets): every prompt is read as a whole, for every token "
+        "of an answer, which takes longer"
     ]
 
 
