@@ -157,8 +157,9 @@ def test_models_of_the_recipes_are_servers(model: str, monkeypatch: pytest.Monke
 
 
 def test_models_of_this_machine(weights: Path, tmp_path: Path) -> None:
-    assert all(map(is_local_name, (str(weights), str(weights.parent), "there-is-none.gguf", "SmolLM2-135M-Instruct")))
-    assert not any(map(is_local_name, ("", "gpt-4", "owner/model", str(tmp_path / "nothing"))))
+    missing = str(tmp_path / "nothing"), "./nothing", "there-is-none.gguf"
+    assert all(map(is_local_name, (str(weights), str(weights.parent), "SmolLM2-135M-Instruct", *missing)))
+    assert not any(map(is_local_name, ("", "gpt-4", "owner/model", "ft:gpt-4o:owner::1")))
 
 
 def _plain(folder: Path) -> Path:

@@ -55,16 +55,17 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     """Return what a model can do.
 
     The abilities of a class of transformers follow from its arguments, its positions and its kind of cache. Recurrent
-    models, classes from elsewhere, and all models in float32, are also tested on text, since wrong results would stay
-    unnoticed. Answers of any lengths, and prompts beyond a window, are always tested. In half precision, two correct
-    ways of reading differ so much that only ranks are compared, except for recurrent models.
+    models, models that read pictures too, classes from elsewhere, and all models in float32, are also tested on text,
+    since wrong results would stay unnoticed. Answers of any lengths, and prompts beyond a window, are always tested.
+    In half precision, two correct ways of reading differ so much that only ranks are compared, except for recurrent
+    models.
     """
     takes = inspect.signature(model.forward).parameters
     alibi = getattr(model.config, "alibi", False)  # then positions come from the mask
     cached = cache_argument(model) is not None
     recurrent = not cached or _has_states(model)
     trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
-    trusted = trusted and not recurrent
+    trusted = trusted and not recurrent and model.config.get_text_config() is model.config
     prefix, prompts = _trial(model, encode)
 
     def agrees(branches: Branches, steps: int = 0) -> bool:

@@ -130,7 +130,7 @@ class LocalModel:
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """Return, for each prompt, the log-probability of each option as the next word."""
         words = list(options) if self._chats else [f" {option}" for option in options]
-        return self._likelihoods(self._put(prompts), [words] * len(prompts), "words")
+        return self._likelihoods(list(map(self.model.closed, self._put(prompts))), [words] * len(prompts), "words")
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the log-probability of each of its options as the answer to each prompt; -inf if unknown."""
@@ -138,7 +138,7 @@ class LocalModel:
             [f" {text}" if prompt.form == "completion" else text for text in row]
             for prompt, row in zip(prompts, options, strict=True)
         ]
-        rows = self._likelihoods(list(map(self.model.text, prompts)), spaced, "options")
+        rows = self._likelihoods([self.model.closed(self.model.text(prompt)) for prompt in prompts], spaced, "options")
         if lost := sum(bool(row) and max(row) == -math.inf for row in rows):
             self.notes.remark(
                 f"{self.name}: {lost} of {len(rows)} prompts whose candidates are ranked exceed the model's window: "

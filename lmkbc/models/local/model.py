@@ -187,6 +187,10 @@ class CausalModel:
             )
         return self.chat(prompt.messages())
 
+    def closed(self, text: str) -> str:
+        """Return a prompt with its open thought closed, so that options can follow as answers."""
+        return self._turns.closed(text)
+
     def fits(self, text: str, answer: int) -> bool:
         """Return whether the window has room for a text and an answer of `answer` tokens."""
         room = self._window - answer
@@ -295,8 +299,8 @@ class CausalModel:
             text = begun + text
             found = [len(text)] if ended else []
             answer = answer_of(text) if "<" in text or "[" in text else text
-            start = max(text.rfind(answer), 0) if answer else 0
             if answer is not None:  # else it still thinks
+                start = max(text.rfind(answer), 0)
                 found += [place for stop in how.stops if (place := text.find(stop, start)) >= 0]
                 if how.lists and (end := list_end(text[start:])) is not None:
                     found.append(start + end)

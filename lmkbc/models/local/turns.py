@@ -52,6 +52,11 @@ class Turns:
         """Return the beginning of the answer that a prompt ends with, such as the tag of a thought."""
         return self.opened if self.opened and prompt.endswith(self.header) else ""
 
+    def closed(self, prompt: str) -> str:
+        """Return a prompt with its open thought closed, so that options can follow as answers."""
+        tag = re.match(r"([<\[])([^<>\[\]|\s]+)([>\]])", self.begun(prompt))
+        return f"{prompt.rstrip()}\n\n{tag[1]}/{tag[2]}{tag[3]}\n\n" if tag else prompt
+
     def read(self, tokens: Sequence[int], decode: Callable[[list[int]], str]) -> tuple[str, bool]:
         """Return the text of an answer, without control tokens and what follows its end, and whether it ended."""
         own = list(takewhile(lambda token: token not in self.ends, tokens))
@@ -81,7 +86,7 @@ def turns(
     marks, ends, after = tags - added.keys(), _ends(model, tokenizer, added), between[-1] if between else ""
     if first := min((tag for tag in tags if tag in after), key=after.index, default=""):
         ends |= {place for place, tag in control.items() if tag == first}
-    elif after.strip():  # turns that have names alone, such as "User:"
+    elif any(map(str.isalnum, after)):  # turns that have names alone, such as "User:"
         marks.add(after.rstrip())
     opened = _opened(header)
     head = header.removesuffix(opened)
@@ -111,7 +116,8 @@ def _ends(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, added: Col
     named: list[Any] = [generation.eos_token_id if generation else None, tokenizer.eos_token_id]
     named += [tokenizer.convert_tokens_to_ids(tokenizer.special_tokens_map.get(f"eo{of}_token") or []) for of in "tm"]
     for config in (model.config, model.config.get_text_config()):
-        ids = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        ids = getattr(config, "eos_token_id", None)
+        ids = ids if isinstance(ids, list) else [ids]
         named += [token for token in ids if token is not None and tokenizer.convert_ids_to_tokens(token) in added]
     flat = [token for ids in named for token in (ids if isinstance(ids, list) else [ids])]
     return {int(token) for token in flat if token is not None}
