@@ -17,7 +17,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.base import Prompt, answer_of
+from lmkbc.models.base import Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged
@@ -28,8 +28,9 @@ from lmkbc.models.local.options import Option, with_options
 from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.local.template import rendered
 from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
-from lmkbc.models.local.turns import Turns, turns
+from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.precision import computes
+from lmkbc.models.turn import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")
@@ -298,7 +299,7 @@ class CausalModel:
             text, ended = self._turns.read(tokens, decoded)
             text = begun + text
             found = [len(text)] if ended else []
-            answer = answer_of(text) if "<" in text or "[" in text else text
+            answer = answer_of(text) if (how.stops or how.lists) and holds_thought(text) else text
             if answer is not None:  # else it still thinks
                 start = max(text.rfind(answer), 0)
                 found += [place for stop in how.stops if (place := text.find(stop, start)) >= 0]

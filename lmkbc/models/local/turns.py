@@ -67,6 +67,11 @@ class Turns:
         return (text[: min(places)], True) if places else (text, len(own) < len(tokens))
 
 
+def holds_thought(text: str) -> bool:
+    """Return whether a text holds the tag of a thought."""
+    return any(map(_THOUGHT.search, _TAG.findall(text)))
+
+
 def turns(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, render: Callable[[Sequence[Mapping[str, str]]], str]
 ) -> Turns:
