@@ -70,6 +70,10 @@ def is_given(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model can be asked: a server or a model is named, or the model is stored on this machine."""
     if runs_here(model, run):
         return bool(run.model or (model.model and is_available(model.model)))
+    return _names_server(model, run)
+
+
+def _names_server(model: ModelReference, run: ModelRun) -> bool:
     return bool(run.servers.get("base_url") or model.base_url or os.environ.get(BASE_URL))
 
 
@@ -90,16 +94,26 @@ def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
     """Return the server of a model; the command line (--model, --base-url, ...) precedes the table."""
     from lmkbc.models.server.served import as_served  # imported late: loads the server's library
 
-    server = Server.of(
-        run.servers.get("base_url"),
-        run.model or model.model,
-        revision=model.revision,
-        any_model=model.any_model or run.servers.get("any_model", False),
-        offline=run.offline,
-        recipe_url=model.base_url,
-        key_env=model.key_env,
-        shared=isinstance(store.place, Database),
-    )
+    lacking = ""
+    if run.model and not run.offline and not _names_server(model, run):
+        lacking = f"no directory or GGUF file {run.model} is here, and --base-url names no server"
+        if "/" in run.model:
+            raise InputError(f"{lacking}: correct the name, or say --backend local to fetch it from the model hub")
+    try:
+        server = Server.of(
+            run.servers.get("base_url"),
+            run.model or model.model,
+            revision=model.revision,
+            any_model=model.any_model or run.servers.get("any_model", False),
+            offline=run.offline,
+            recipe_url=model.base_url,
+            key_env=model.key_env,
+            shared=isinstance(store.place, Database),
+        )
+    except InputError as error:
+        if not lacking:
+            raise
+        raise InputError(f"{lacking}, so OpenAI is asked: {error}") from None
     return as_served(server, model.limits, store, run.listings, offline=run.offline)
 
 

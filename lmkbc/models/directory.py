@@ -7,6 +7,7 @@ no file format for weights detects it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +29,14 @@ TRAINING = "training.json"
 """Record of a training; its field `outputs` lists the files with their SHA-256."""
 
 
+POINTER, SHORT = b"version https://git-lfs", 1024
+"""Beginning of a file that stands for another one, and the bytes that it never exceeds."""
+JSON = ("config.json", "tokenizer.json", "tokenizer_config.json")
+"""Files that a model cannot be loaded without, if they are there."""
+
+Read = TypeVar("Read")
+
+
 class _Model(msgspec.Struct, frozen=True):
     vocab: msgspec.Raw = msgspec.Raw(b"")
     merges: msgspec.Raw = msgspec.Raw(b"")
@@ -44,6 +53,8 @@ def check_sizes(directory: Path) -> None:
     for path in sorted(path for path in directory.iterdir() if path.suffix in READ and not path.is_dir()):
         if not path.is_file():
             raise InputError(f"{path} is no regular file: fetch or save the model again")
+        if path.stat().st_size < SHORT and path.read_bytes().startswith(POINTER):
+            raise InputError(f"{path} is a pointer of Git LFS, not the file itself: fetch it with git lfs pull")
         most = LARGER.get(path.name, DOCUMENT)
         if path.suffix != WEIGHTS and path.stat().st_size > most:
             raise InputError(f"{path} has more than {most >> 20} MiB, which no model needs: fetch or save it again")
@@ -65,17 +76,25 @@ def check_damage(directory: Path) -> None:
         )
 
 
+def read_json(path: Path, kind: type[Read]) -> Read:
+    """Return the content of a JSON file of a model. Raise InputError for a damaged file."""
+    try:
+        return msgspec.json.decode(_content(path), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}): fetch or save its model again") from None
+
+
 def _counts(path: Path) -> tuple[int, int]:
-    """Return the numbers of words and merges in a file; (0, 0) for a damaged one, which its reader reports."""
+    """Return the numbers of words and merges in a file. Raise InputError for damaged JSON."""
     if mark := MARKS.get(path.name):
         count = _content(path).count(mark)
         return (0, count) if path.name == "merges.txt" else (count, 0)
+    if path.name not in JSON:
+        return 0, 0
     if path.name != "tokenizer.json":
+        read_json(path, dict[str, Any])
         return 0, 0
-    try:
-        model = msgspec.json.decode(_content(path), type=_Tokenizer).model
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return 0, 0
+    model = read_json(path, _Tokenizer).model
     vocab, merges = bytes(model.vocab), bytes(model.merges)
     return max(vocab.count(b'":'), vocab.count(b"[") - 1), merges.count(b'"') // 2
 

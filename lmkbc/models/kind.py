@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lmkbc.errors import InputError
 from lmkbc.models.hub import local_only
@@ -15,7 +15,7 @@ Kind = Literal["masked", "causal"]
 
 def model_kind(name: str, *, offline: bool = False) -> Kind:
     """Return the kind of a model by id or directory. Raise InputError if it is of neither kind, or does not exist."""
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 
     source = located(name)
     directory = Path(source)
@@ -25,13 +25,21 @@ def model_kind(name: str, *, offline: bool = False) -> Kind:
     with explained(name):
         config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
     called = (config.architectures or ["model"])[0]
-    if not config.is_encoder_decoder:
-        continues = getattr(config, "is_decoder", False) or called.endswith(("CausalLM", "LMHeadModel"))
-        if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not continues:
-            return "masked"
-        if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
-            return "causal"
+    if fills_masks(config):
+        return "masked"
+    if not config.is_encoder_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return "causal"
     raise InputError(
         f"the model {name!r} is a {called}, which neither fills masks nor continues a text: name a masked language "
         "model, such as BERT, or a causal one, such as GPT-2"
     )
+
+
+def fills_masks(config: Any) -> bool:
+    """Return whether a configuration is of a masked language model, which may belong to a class that also continues."""
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING
+
+    continues = getattr(config, "is_decoder", False) or any(
+        name.endswith(("CausalLM", "LMHeadModel")) for name in config.architectures or ()
+    )
+    return type(config) in MODEL_FOR_MASKED_LM_MAPPING and not continues and not config.is_encoder_decoder

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import ERROR
 from pathlib import Path
 
+import msgspec
 import torch
+import transformers
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_damage, check_sizes
+from lmkbc.models.directory import check_damage, check_sizes, read_json
 from lmkbc.models.files import is_path
 
 ADAPTER = "adapter_config.json"
@@ -30,38 +33,69 @@ def check_files(name: str, *, weights: bool = True) -> None:
     if (directory / ADAPTER).is_file():
         return
     if not (directory / "config.json").is_file():
-        raise InputError(f"{directory} holds no config.json, so it is no model: save one with save_pretrained")
-    if weights and not any(directory.glob("*.safetensors")):
-        pickled = [path.name for pattern in ("*.bin", "*.pt", "*.pth") for path in sorted(directory.glob(pattern))]
-        found = f"only {pickled[0]}, which is pickled and can run code" if pickled else "no weights"
-        raise InputError(f"{directory} holds {found}: save the model as safetensors")
+        inside = next((path.parent for deep in ("*", "*/*") for path in directory.glob(f"{deep}/config.json")), None)
+        hint = f"name {inside}, which is inside" if inside else "save one with save_pretrained"
+        raise InputError(f"{directory} holds no config.json, so it is no model: {hint}")
+    if weights:
+        _check_weights(directory)
+
+
+def _check_weights(directory: Path) -> None:
+    """Raise InputError for a directory without safetensors of transformers' names, or with some of them missing."""
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        shards = set(read_json(index, _Index).weight_map.values())
+        if lost := sorted(shard for shard in shards if not (directory / shard).is_file()):
+            raise InputError(f"{directory} lacks {lost[0]}, which {index.name} lists: fetch or save the model again")
+    elif not (directory / "model.safetensors").is_file():
+        ends = ("safetensors", "bin", "pt", "pth")
+        others = [path.name for end in ends for path in sorted(directory.glob(f"*.{end}"))]
+        found = f"{others[0]}, and no model.safetensors or {index.name}" if others else "no weights"
+        if others and not others[0].endswith(".safetensors"):
+            found = f"only {others[0]}, which is pickled and can run code"
+        raise InputError(f"{directory} holds {found}: save the model as safetensors, with save_pretrained")
+
+
+class _Index(msgspec.Struct):
+    weight_map: dict[str, str]
 
 
 def device_of(device: str | None) -> torch.device:
     """Return the device for weights: by default CUDA if available. Raise InputError for an unavailable device."""
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise InputError(f"device is {device!r}: use cpu or cuda") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device is {device!r}, but no CUDA device is usable here: use cpu")
+        torch.ones(1, device=place).item()  # the meta device holds no numbers
+    except Exception:  # each kind of device has errors of its own
+        raise InputError(f"device is {device!r}, and no such device computes here: use cpu or cuda") from None
     return place
 
 
 @contextmanager
-def explained(name: str) -> Iterator[None]:
-    """Turn errors about a missing or malformed model into one sentence, and silence the libraries."""
+def explained(name: str, what: str = "the model", advice: str = "") -> Iterator[None]:
+    """Turn errors about a missing or malformed model into one sentence, and silence the libraries.
+
+    what: the part that is loaded. advice: what to do, if that is known.
+    """
     try:
         with quiet():
             yield
     except Exception as error:  # an unusable name, or damaged files, which may raise any error
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        advice = "fetch or save its files again, as safetensors" if Path(name).is_dir() else "check its name"
+        whole = " ".join(str(error).split()) or type(error).__name__
+        reason = whole.partition(". ")[0][:200].rstrip(". ")
         if "custom code" in reason or "trust_remote_code" in reason:
-            advice = "it needs code of its own, which runs only where the recipe says trust_remote_code = true"
-        raise InputError(f"the model {name!r} cannot be loaded: {reason[:200].rstrip('. ')}; {advice}") from None
+            reason = "it needs code of its own, which runs only where the recipe says trust_remote_code = true"
+            advice = "say so, or serve the model and name the server with --base-url"
+        elif unknown := re.search("model type `(.*?)` but", whole):
+            reason = f"transformers {transformers.__version__} does not know its architecture, {unknown[1]}"
+            advice = "update transformers, or serve the model and name the server with --base-url"
+        elif "Unrecognized model" in reason:
+            reason = "its config.json names no model_type"
+        elif isinstance(error, ImportError) or "pip install" in whole:
+            advice = advice or "install what it needs"
+        advice = advice or ("fetch or save its files again" if Path(name).is_dir() else "check its name")
+        raise InputError(f"{what} {name!r} cannot be loaded: {reason}; {advice}") from None
 
 
 @contextmanager

@@ -42,12 +42,12 @@ def located(name: str, revision: str | None = None) -> str:
 def is_local_name(name: str) -> bool:
     """Return whether a name means a local model, not a server's: a GGUF file, a directory, or a package's model.
 
-    A missing GGUF file, or a model whose package is not installed, counts too, since no server uses such a name.
+    A missing file or directory, or a model whose package is not installed, counts too, since OpenAI has no such names.
     """
-    path = Path(name)
-    if path.suffix.casefold() == ".gguf" or (is_path(name) and path.exists()):
+    if Path(name).suffix.casefold() == ".gguf" or is_path(name):
         return True
-    return any((path / settings).is_file() for settings in SETTINGS) or generative(name) is not None
+    here = any((Path(name) / settings).is_file() for settings in SETTINGS) or generative(name) is not None
+    return here or ("/" in name and cached(name) is not None)
 
 
 def is_available(name: str) -> bool:

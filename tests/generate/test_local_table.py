@@ -157,8 +157,32 @@ def test_models_of_the_recipes_are_servers(model: str, monkeypatch: pytest.Monke
 
 
 def test_models_of_this_machine(weights: Path, tmp_path: Path) -> None:
-    assert all(map(is_local_name, (str(weights), str(weights.parent), "there-is-none.gguf", "SmolLM2-135M-Instruct")))
-    assert not any(map(is_local_name, ("", "gpt-4", "owner/model", str(tmp_path / "nothing"))))
+    missing = str(tmp_path / "nothing"), "./nothing", "there-is-none.gguf"
+    assert all(map(is_local_name, (str(weights), str(weights.parent), "SmolLM2-135M-Instruct", *missing)))
+    assert not any(map(is_local_name, ("", "gpt-4", "owner/model", "ft:gpt-4o:owner::1")))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("./nothing", "./nothing is no model directory"),
+        ("/nowhere/nothing", "/nowhere/nothing is no model directory"),
+        ("nothing.gguf", "nothing.gguf is no file"),
+        ("models/nothing", "no directory or GGUF file models/nothing is here, and --base-url names no server: correct"),
+        (
+            "nothing",
+            "no directory or GGUF file nothing is here, and --base-url names no server, so OpenAI is asked: api",
+        ),
+    ],
+)
+def test_a_directory_that_is_missing_is_named(
+    name: str, said: str, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    run = replace(over(weights, tmp_path), model=name, offline=False)
+    with pytest.raises(InputError, match=said):
+        step_model({"component": "chat"}, "ask").open(run, Notes())
 
 
 def _plain(folder: Path) -> Path:

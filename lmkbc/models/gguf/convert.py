@@ -69,9 +69,9 @@ def plan(path: Path) -> Conversion:
     tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
     places = placed(parsed, config)
     _check_kinds(path, places)
-    tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot")}
+    tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot", "eom")}
     special = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
-    stops = [token for token in dict.fromkeys((tasks["eos"], tasks["eot"])) if token is not None]
+    stops = [token for token in dict.fromkeys(tasks[end] for end in ("eos", "eot", "eom")) if token is not None]
     tables = {"config.json": {**config, **special}, "generation_config.json": special | {"eos_token_id": stops}}
     return Conversion(tables, tokenizer, places)
 

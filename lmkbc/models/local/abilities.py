@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
+from lmkbc.models.loading import quiet
 from lmkbc.models.local.branches import Batched, Branches, Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured, sliding_window
 from lmkbc.models.local.prefixes import Tokens
@@ -26,18 +27,26 @@ RANKS = 3
 NARROW = 3
 """Tokens of the window in a test of prompts that exceed it."""
 
+EXACT, COARSE = 1e-3, 0.06
+"""Largest difference of logits, as a share of the largest logit, in float32 and in half precision.
+
+Two correct ways of a recurrent model differ by up to 0.03 in bfloat16, a correct and a wrong one by 0.08 and more.
+"""
+
 
 class Abilities(NamedTuple):
     """Ways in which a model can read prompts.
 
     packs: many prompts can share one row, separated by a mask.
-    shares: a cache can be continued.
+    shares: a cache can be continued by further prompts.
+    grows: a cache can be continued token by token; without it, all tokens are read again for each token of an answer.
     ragged: answers of any lengths can grow together, and share prefixes.
     reaches: such prompts may exceed the model's sliding window, if it has one.
     """
 
     packs: bool
     shares: bool
+    grows: bool
     ragged: bool
     reaches: bool
 
@@ -45,18 +54,18 @@ class Abilities(NamedTuple):
 def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> Abilities:
     """Return what a model can do.
 
-    The abilities of a class of transformers follow from its arguments, its positions and its kind of cache. Classes
-    from elsewhere, and all models in float32, are also tested on text, since wrong results would stay unnoticed.
-    Answers of any lengths, and prompts beyond a window, are always tested. In half precision, two correct ways of
-    reading differ so much that only ranks are compared.
+    The abilities of a class of transformers follow from its arguments, its positions and its kind of cache. Recurrent
+    models, models that read pictures too, classes from elsewhere, and all models in float32, are also tested on text,
+    since wrong results would stay unnoticed. Answers of any lengths, and prompts beyond a window, are always tested.
+    In half precision, two correct ways of reading differ so much that only ranks are compared, except for recurrent
+    models.
     """
     takes = inspect.signature(model.forward).parameters
     alibi = getattr(model.config, "alibi", False)  # then positions come from the mask
-    layers = DynamicCache(config=model.config).layers
-    recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
-    shares = cache_argument(model) is not None
-    packs = shares and "position_ids" in takes and not alibi and not recurrent
+    cached = cache_argument(model) is not None
+    recurrent = not cached or _has_states(model)
     trusted = type(model).__module__.startswith("transformers.models.") and model.dtype != torch.float32
+    trusted = trusted and not recurrent and model.config.get_text_config() is model.config
     prefix, prompts = _trial(model, encode)
 
     def agrees(branches: Branches, steps: int = 0) -> bool:
@@ -65,25 +74,35 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
         found = branches.read([prompt[: len(prompt) - steps] for prompt in prompts], [prefix] * len(prompts))
         for place in range(tokens.shape[1] - steps, tokens.shape[1]):
             found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
-        if model.dtype == torch.float32:
-            return bool((found - plain).abs().max() <= 1e-3 * plain.abs().max())
+        if recurrent or model.dtype == torch.float32:
+            most = EXACT if model.dtype == torch.float32 else COARSE
+            return bool((found - plain).abs().max() <= most * plain.abs().max())
         return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
 
-    def joins(steps: int) -> bool:
+    def works(make: Callable[[], Branches], steps: int = 0) -> bool:
         try:  # a class may refuse our cache, or a mask per kind of layer, with any error
-            return agrees(Ragged(model, PrefixCaches(model)), steps)
+            return agrees(make(), steps)
         except Exception as error:
-            log.info("%s answers prompts of one length together, not of any length: %s", type(model).__name__, error)
+            log.info("%s reads prompts in a slower way: %s", type(model).__name__, error)
             return False
 
-    with torch.inference_mode():
-        packs = packs and (trusted or agrees(Ragged(model, PrefixCaches(model))))
-        shares = shares and (packs or trusted or agrees(Batched(model, prefix)))
+    def joins(steps: int) -> bool:
+        return works(lambda: Ragged(model, PrefixCaches(model)), steps)
+
+    with torch.inference_mode(), quiet():
+        packs = cached and "position_ids" in takes and not alibi and not recurrent and (trusted or joins(0))
+        grows = packs or (cached and works(lambda: Batched(model, ()), 1))
+        shares = packs or (grows and (trusted or works(lambda: Batched(model, prefix))))
         ragged = packs and model._supports_attention_backend and joins(1)
         if not packs or sliding_window(model) is None:
-            return Abilities(packs, shares, ragged, packs)
+            return Abilities(packs, shares, grows, ragged, packs)
         with configured(model, sliding_window=NARROW):
-            return Abilities(packs, shares, ragged, joins(int(ragged)))
+            return Abilities(packs, shares, grows, ragged, joins(int(ragged)))
+
+
+def _has_states(model: PreTrainedModel) -> bool:
+    """Return whether some layers keep a state instead of keys and values."""
+    return any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in DynamicCache(config=model.config).layers)
 
 
 def _trial(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tokens]]) -> tuple[Tokens, list[Tokens]]:

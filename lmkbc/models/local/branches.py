@@ -149,12 +149,15 @@ class Batched:
     """One row of the cache per branch, all with one prefix.
 
     New prompts replace the old ones; their lengths are equal.
+
+    grows: whether the cache can be continued token by token; if not, there is no cache, and every step reads all
+    tokens again.
     """
 
-    def __init__(self, model: torch.nn.Module, prefix: Tokens) -> None:
+    def __init__(self, model: torch.nn.Module, prefix: Tokens, *, grows: bool = True) -> None:
         self._model, self._size = model, len(prefix)
         self._device = next(model.parameters()).device
-        self._prefix: Cache = DynamicCache(config=model.config)  # type: ignore[arg-type]
+        self._prefix: Cache | None = DynamicCache(config=model.config) if grows else None  # type: ignore[arg-type]
         if prefix:
             forward(model, torch.tensor([prefix], device=self._device), self._prefix, logits_to_keep=1)
 
@@ -174,25 +177,29 @@ class Batched:
         layer: layer of the states; None for no states. keep: number of last tokens whose logits are needed; 0 for all.
         """
         self._cache = copy.deepcopy(self._prefix)
-        self._select([0] * len(prompts))
-        rest = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
-        return forward(self._model, rest, self._cache, layer=layer, logits_to_keep=keep)
+        self._tokens = torch.tensor([prompt[self._size :] for prompt in prompts], device=self._device)
+        if self._cache is not None:
+            self._cache.reorder_cache(cast(torch.LongTensor, torch.zeros_like(self._tokens[:, 0])))
+        return forward(self._model, self._tokens, self._cache, layer=layer, logits_to_keep=keep)
 
     def fork(self, copies: int) -> None:
         """Give each prompt `copies` answers."""
-        rows = self._rows
-        self._select([row for row in range(rows) for _ in range(copies)])
+        self._select([row for row in range(len(self._tokens)) for _ in range(copies)])
 
     def step(self, kept: Sequence[int], tokens: Sequence[int]) -> torch.Tensor:
         """Continue some of the rows, with one token each, and return logits after it."""
-        if len(kept) < self._rows:
+        if len(kept) < len(self._tokens):
             self._select(kept)
-        return forward(self._model, torch.tensor(tokens, device=self._device)[:, None], self._cache)[0][:, -1]
+        new = torch.tensor(tokens, device=self._device)[:, None]
+        if self._cache is None:
+            new = self._tokens = torch.cat([self._tokens, new], 1)
+        return forward(self._model, new, self._cache, logits_to_keep=1)[0][:, -1]
 
     def _select(self, rows: Sequence[int]) -> None:
-        self._rows = len(rows)
-        if self._cache.get_seq_length():
-            self._cache.reorder_cache(cast(torch.LongTensor, torch.tensor(rows, device=self._device)))
+        places = torch.tensor(rows, dtype=torch.long, device=self._device)
+        self._tokens = self._tokens[places]
+        if self._cache is not None:
+            self._cache.reorder_cache(cast(torch.LongTensor, places))
 
 
 Branches = Ragged | Batched

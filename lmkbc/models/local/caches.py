@@ -29,20 +29,22 @@ def cache_argument(model: torch.nn.Module) -> str | None:
 
 
 def forward(
-    model: torch.nn.Module, tokens: torch.Tensor, cache: Cache, *, layer: int | None = None, **more: Any
+    model: torch.nn.Module, tokens: torch.Tensor, cache: Cache | None, *, layer: int | None = None, **more: Any
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return logits in float32, and the hidden states of a layer, (rows, tokens, d), if requested.
 
     Logits are only of the positions in `logits_to_keep`, if the model supports it. Layer 0 is the embeddings.
+    cache: None for none.
     """
     known = inspect.signature(model.forward).parameters
     keep = more.pop("logits_to_keep", 0)
-    place = cache_argument(model) or CACHE_ARGUMENTS[-1]
     if "logits_to_keep" in known:
         more["logits_to_keep"] = keep
     if layer is not None:
         more["output_hidden_states"] = True
-    output = model(tokens, use_cache=True, **{place: cache}, **more)
+    if cache is not None:
+        more[cache_argument(model) or CACHE_ARGUMENTS[-1]] = cache
+    output = model(tokens, use_cache=cache is not None, **more)
     logits: torch.Tensor = output.logits
     if "logits_to_keep" not in known and not isinstance(keep, int):
         logits = logits[:, keep]

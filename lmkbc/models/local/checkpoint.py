@@ -15,21 +15,29 @@ from typing import Any, cast
 
 import torch
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
 from lmkbc.models.files import file_digest
 from lmkbc.models.hub import local_only
+from lmkbc.models.kind import fills_masks
 from lmkbc.models.loading import ADAPTER, check_files, device_of, explained
 from lmkbc.models.located import gguf_digest, gguf_file, located
 from lmkbc.models.precision import multiplies_bf16
 from lmkbc.models.reference import Quantise
+
+VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")
+"""Names of the files of which every tokenizer needs one."""
 
 
 def load(
@@ -63,16 +71,19 @@ def load(
     directory = Path(source)
     check_files(source, weights=weights)
     if (directory / ADAPTER).is_file():
-        plain, tokens = load(
-            _base(directory),
-            revision=revision,
-            dtype=dtype,
-            device=device,
-            offline=offline,
-            trust_remote_code=trust_remote_code,
-            quantise=quantise,
-            weights=weights,
-        )
+        try:
+            plain, tokens = load(
+                _base(directory),
+                revision=revision,
+                dtype=dtype,
+                device=device,
+                offline=offline,
+                trust_remote_code=trust_remote_code,
+                quantise=quantise,
+                weights=weights,
+            )
+        except InputError as error:
+            raise InputError(f"{directory} is an adapter: {error}") from None
         return adapted(plain, directory) if weights else plain, tokens
     place = device_of(device)
     how: dict[str, Any] = {
@@ -83,13 +94,21 @@ def load(
     packed = _four_bits(place) if quantise == "4bit" else {}
     with explained(name):
         config = AutoConfig.from_pretrained(source, **how)
-        _check_kind(name, config)
+        family = _family(name, config)
+        advice = _of_quantised(name, config) if weights else ""
+    if directory.is_dir() and not any(path for form in VOCABULARIES for path in directory.glob(form)):
+        raise InputError(f"{name} holds no tokenizer, such as a tokenizer.json: fetch or save the model with it")
+    absent = [reader for reader in ("sentencepiece", "tiktoken") if find_spec(reader) is None]
+    reader = f"install {' or '.join(absent)} to read it, or save a tokenizer.json" if absent else ""
+    with explained(name, "the tokenizer of the model", reader if any(directory.glob("*.model")) else ""):
+        tokenizer = AutoTokenizer.from_pretrained(source, **how)
+    with explained(name, advice=advice):
         if not weights:
             kind = _dtype(dtype, place)
             with torch.device("meta"):  # weights with the right type but without memory
-                hollow = AutoModelForCausalLM.from_config(config, dtype=config.dtype if kind == "auto" else kind)
-            return cast(PreTrainedModel, hollow), AutoTokenizer.from_pretrained(source, **how)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+                hollow = family.from_config(config, dtype=config.dtype if kind == "auto" else kind)
+            return cast(PreTrainedModel, hollow), tokenizer
+        loaded: Any = family.from_pretrained(
             source,
             config=config,
             use_safetensors=True,
@@ -101,7 +120,6 @@ def load(
         )
         model, info = loaded
         (model if packed else model.to(place)).eval()
-        tokenizer = AutoTokenizer.from_pretrained(source, **how)
         if gguf_digest(name):
             model.name_or_path = name  # an adapter that is trained on it must name the GGUF file
     if info["missing_keys"]:
@@ -176,18 +194,40 @@ def _four_bits(place: torch.device) -> dict[str, Any]:
     return {"quantization_config": made, "device_map": {"": str(place)}}
 
 
-def _check_kind(name: str, config: Any) -> None:
-    """Raise InputError for a model that is not left-to-right.
+def _family(name: str, config: Any) -> Any:
+    """Return the class that loads a model: a causal model, or one that reads pictures too.
 
-    BERT can be loaded as such a model, with useless answers.
+    Raise InputError for another kind of model. BERT can be loaded as a causal model, with useless answers.
     """
-    masked = [kind for kind in config.architectures or () if "MaskedLM" in kind or "PreTraining" in kind]
-    if config.is_encoder_decoder or (masked and not getattr(config, "is_decoder", False)):
-        kind = masked[0] if masked else "encoder-decoder"
+    own = "AutoModelForCausalLM" in (getattr(config, "auto_map", None) or {})
+    if not config.is_encoder_decoder and not fills_masks(config):
+        if own or type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+            return AutoModelForCausalLM
+        if type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+            return AutoModelForImageTextToText
+    kind = "encoder-decoder" if config.is_encoder_decoder else (config.architectures or [config.model_type])[0]
+    raise InputError(
+        f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, "
+        "or use a component for masked models"
+    )
+
+
+def _of_quantised(name: str, config: Any) -> str:
+    """Return advice about a quantised model that cannot be loaded; "" for a model that is not quantised.
+
+    Raise InputError for a quantisation that transformers would ignore.
+    """
+    table = getattr(config, "quantization_config", None)
+    if table is None:
+        return ""
+    method = str(table.get("quant_method", "") or ("bitsandbytes" if "load_in_4bit" in table else "an unknown method"))
+    advice = f"install what its quantisation ({method}) needs, or name the model unquantised or as a GGUF file"
+    if not any(known.startswith(method.rpartition("/")[2]) for known in AUTO_QUANTIZATION_CONFIG_MAPPING):
         raise InputError(
-            f"the model {name!r} is of type {kind}, which does not continue a text: name a causal language model, "
-            "or use a component for masked models"
+            f"the model {name!r} is quantised with {method}, which transformers does not read: name it unquantised or "
+            "as a GGUF file, or serve it and name the server with --base-url"
         )
+    return advice
 
 
 def _dtype(name: str, place: torch.device) -> Any:

@@ -1,6 +1,6 @@
 """Decoding: the next token of every row, until all answers are complete.
 
-A row ends at a stop string, an end token or the end of its list, and leaves the batch. Waiting prompts join as the
+A row ends at a stop string, the end of its turn or of its list, and leaves the batch. Waiting prompts join as the
 batch empties, since a step takes hardly longer for many rows than for one. A row that spends its budget, or repeats
 itself, is unfinished. The tokens of a draw depend only on its prompt, the seed and its number, not on the batch.
 """
@@ -116,16 +116,21 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A prompt to answer. place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer."""
+    """A prompt to answer.
+
+    place: the caller's index. prefix: its shared prefix. room: maximum tokens of the answer.
+    begun: the beginning of the answer that the prompt holds.
+    """
 
     place: int
     prompt: Tokens
     prefix: Tokens
     room: int
+    begun: str = ""
 
 
-Read = Callable[[list[int]], Completion]
-"""Function from an answer's tokens to its text, finished if that holds a stop string."""
+Read = Callable[[list[int], str], Completion]
+"""Function from an answer's tokens and its beginning in the prompt to its text, finished if that holds an end."""
 
 
 class _Row:
@@ -145,11 +150,11 @@ class _Row:
     def take(self, token: int, ends: Collection[int], read: Read) -> None:
         """Add a token. An end token, a stop string, a loop or a spent budget completes the row."""
         if token in ends:
-            self.completion = Completion(read(self.tokens).text, tokens=len(self.tokens) + 1)
+            self.completion = Completion(read(self.tokens, self.asked.begun).text, tokens=len(self.tokens) + 1)
             return
         self.tokens.append(token)
         self.seen[token] = None
-        done = read(self.tokens)
+        done = read(self.tokens, self.asked.begun)
         looped = self._repeats.take(token) and not done.finished
         if done.finished or looped or len(self.tokens) == self.budget:
             self.completion = replace(done, looped=looped, tokens=len(self.tokens))
@@ -182,7 +187,7 @@ def decode(
             _grow(growing, logits, how, ends, read)
         for place in dict.fromkeys(row.asked.place for row in growing if row.completion):
             done = [
-                replace(row.completion, logprobs=spelt(row.tokens, row.logprobs, read))
+                replace(row.completion, logprobs=spelt(row.tokens, row.logprobs, read, row.asked.begun))
                 for row in draws[place]
                 if row.completion
             ]
@@ -219,11 +224,11 @@ def _grow(rows: Sequence[_Row], logits: torch.Tensor, how: Decoding, ends: Colle
         row.take(token, ends, read)
 
 
-def spelt(tokens: list[int], logprobs: Sequence[float], read: Read) -> tuple[tuple[str, float], ...]:
+def spelt(tokens: list[int], logprobs: Sequence[float], read: Read, begun: str = "") -> tuple[tuple[str, float], ...]:
     """Return the text that each token of an answer adds, with its log-probability, up to the stop string."""
     shown, pieces = 0, []
     for end, logprob in zip(range(1, len(tokens) + 1), logprobs, strict=False):
-        text = read(tokens[:end]).text or ""
+        text = read(tokens[:end], begun).text or ""
         whole = text if end == len(tokens) else text.rstrip("\ufffd")  # a character may take several tokens
         pieces.append((whole[shown:], logprob))
         shown = max(shown, len(whole))

@@ -11,11 +11,23 @@ from typing import Any, Literal, NamedTuple
 from lmkbc.errors import counted
 from lmkbc.groups import grouped
 from lmkbc.models.answers import Store, answered
-from lmkbc.models.base import LOCAL_EXTRAS, LOOP, Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
+from lmkbc.models.base import (
+    LOCAL_EXTRAS,
+    LOOP,
+    Answered,
+    Key,
+    Prompt,
+    Reply,
+    Request,
+    Result,
+    Talk,
+    resumed,
+)
 from lmkbc.models.call import Call
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.turn import answer_of
 from lmkbc.notes import Notes
 
 AT_ONCE = 2048
@@ -104,7 +116,7 @@ class LocalModel:
         how = Decoding(draws=draws, temperature=temperature, seed=seed, max_tokens=max_tokens, stops=("\n",))
 
         def drawn(row: Sequence[Completion]) -> list[str] | None:
-            texts = [draw.text or "" for draw in row]
+            texts = [answer_of(draw.text or "") or "" for draw in row]
             return texts if any(texts) else None
 
         found = self._completed(prompts, how, drawn)
@@ -112,14 +124,13 @@ class LocalModel:
 
     def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> list[str | None]:
         """Return the greedy answer to each prompt; None for a prompt that exceeds the window."""
-        return self._completed(
-            prompts, Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ()), lambda row: row[0].text
-        )
+        how = Decoding(max_tokens=max_tokens, stops=(stop,) if stop else ())
+        return self._completed(prompts, how, lambda row: None if row[0].text is None else answer_of(row[0].text))
 
     def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
         """Return, for each prompt, the log-probability of each option as the next word."""
         words = list(options) if self._chats else [f" {option}" for option in options]
-        return self._likelihoods(self._put(prompts), [words] * len(prompts), "words")
+        return self._likelihoods(list(map(self.model.closed, self._put(prompts))), [words] * len(prompts), "words")
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the log-probability of each of its options as the answer to each prompt; -inf if unknown."""
@@ -127,7 +138,7 @@ class LocalModel:
             [f" {text}" if prompt.form == "completion" else text for text in row]
             for prompt, row in zip(prompts, options, strict=True)
         ]
-        rows = self._likelihoods(list(map(self.model.text, prompts)), spaced, "options")
+        rows = self._likelihoods([self.model.closed(self.model.text(prompt)) for prompt in prompts], spaced, "options")
         if lost := sum(bool(row) and max(row) == -math.inf for row in rows):
             self.notes.remark(
                 f"{self.name}: {lost} of {len(rows)} prompts whose candidates are ranked exceed the model's window: "

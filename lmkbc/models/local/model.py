@@ -28,7 +28,9 @@ from lmkbc.models.local.options import Option, with_options
 from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
 from lmkbc.models.local.template import rendered
 from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
+from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.precision import computes
+from lmkbc.models.turn import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")
@@ -52,9 +54,9 @@ class CausalModel:
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model, self.tokenizer, self.usage = model, tokenizer, Usage()
-        started = list(tokenizer("")["input_ids"])
-        self._start = tokenizer.bos_token if started and started[0] == tokenizer.bos_token_id else None
         self._config = model.config.get_text_config()
+        before, self._added = _around(tokenizer)
+        self._start = tokenizer.bos_token if before and before[0] == tokenizer.bos_token_id else None
         self._sizes: dict[str, int] = {}
         self._prefix_caches = PrefixCaches(model)
         self._watched: int | None = None
@@ -68,7 +70,8 @@ class CausalModel:
         for place in set(range(len(prompts))) - set(asked):
             yield place, [Completion(None, finished=False)] * how.draws
         read: set[Tokens] = set()
-        for one, (first, *rest) in self._timed(self._answered(encoded, asked, room, how)):
+        begun = list(map(self._turns.begun, prompts))
+        for one, (first, *rest) in self._timed(self._answered(encoded, begun, asked, room, how)):
             self._count([len(one.prompt)])
             self.usage.saved_by_prefixes += len(one.prefix) if one.prefix in read else 0
             self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
@@ -105,7 +108,7 @@ class CausalModel:
         """
         longest = max((len(option.whole) for options in prompts for option in options), default=0)
         if not self._packs_up_to(longest):
-            return read_batched(self.model, self._groups, prompts, COLUMNS, layer)
+            return read_batched(self.model, self._groups, prompts, COLUMNS, layer, grows=self._able.grows)
         starts = [_start(options) for options in prompts]
         shared = self._groups(starts)
         if reuse:
@@ -143,9 +146,21 @@ class CausalModel:
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return the tokens of texts, with the model's start token once."""
+        """Return the tokens of texts, with the model's start token once and no end token.
+
+        Raise InputError for a token that the model has no embedding of.
+        """
         plain = [text.removeprefix(self._start) if self._start else text for text in texts]
-        return [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
+        found = [tuple(tokens) for tokens in self.tokenizer(plain)["input_ids"]] if plain else []
+        last, size = max(map(max, filter(None, found)), default=0), getattr(self._config, "vocab_size", sys.maxsize)
+        if last >= size:
+            raise InputError(
+                f"{self.model.name_or_path or 'the model'} has no embeddings of the tokens {size} to "
+                f"{len(self.tokenizer) - 1} of its tokenizer, and a prompt holds {last} "
+                f"({self.tokenizer.convert_ids_to_tokens(last)!r}): use the tokenizer that belongs to the weights"
+            )
+        ended = len(self._added)
+        return [row[:-ended] if ended and row[-ended:] == self._added else row for row in found]
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Return a chat as text, rendered by the model's template, up to where the answer begins.
@@ -169,6 +184,10 @@ class CausalModel:
                 "use form = 'completion', or a model tuned for chat"
             )
         return self.chat(prompt.messages())
+
+    def closed(self, text: str) -> str:
+        """Return a prompt with its open thought closed, so that options can follow as answers."""
+        return self._turns.closed(text)
 
     def fits(self, text: str, answer: int) -> bool:
         """Return whether the window has room for a text and an answer of `answer` tokens."""
@@ -200,9 +219,10 @@ class CausalModel:
         able = abilities(self.model, self.encode)
         if not able.shares:
             log.warning(
-                "%s cannot continue from a cache (%s): every prompt is read as a whole, which takes longer",
+                "%s cannot continue from a cache (%s): every prompt is read as a whole%s, which takes longer",
                 self.model.name_or_path or "the model",
                 type(self.model).__name__,
+                "" if able.grows else ", for every token of an answer",
             )
         return able
 
@@ -235,7 +255,12 @@ class CausalModel:
         return [Group(0, tuple(range(len(prompts))))]
 
     def _answered(
-        self, encoded: Sequence[Tokens], places: Sequence[int], room: Sequence[int], how: Decoding
+        self,
+        encoded: Sequence[Tokens],
+        begun: Sequence[str],
+        places: Sequence[int],
+        room: Sequence[int],
+        how: Decoding,
     ) -> Iterator[tuple[Asked, list[Completion]]]:
         """Yield the draws of the prompts at the given places."""
         ragged: list[Asked] = []
@@ -243,31 +268,50 @@ class CausalModel:
         for group in self._groups([encoded[place] for place in places]):
             members = [places[member] for member in group.members]
             prefix = encoded[members[0]][: group.shared]
-            asked = [Asked(place, encoded[place], prefix, room[place]) for place in members]
+            asked = [Asked(place, encoded[place], prefix, room[place], begun[place]) for place in members]
             if self._ragged_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
                 ragged += asked
             else:
                 equal.append(asked)
-        ends = self.model.generation_config.eos_token_id if self.model.generation_config else None
-        ends = self.tokenizer.eos_token_id if ends is None else ends
-        how_to_read = (ends if isinstance(ends, list) else [ends]), self._reader(how)
-        yield from decode(Ragged(self.model, self._prefix_caches), ragged, how, self._room, *how_to_read)
+        how_to_read = self._turns.ends, self._reader(how)
+        if ragged:
+            yield from decode(Ragged(self.model, self._prefix_caches), ragged, how, self._room, *how_to_read)
         for asked in equal:
             with torch.inference_mode():
-                branches = Batched(self.model, asked[0].prefix)
+                branches = Batched(self.model, asked[0].prefix, grows=self._able.grows)
             lengths = [len(one.prompt) - len(one.prefix) for one in asked]
             for run in of_one_length(lengths, how.draws * min(how.max_tokens, ANSWER), COLUMNS):
                 yield from decode(branches, [asked[place] for place in run], how, ALL, *how_to_read)
 
+    @cached_property
+    def _turns(self) -> Turns:
+        """Return how answers begin and end."""
+        return turns(self.model, self.tokenizer, self.chat)
+
     def _reader(self, how: Decoding) -> Read:
-        def read(tokens: list[int]) -> Completion:
-            text = str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
-            found = [place for stop in how.stops if (place := text.find(stop)) >= 0]
-            if how.lists and (end := list_end(text)) is not None:
-                found.append(end)
+        def decoded(tokens: list[int]) -> str:
+            return str(self.tokenizer.decode(tokens, clean_up_tokenization_spaces=False))
+
+        def read(tokens: list[int], begun: str) -> Completion:
+            text, ended = self._turns.read(tokens, decoded)
+            text = begun + text
+            found = [len(text)] if ended else []
+            answer = answer_of(text) if (how.stops or how.lists) and holds_thought(text) else text
+            if answer is not None:  # else it still thinks
+                start = max(text.rfind(answer), 0)
+                found += [place for stop in how.stops if (place := text.find(stop, start)) >= 0]
+                if how.lists and (end := list_end(text[start:])) is not None:
+                    found.append(start + end)
             return Completion(text[: min(found)] if found else text, finished=bool(found))
 
         return read
+
+
+def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, Tokens]:
+    """Return the tokens that a tokenizer adds before and after a text."""
+    plain, whole = (tokenizer("Peru", add_special_tokens=added)["input_ids"] for added in (False, True))
+    at = next((at for at in range(len(whole)) if whole[at : at + len(plain)] == plain), len(whole))
+    return tuple(whole[:at]), tuple(whole[at + len(plain) :])
 
 
 def _start(options: Sequence[Option]) -> Tokens:

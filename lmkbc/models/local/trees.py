@@ -153,10 +153,13 @@ def read_batched(
     prompts: Sequence[Sequence[Option]],
     most: int,
     layer: int | None = None,
+    *,
+    grows: bool = True,
 ) -> Iterator[tuple[int, PromptScores]]:
     """Return the same as `read_packed`, from one row for each prompt and option, for a model without attention masks.
 
     find_groups: groups sequences by prefix, with a number of tokens left outside it. most: maximum tokens at a time.
+    grows: see `Batched`.
     """
     asked: dict[Tokens, dict[Option, None]] = {}  # tokens to read -> the options that they predict
     for option in (option for options in prompts for option in options):
@@ -168,7 +171,7 @@ def read_batched(
     for group in find_groups(rows, spare):
         members = [rows[member] for member in group.members]
         with torch.inference_mode():
-            branches = Batched(model, members[0][: group.shared])
+            branches = Batched(model, members[0][: group.shared], grows=grows)
             for places in of_one_length([len(tokens) - group.shared for tokens in members], 0, most):
                 some = [members[place] for place in places]
                 logits, hidden = branches.read_all(some, layer, keep=spare)

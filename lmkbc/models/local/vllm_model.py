@@ -42,11 +42,12 @@ class VllmModel(CausalModel):
         room = [self._window - len(tokens) if tokens else 0 for tokens in encoded]
         yield from ((at, [Completion(None, finished=False)] * how.draws) for at, left in enumerate(room) if left < 1)
         asked = [at for at, left in enumerate(room) if left >= 1]
-        settings = [_sampling(how, min(how.max_tokens, room[at])) for at in asked]
+        ends = sorted(self._turns.ends)
+        settings = [_sampling(how, min(how.max_tokens, room[at]), stop_token_ids=ends) for at in asked]
         for place, answer in self._timed(
             zip(asked, self._answers([encoded[at] for at in asked], settings), strict=True)
         ):
-            first, *rest = [self._read_draw(draw, how) for draw in answer.outputs]
+            first, *rest = [self._read_draw(draw, how, self._turns.begun(prompts[place])) for draw in answer.outputs]
             self._count([len(encoded[place])])
             self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
             yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
@@ -94,14 +95,14 @@ class VllmModel(CausalModel):
             some = [{"prompt_token_ids": list(tokens)} for tokens in prompts[start : start + PORTION]]
             yield from self._engine.generate(some, settings[start : start + PORTION], use_tqdm=False)
 
-    def _read_draw(self, draw: Any, how: Decoding) -> Completion:
+    def _read_draw(self, draw: Any, how: Decoding, begun: str) -> Completion:
         read, tokens = self._reader(how), list(draw.token_ids)
-        done = read(tokens)
+        done = read(tokens, begun)
         chosen = [step[token].logprob for step, token in zip(draw.logprobs or (), tokens, strict=False)]
         return replace(
             done,
             finished=done.finished or draw.finish_reason == "stop",
-            logprobs=spelt(tokens, chosen, read),
+            logprobs=spelt(tokens, chosen, read, begun),
             tokens=len(tokens),
         )
 

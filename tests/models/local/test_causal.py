@@ -19,8 +19,10 @@ from transformers import (
     Gemma3ForCausalLM,
     GptOssConfig,
     LlamaForCausalLM,
+    MambaConfig,
     MistralConfig,
     Qwen3NextConfig,
+    RwkvConfig,
 )
 
 from lmkbc.errors import InputError
@@ -77,12 +79,15 @@ def made(kind: str) -> Any:
         return tiny_causal.model("", config=GptOssConfig(**EXPERTS, **SLIDING, **WIDE))
     if kind == "qwen3-next":
         return tiny_causal.model("", config=Qwen3NextConfig(**LINEAR, **WIDE))
+    if kind == "mamba":  # keeps states, and reads further prompts wrongly after them
+        return tiny_causal.model("", seed=2, config=MambaConfig(num_hidden_layers=2, state_size=4, **WIDE))
+    if kind == "rwkv":  # takes no cache of ours
+        return tiny_causal.model("", config=RwkvConfig(num_hidden_layers=2, attention_hidden_size=32, **WIDE))
     return tiny_causal.model(kind)
 
 
-MODELS = {
-    kind: made(kind) for kind in ("gpt2", "llama", "bloom", "mistral", "gemma2", "gemma3", "gpt-oss", "qwen3-next")
-}
+KINDS = ("gpt2", "llama", "bloom", "mistral", "gemma2", "gemma3", "gpt-oss", "qwen3-next", "mamba", "rwkv")
+MODELS = {kind: made(kind) for kind in KINDS}
 CACHE = cache_argument(MODELS["llama"]) or ""
 """Name of the cache argument in transformers' own classes; classes that come with a model say past_key_values."""
 
@@ -109,20 +114,21 @@ def answers(model: CausalModel, prompts: list[str], **how: Any) -> list[list[str
 def test_how_each_kind_of_model_is_served() -> None:
     able = {kind: CausalModel(model, TOKENIZER)._able for kind, model in MODELS.items()}
     for kind, its in able.items():
-        assert its.shares
-        assert its.packs == its.ragged == its.reaches == (kind not in {"bloom", "qwen3-next"}), kind
+        assert its.grows == (kind != "rwkv"), kind
+        assert its.shares == (kind not in {"mamba", "rwkv"}), kind
+        assert its.packs == its.ragged == its.reaches == (its.shares and kind not in {"bloom", "qwen3-next"}), kind
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_known_model_in_half_precision_shares_though_its_numbers_are_coarse(kind: str) -> None:
-    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True)
+    assert CausalModel(made(kind).to(torch.bfloat16), TOKENIZER)._able == (True, True, True, True, True)
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma3"])
 def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) -> None:
     model = CausalModel(MODELS[kind], TOKENIZER)
     packed = answers(model, PROMPTS, max_tokens=8), model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8)
-    model._able = Abilities(packs=True, shares=True, ragged=True, reaches=False)
+    model._able = Abilities(packs=True, shares=True, grows=True, ragged=True, reaches=False)
     assert answers(model, PROMPTS, max_tokens=8) == packed[0]
     for ours, theirs in zip(model.log_probabilities(PROMPTS, [[" Chad", " Chile", "x"]] * 8), packed[1], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
@@ -132,7 +138,7 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
 def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmkbc.models.local.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
     model = CausalModel(made(kind), TOKENIZER)
-    model._able = Abilities(packs=False, shares=True, ragged=False, reaches=False)
+    model._able = Abilities(packs=False, shares=True, grows=True, ragged=False, reaches=False)
     shapes: list[torch.Size] = []
     model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
     model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
@@ -157,7 +163,7 @@ def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> Non
 
     tiny = made("gemma3")
     tiny.__class__ = TakesOne
-    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (True, True, True, True, False)
     assert tiny.config.sliding_window == 8
 
 
@@ -180,7 +186,7 @@ class OfItsOwn(LlamaForCausalLM):
 def test_a_class_that_is_not_known_is_tried(dtype: torch.dtype) -> None:
     tiny = made("llama").to(dtype)
     tiny.__class__ = OfItsOwn
-    assert CausalModel(tiny, TOKENIZER)._able == (False, True, False, False)
+    assert CausalModel(tiny, TOKENIZER)._able == (False, True, True, False, False)
 
 
 def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,7 +202,8 @@ def test_where_nothing_is_shared_a_line_says_so(caplog: pytest.LogCaptureFixture
     (only,) = dict(model.complete(["x" * 5000], Decoding(max_tokens=1))).values()
     assert only[0].text is None  # no room, and nothing to share: not asked
     assert [record.getMessage() for record in caplog.records if "cannot continue" in record.getMessage()] == [
-        "the model cannot continue from a cache (Forgets): every prompt is read as a whole, which takes longer"
+        "the model cannot continue from a cache (Forgets): every prompt is read as a whole, for every token "
+        "of an answer, which takes longer"
     ]
 
 
@@ -277,7 +284,7 @@ def test_draws_are_the_same_whatever_the_batch(asked: CausalModel, monkeypatch: 
     alone = [answers(asked, [prompt], **how)[0] for prompt in PROMPTS]
     assert together == alone
     assert together[0] == together[-1]  # the same prompt, the same draws
-    monkeypatch.setattr(asked, "_room", Room(3, 100))
+    monkeypatch.setattr(asked, "_room", Room(3, 100), raising=False)  # not computed where rows have one length
     assert answers(asked, PROMPTS[::-1], **how)[::-1] == together
     assert answers(asked, PROMPTS, **{**how, "seed": 5}) != together
     assert all(len(set(draws)) > 1 for draws in together)

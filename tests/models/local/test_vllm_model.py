@@ -40,6 +40,7 @@ class SamplingParams:
     seed: int | None = None
     max_tokens: int | None = 16
     stop: list[str] | None = None
+    stop_token_ids: list[int] | None = None
     logprobs: int | None = None
     prompt_logprobs: int | None = None
 
@@ -70,7 +71,8 @@ class LLM:
         for _ in range(how.max_tokens or 0):
             tokens.append(int(self._logs([*prompt, *tokens]).argmax()))
             steps.append(self._step([*prompt, *tokens[:-1]], tokens[-1]))
-            if tokens[-1] == tiny_causal.EOS or any(stop in TOKENIZER.decode(tokens) for stop in how.stop or ()):
+            ended = tokens[-1] in (tiny_causal.EOS, *(how.stop_token_ids or ()))
+            if ended or any(stop in TOKENIZER.decode(tokens) for stop in how.stop or ()):
                 reason = "stop"
                 break
         draw = SimpleNamespace(token_ids=tokens, finish_reason=reason, logprobs=None if how.logprobs is None else steps)
