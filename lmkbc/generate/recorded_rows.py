@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Collection, Iterator
+from itertools import islice, repeat
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +18,7 @@ import msgspec
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import packed
-from lmkbc.files.jsonl import numbered_lines, read_bytes, read_jsonl
+from lmkbc.files.jsonl import no_collection, read_jsonl, row_blocks
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
@@ -119,32 +119,47 @@ def is_linked(given: CandidateRow, relation: Relation) -> bool:
 
 def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
     """Return the rows of a recorded file. Raise InputError with file, line and field."""
+    with no_collection():
+        return list(each_row(path, edition, bounded=True))
+
+
+def each_row(path: Path, edition: Edition, *, bounded: bool = False) -> Iterator[RecordedRow]:
+    """Yield the rows of a recorded file. Raise InputError with file, line and field.
+
+    bounded: whether to raise InputError for a file that is too large for memory.
+    """
+    known, index = frozenset(edition.relations), 0
     try:
-        rows = read_jsonl(path, RecordedRow)
+        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow), bounded=bounded):
+            for row in rows:
+                _check(path, index, row, edition, known)
+                yield row
+                index += 1
     except InputError:
         _refuse_no_number(path)
         raise
-    known = frozenset(edition.relations)
-    for index, row in enumerate(rows):
-        if row.Relation not in known:
-            hint = did_you_mean(row.Relation, edition.relations)
-            _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
-        if (row.completions is None) == (row.candidates is None):
-            _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
-        told = len(row.completions or ())
-        if row.parts < 1 or told % row.parts:
-            _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")
-        for field in ("finish", "logprobs"):
-            if (given := getattr(row, field)) is not None and len(given) != told:
-                _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
-        for place, candidate in enumerate(row.candidates or ()):
-            if candidate.object.startswith(MARKS):
-                reason = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
-                _refuse(path, index, f"candidates[{place}].object", reason)
-        for field, value in _shares(row):
-            if not 0 <= value <= 1:
-                _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
-    return rows
+
+
+def _check(path: Path, index: int, row: RecordedRow, edition: Edition, known: Collection[str]) -> None:
+    """Raise InputError for a row with a wrong field. index: its place among the rows. known: relations."""
+    if row.Relation not in known:
+        hint = did_you_mean(row.Relation, edition.relations)
+        _refuse(path, index, "Relation", f"{row.Relation!r} is no relation of edition {edition.name}; {hint}")
+    if (row.completions is None) == (row.candidates is None):
+        _refuse(path, index, "completions", "a row has either completions or candidates; give one of them")
+    told = len(row.completions or ())
+    if row.parts < 1 or told % row.parts:
+        _refuse(path, index, "parts", f"{row.parts} parts cannot be made of {told} completions")
+    for field in ("finish", "logprobs"):
+        if (given := getattr(row, field)) is not None and len(given) != told:
+            _refuse(path, index, field, f"{len(given)} values for {told} completions; give one for each")
+    for place, candidate in enumerate(row.candidates or ()):
+        if candidate.object.startswith(MARKS):
+            reason = f"{candidate.object!r} is a token of a model's vocabulary; give the name as text"
+            _refuse(path, index, f"candidates[{place}].object", reason)
+    for field, value in _shares(row):
+        if not 0 <= value <= 1:
+            _refuse(path, index, field, f"{value:g} is out of range; give a number in [0, 1]")
 
 
 class _Sources(msgspec.Struct, gc=False):
@@ -195,5 +210,7 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
 
 
 def _refuse(path: Path, index: int, field: str, reason: str) -> NoReturn:
-    line = [number for number, _ in numbered_lines(read_bytes(path))][index]
+    with packed.stream(path) as file:
+        lines = (number for number, line in enumerate(packed.lines(file), start=1) if line.strip())
+        line = next(islice(lines, index, None))
     raise InputError(f"{path}, line {line}, field {field}: {reason}")

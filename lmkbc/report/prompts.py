@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_jsonl
+from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
 from lmkbc.models.base import Prompt, resumed
@@ -89,7 +89,8 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
     prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
     read = written = known = whole = 0
     for path in files:
-        for row in read_jsonl(path, _AskedRow):
+        blocks = row_blocks(path, msgspec.json.Decoder(_AskedRow), bounded=False)
+        for row in (row for rows, _ in blocks for row in rows):
             if (row.SubjectEntity, row.Relation) not in queries:
                 continue
             name, whole = cut(row.model or "", LONGEST_TEXT), whole + 1

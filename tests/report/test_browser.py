@@ -167,6 +167,18 @@ def test_pages_are_turned(view: ReportView) -> None:
     assert view.subjects == before
 
 
+def test_a_cut_list_says_how_many_there_are(browser: Any, tmp_path: Path) -> None:
+    run, gold, _ = hostile.run(tmp_path, 2)
+    query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
+    some = [{"object": f"n{place}", "score": 0.5, "id": f"Q{place + 700}"} for place in range(1200)]
+    hostile.lines(run / "candidates.jsonl.gz", [{**query, "candidates": some, "pooled": True}])
+    opened = ReportView(browser, lmkbc.report(run, gold=gold).path)
+    opened.page.locator("#body .open", has_text="subject 000").first.click()
+    summary = opened.page.locator("tr.detail summary", has_text="Dropped").inner_text()
+    assert summary == "Dropped: the first 100 of 1,200 objects"
+    opened.context.close()
+
+
 def test_no_text_of_a_model_runs(view: ReportView) -> None:
     view.page.fill("#search", "onerror")
     for row in range(view.page.locator("#body .open").count())[:4]:
