@@ -125,7 +125,8 @@ def build(
     ] = None,
     dump: Annotated[Path | None, typer.Option(help="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
     language: Annotated[
-        list[str] | None, typer.Option(help="Keep labels of this language, as in en. Repeatable.")
+        list[str] | None,
+        typer.Option(help="Names of this language, as in de, beside those of every language. Repeatable."),
     ] = None,
     class_: Annotated[
         list[str] | None,
