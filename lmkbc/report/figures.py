@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,7 @@ LIGHT = {"ink": "#1b1f24", "muted": "#575f6a", "grid": "#dfe3e8", "page": "#ffff
 LIGHT |= {"blue": "#0b62b5", "orange": "#b0480a", "green": "#1a6e3a"}
 """Colours of a figure outside a page, by variable: the colours of the page's light style."""
 _COLOUR = re.compile("|".join(_VARIABLES))
+_START = '<svg role="img" aria-label="'
 _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -83,6 +85,12 @@ def standalone(plot: Plot) -> bytes:
     return svg.encode()
 
 
+def is_picture(path: Path) -> bool:
+    """Return whether a file is such a figure."""
+    with path.open("rb") as file:
+        return file.read(len(_START)) == _START.encode()
+
+
 class Canvas:
     """A figure during drawing. `plot` is the result once it is closed."""
 
@@ -112,7 +120,7 @@ def _inline(svg: str, name: str, alt: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = _COLOUR.sub(lambda found: f"var(--{_VARIABLES[found[0]]})", svg)
     svg = _NAME.sub(lambda found: f"{found[0]}{name}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
+    return svg.replace("<svg ", f'{_START}{html.escape(alt)}" ', 1)
 
 
 BINS = 10

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from lmkbc.files.writable import check_file, check_replaced
 from lmkbc.report.figures import UNDRAWN, Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
@@ -25,6 +27,28 @@ SCRIPTS = {
     "audit.html": "labels.js",
 }
 """Template -> its script."""
+
+
+_OWN = re.compile(
+    rb"<meta name=.generator. content=.lmkbc.>|default-src 'none'; style-src 'unsafe-inline'; script-src 'sha"
+)
+"""Part of the head of each page, of this version or of an earlier one."""
+HEAD = 1000
+"""Bytes of a page in which it stands."""
+
+
+def check_page(path: Path, *inputs: Path | None) -> None:
+    """Raise InputError if a page cannot be written to a file later, or would replace a file that is no such page.
+
+    inputs: files that the same command reads.
+    """
+    check_file(path, *inputs)
+    check_replaced(path, _is_page, "page of this program")
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _OWN.search(file.read(HEAD)) is not None
 
 
 MOST_GOLD, MOST_DROPPED = 400, 100

@@ -221,6 +221,7 @@ def _about(
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": run.table("selection").get("how"),
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
+        "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in fields.items() if value}
