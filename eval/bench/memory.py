@@ -87,10 +87,10 @@ def measured(facts: int) -> None:
             engine=nullcontext(Invented(persons)),
         )
         names = base.entities.select(pl.col("names").list.len().sum()).collect().item()
-        print(base.counts["facts"], names, peak(), time.perf_counter() - began)
+        print(base.counts["facts"], names, _memory(), time.perf_counter() - began)
 
 
-def peak() -> int:
+def _memory() -> int:
     """Return the peak memory of this process, in MB."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found

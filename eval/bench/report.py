@@ -23,14 +23,20 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from memory import peak
 from playwright.sync_api import sync_playwright
 
-import lmkbc
 from lmkbc.cli.terminal import error_status
 from lmkbc.workspace import Workspace
 
 SIZES = (2_000, 20_000, 100_000)
+ALONE = """
+import re, sys, lmkbc
+run, gold, out = sys.argv[1:]
+lmkbc.report(run, out, gold=gold, edition="2023")
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
+print(int(peak[1]) * 1024 // 10**6)
+"""
+"""A process that makes a report, and prints its peak memory in MB."""
 
 
 def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[Path, Path]:
@@ -88,7 +94,7 @@ def measured(rows: list[dict[str, Any]], candidates: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         run, gold = made_up(Path(name), rows, candidates)
         out, start = Path(name) / "report.html", time.perf_counter()
-        alone = [sys.executable, __file__, "--alone", *map(str, (run, gold, out))]
+        alone = [sys.executable, "-c", ALONE, *map(str, (run, gold, out))]
         memory = int(subprocess.run(alone, check=True, stdout=subprocess.PIPE).stdout)
         wall, size = time.perf_counter() - start, out.stat().st_size / 1e6
         print(f"{len(rows):,} rows: at most {memory} MB of memory, {wall:.0f} s; page of {size:.1f} MB", flush=True)
@@ -103,13 +109,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--screenshot", type=Path, help="write a picture of --page, and measure nothing")
     parser.add_argument("--page", type=Path, help="a run's report.html")
-    parser.add_argument("--alone", nargs=3, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.alone:
-        run, gold, out = arguments.alone
-        lmkbc.report(run, out, gold=gold, edition="2023")
-        print(peak())
-        return
     if arguments.screenshot:
         screenshot(arguments.page, arguments.screenshot)
         return

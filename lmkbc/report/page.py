@@ -1,4 +1,4 @@
-"""Pages from templates: all values are escaped, each page is one file, and its only script has its hash in the page."""
+"""Pages from templates: all values are escaped. A page of one file has the hash of its only script in its policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 SCRIPTS = {
     "report.html": "rows.js",
     "compare.html": "changes.js",
-    "knowledge.html": "entities.js",
     "audit.html": "labels.js",
 }
 """Template -> its script."""
@@ -76,9 +75,14 @@ def rendered(template: str, **values: Any) -> Iterator[str]:
     environment.filters["breakable"] = _breakable
     environment.globals["undrawn"] = UNDRAWN
     own = SCRIPTS.get(template)
-    script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
+    script = asset(own) if own else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     yield from environment.get_template(template).generate(script=script, script_hash=digest, **values)
+
+
+def asset(name: str) -> str:
+    """Return a script or a style sheet of the templates."""
+    return (files("lmkbc.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _figure(plot: Plot) -> Any:
