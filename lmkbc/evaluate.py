@@ -18,7 +18,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.files.columns import Column, Given, Rows, namesakes, respelled
+from lmkbc.files.columns import Column, Rows, namesakes, respelled
 from lmkbc.files.jsonl import no_collection
 from lmkbc.names import subject_key
 from lmkbc.run.subset import WHOLE, Subset
@@ -51,8 +51,8 @@ class Evaluation:
 
 
 def evaluate(
-    predictions: Path | Given,
-    gold: Path | Given,
+    predictions: Path | Rows,
+    gold: Path | Rows,
     edition: Edition,
     *,
     strict: bool = False,
@@ -160,8 +160,8 @@ class _Match:
     def __init__(
         self,
         edition: Edition,
-        answers: Column | Given,
-        gold: Column | Given,
+        answers: Rows,
+        gold: Rows,
         rows: bool,
         repeating: frozenset[int] = frozenset(),
     ) -> None:

@@ -89,13 +89,14 @@ def _own_rule(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
 
 def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelation, dict[str, Any]]:
     """Return the selector of the thresholds tuned for a run, else of the recipe's own rule, with a description."""
-    edition, folder = run.edition, run.workspace.folder("thresholds")
+    edition, folders = run.edition, run.workspace.folders("thresholds")
     origin = origin_of(run, recipe)
-    path = next(iter(thresholds.files(folder, edition.name, recipe.name, origin)), None)
+    files = (path for folder in folders for path in thresholds.files(folder, edition.name, recipe.name, origin))
+    path = next(files, None)
     if path is None:
         return _own_rule(recipe)
     tuned = thresholds.read(path, recipe.select)
-    name = f"thresholds/{path.relative_to(folder).as_posix()}"
+    name = f"thresholds/{edition.name}/{path.name}"
     labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     other = tuned.provenance.differs(recipe.name, origin, labelled)
     if other and not any_thresholds:

@@ -53,10 +53,17 @@ class Workspace:
 
     def folder(self, name: str) -> Path:
         """Return the directory of one kind of content: the given workspace's, the checkout's, or the bundled one."""
-        for place in self._places(name):
-            if place.is_dir():
-                return place
+        if found := self.folders(name):
+            return found[0]
         raise InputError(f"no {name}/ directory in {self._root or PACKAGE.parent}: create one or reinstall lmkbc")
+
+    def folders(self, name: str) -> list[Path]:
+        """Return all directories of one kind of content; what lies in an earlier one goes before the others."""
+        return [place for place in self._places(name) if place.is_dir()]
+
+    def own(self, name: str) -> Path:
+        """Return the directory for new content of one kind: the given workspace's, which need not exist."""
+        return self.folder(name) if self._root is None else self._root / name
 
     def _places(self, name: str) -> list[Path]:
         """Return the possible directories of one kind of content, in order of preference."""

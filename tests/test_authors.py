@@ -426,3 +426,50 @@ def test_yaml_that_is_another_changes_nothing(
     good = fetched_frames("mine").read_bytes()
     assert said in fetch.fails(yaml_recipe(tmp_path, served, KEYS.replace(old, new)))
     assert fetched_frames("mine").read_bytes() == good
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"path": "../../other/repo/main/x.json"},
+        {"path": "a/../../x.json"},
+        {"path": "/x.json"},
+        {"path": "a//x.json"},
+        {"path": "./x.json"},
+        {"path": "%2e%2e/%2e%2e/x.json"},
+        {"path": "a%2F..%2Fx.json"},
+        {"path": "%252e%252e/x.json"},
+        {"path": "..\\x.json"},
+        {"repository": "../.."},
+        {"repository": "owner/.."},
+        {"repository": "owner/name/more"},
+        {"repository": "evil.org@owner/name"},
+        {"commit": "main"},
+        {"commit": "../../x"},
+        {"url": "http://example.org/x.json"},
+        {"url": "http://127.0.0.1:80@example.org/x.json"},
+        {"url": "http://127.0.0.1.example.org/x.json"},
+        {"url": "ftp://example.org/x.json"},
+        {"url": "//example.org/x.json"},
+        {"url": "https:///x.json"},
+    ],
+    ids=lambda wrong: " ".join(wrong.values()),
+)
+def test_a_source_stays_in_its_repository_and_is_encrypted(
+    fetch: Command, tmp_path: Path, served: str, wrong: dict[str, str]
+) -> None:
+    about = {"path": "a/x y#1.json", "repository": "owner/name", "commit": "0" * 40, **wrong}
+    named = f'url = "{about["url"]}"' if "url" in about else f"path = '{about['path']}'"
+    path = tmp_path / "mine.toml"
+    recipe(tmp_path, f"{served}/questions.json")
+    whole = re.sub(r'url = ".*"', lambda _: named, path.read_text())
+    more = f'[source]\nrepository = "{about["repository"]}"\ncommit = "{about["commit"]}"'
+    path.write_text(whole.replace("[source]", more))
+    said = fetch.fails(path)
+    assert re.search(r"give (the file's place|owner/name|its 40 hex|an address that begins with https://)", said), said
+
+
+def test_a_path_of_a_source_may_hold_any_sign_of_a_name() -> None:
+    file = wording.WordFile(format="templates", path="my data/v1..2/prompts#1 (é).json")
+    source = wording.WordingSource(licence="x", credit="x", files=(file,), repository="o/n.x", commit="a" * 40)
+    assert source.address(file) == f"{wording.RAW}/o/n.x/{'a' * 40}/my%20data/v1..2/prompts%231%20%28%C3%A9%29.json"

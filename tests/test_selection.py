@@ -14,6 +14,7 @@ from command import Command
 from space import SPACE
 
 import lmkbc
+import lmkbc.workspace
 from lmkbc.run.saved import InSample, SavedRun
 
 ROOT = Path(__file__).parents[1]
@@ -159,3 +160,17 @@ def test_git_ignores_what_is_tuned_and_no_file_that_comes_with_it() -> None:
     words = [git, "check-ignore", "--no-index", *tuned, *bundled]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()) == (0, tuned), done.stderr
+
+
+@pytest.mark.parametrize("held", ["relations", "eval"])
+def test_tuning_writes_into_the_workspace_that_was_given(command: Command, tmp_path: Path, held: str) -> None:
+    """A workspace without thresholds gets them; those of the checkout stay as they are, and are still found."""
+    shutil.copytree(ROOT / held, tmp_path / "space" / held, ignore=shutil.ignore_patterns("bench"))
+    before = {path: path.read_bytes() for path in (ROOT / "thresholds").rglob("*") if path.is_file()}
+    said = answers(tmp_path / "said.jsonl", "gpt-4")
+    told = command.done(*TUNE, "--from", said)[1]
+    assert told.endswith("wrote space/thresholds/mini/recorded--gpt-4.toml\n")
+    assert {path: path.read_bytes() for path in (ROOT / "thresholds").rglob("*") if path.is_file()} == before
+    assert "selected by thresholds/mini/recorded--gpt-4.toml;" in command.done("predict", *COMMON, "--from", said)[1]
+    places = lmkbc.workspace.Workspace(tmp_path / "space").folders("thresholds")
+    assert places == [tmp_path / "space" / "thresholds", ROOT / "thresholds"]

@@ -1,10 +1,11 @@
-"""Cost of a large report: size, time to make it, and time until Chromium paints it and shows its rows.
+"""Cost of a large report: memory and time to make it, size, and time until Chromium paints it and shows its rows.
 
-    python eval/bench/report.py [--rows 20000] [--candidates 10]
+    python eval/bench/report.py [ROWS ...] [--candidates 10]
     python eval/bench/report.py --screenshot docs/report.png --page submissions/mini-val-embedded/report.html
 
-A run of edition 2023 is generated: its val queries, repeated under new names, with candidates of random scores. Paint
-is measured without a browser's cache, from disk, in the installed Chromium.
+A run of edition 2023 is generated: its val queries, repeated under new names, with candidates of random scores. The
+command runs in a process of its own, whose peak memory is measured. Paint is measured without a browser's cache, from
+disk, in the installed Chromium.
 """
 
 from __future__ import annotations
@@ -14,17 +15,28 @@ import gzip
 import json
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
 from lmkbc.cli.terminal import error_status
-from lmkbc.report.run import ReportInput, page
-from lmkbc.run.saved import SavedRun
 from lmkbc.workspace import Workspace
+
+SIZES = (2_000, 20_000, 100_000)
+ALONE = """
+import re, sys, lmkbc
+run, gold, out = sys.argv[1:]
+lmkbc.report(run, out, gold=gold, edition="2023")
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
+print(int(peak[1]) * 1024 // 10**6)
+"""
+"""A process that makes a report, and prints its peak memory in MB."""
 
 
 def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[Path, Path]:
@@ -77,9 +89,23 @@ def screenshot(page_path: Path, out: Path) -> None:
         browser.close()
 
 
+def measured(rows: list[dict[str, Any]], candidates: int) -> None:
+    """Make a run and its report, and print the cost."""
+    with tempfile.TemporaryDirectory() as name:
+        run, gold = made_up(Path(name), rows, candidates)
+        out, start = Path(name) / "report.html", time.perf_counter()
+        alone = [sys.executable, "-c", ALONE, *map(str, (run, gold, out))]
+        memory = int(subprocess.run(alone, check=True, stdout=subprocess.PIPE).stdout)
+        wall, size = time.perf_counter() - start, out.stat().st_size / 1e6
+        print(f"{len(rows):,} rows: at most {memory} MB of memory, {wall:.0f} s; page of {size:.1f} MB", flush=True)
+        if shutil.which("chromium"):
+            first, ready = paint(out)
+            print(f"  first paint after {first:.2f} s, rows there after {ready:.2f} s", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("rows", nargs="*", type=int, default=SIZES, metavar="ROWS", help="fewest first")
     parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--screenshot", type=Path, help="write a picture of --page, and measure nothing")
     parser.add_argument("--page", type=Path, help="a run's report.html")
@@ -88,24 +114,11 @@ def main() -> None:
         screenshot(arguments.page, arguments.screenshot)
         return
     space = Workspace()
-    edition = space.edition("2023")
-    lines = space.split_path(edition, "val").read_text(encoding="utf-8").splitlines()
-    base = [json.loads(line) for line in lines]
-    keys = "SubjectEntity"
-    rows = [
-        {**base[place % len(base)], keys: f"{base[place % len(base)][keys]} {place}"} for place in range(arguments.rows)
-    ]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        run, gold = made_up(folder, rows, arguments.candidates)
-        start, cpu = time.perf_counter(), time.process_time()
-        written = page(space, ReportInput(SavedRun.at(run), edition, "val", gold))
-        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
-        path = folder / "report.html"
-        path.write_text(written, encoding="utf-8")
-        first, ready = paint(path)
-        print(f"{arguments.rows} rows: {path.stat().st_size / 1e6:.1f} MB, made in {wall:.1f} s ({cpu:.1f} CPU-s)")
-        print(f"first paint after {first:.2f} s, rows there after {ready:.2f} s")
+    lines = space.split_path(space.edition("2023"), "val").read_text(encoding="utf-8").splitlines()
+    base, key = [json.loads(line) for line in lines], "SubjectEntity"
+    for count in arguments.rows:
+        whole = zip(range(count), cycle(base), strict=False)
+        measured([{**row, key: f"{row[key]} {place}"} for place, row in whole], arguments.candidates)
 
 
 if __name__ == "__main__":

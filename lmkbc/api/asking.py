@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.frames import shown
 from lmkbc.api.options import keywords, opened_relation
-from lmkbc.errors import InputError, LmkbcError
+from lmkbc.errors import InputError, LmkbcError, OptionError
+from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import RunOptions
 from lmkbc.types import Candidate, CandidateSet, Query, State
@@ -97,8 +98,8 @@ def ask(
     """Ask a system one question, in the same way as `lmkbc.predict` asks those of a split.
 
     relation: any of its names. The default edition is the newest one with data here that has the relation. subject_id:
-    the subject's QID. precision, untuned, any_thresholds: as in `lmkbc.predict`. InputError for an empty subject and
-    for an unknown relation; LmkbcError if no model answered.
+    the subject's QID. precision, untuned, any_thresholds: as in `lmkbc.predict`. InputError for an empty subject, for
+    an unknown relation, and for an id that is no QID; LmkbcError if no model answered.
     """
     from lmkbc.pipeline import propose
     from lmkbc.select.confidence import confidences
@@ -107,11 +108,13 @@ def ask(
     start = time.monotonic()
     if not subject.strip():
         raise InputError("the subject has no name: give one, as in lmkbc ask Peru country-borders")
+    if subject_id is not None and as_qid(subject_id) is None:
+        raise OptionError("subject_id", f"is {subject_id!r}, which is no QID: give one as in Q419, or leave it out")
     run, recipe, name = opened_relation(options, relation)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
-    query = Query(subject.strip(), name, subject_id)
+    query = Query(subject.strip(), name, as_qid(subject_id or ""))
     found = propose(run, recipe, [query], progress)
     (candidates,) = found.sets
     (prediction,) = selector.select_all([candidates])

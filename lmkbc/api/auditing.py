@@ -28,7 +28,7 @@ from lmkbc.audit.sample import draw, facts_of
 from lmkbc.build.saved import Knowledge
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import staged, writing
-from lmkbc.files.writable import check_directory, check_file
+from lmkbc.files.writable import check_directory, check_new
 from lmkbc.progress import Report, silent
 from lmkbc.workspace import Workspace
 
@@ -113,13 +113,6 @@ def audit(
     return _beside(base, files, place, Workspace(workspace, data), precision, recalibration)
 
 
-def check_new(place: Path | None) -> None:
-    """Raise InputError if a file cannot be written, or exists already."""
-    check_file(place)
-    if place is not None and place.exists():
-        raise InputError(f"--out {place} is there already, and an audit replaces nothing: name a new file")
-
-
 def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:
     from lmkbc.audit.page import page
 
@@ -134,7 +127,7 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     facts = facts_of(base, sample)
     rows = rows_of(sample, facts)
     about = {name: space.relations[name].definition for name in base.relations if name in space.relations}
-    with staged(place) as stage:
+    with staged(place, new=True) as stage:
         (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, about), encoding="utf-8")
         (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return Audit(path, page=place / PAGE, labels=place / LABELS)
@@ -172,7 +165,7 @@ def _beside(
     else:
         parts = [*frames(marked)]
         made = labelled or counts.recalibrated()
-        with writing(out) as file:
+        with writing(out, new=True) as file:
             listed(parts, made).write_csv(file)
     return Audit(base.path, None, None, precision, counts.rows(), made, out)
 

@@ -15,7 +15,6 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
-from lmkbc.files.writable import check_file
 from lmkbc.run.saved import read_gold
 from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
@@ -36,7 +35,7 @@ class Comparisons:
     """Comparisons of each further run with the first.
 
     comparisons: one per further run: the difference over all, and by relation. remarks: a sentence for each run whose
-    rules were tuned on the split. split: "" if the gold was given.
+    rules were tuned on the split, or whose predictions are not those of its manifest. split: "" if the gold was given.
     """
 
     edition: Edition
@@ -107,8 +106,10 @@ class Comparisons:
 
     def write(self, path: Path | str) -> Path:
         """Write the page, and return its path."""
+        from lmkbc.report.page import check_page
+
         place = Path(path)
-        check_file(place)
+        check_page(place)
         write_bytes(place, self.html.encode())
         return place
 
@@ -151,13 +152,14 @@ def compare(
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
     whole = subset.is_whole and not any(run.is_subset for run in opened)
-    seen = zip(distinct_names(opened), (run.in_sample for run in opened), strict=True)
-    remarks = [f"{name}: {own.remark(whole=whole)}." for name, own in seen if own]
-    named = "" if gold is not None else chosen.split_named(split or run_split)
+    named = [*zip(distinct_names(opened), opened, strict=True)]
+    remarks = [f"{name}: {seen.remark(whole=whole)}." for name, run in named if (seen := run.in_sample)]
+    remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
+    asked = "" if gold is not None else chosen.split_named(split or run_split)
     try:
-        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, named)
+        return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, asked)
     except InputError as error:
-        others = (other_split(space, run.predictions, chosen, named) for run in opened)
+        others = (other_split(space, run.predictions, chosen, asked) for run in opened)
         raise next(filter(None, others), error) from None
 
 

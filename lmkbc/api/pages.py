@@ -9,9 +9,7 @@ from pathlib import Path
 from lmkbc.api.options import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.errors import OptionError
-from lmkbc.files.atomic import write_bytes
 from lmkbc.files.places import placed
-from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.submission import REPORT
 from lmkbc.run.subset import Subset, names_of
@@ -81,20 +79,20 @@ def report(
         )
         return _base(base, out, Workspace(workspace), names_of(relation), limit, progress)
     from lmkbc.report.links import Evidence
-    from lmkbc.report.run import ReportInput, page  # here, since it draws figures
+    from lmkbc.report.page import check_page
+    from lmkbc.report.run import ReportInput, write  # here, since it draws figures
 
     opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
     given = (path, evidence.index, evidence.search_table, *replies)
-    check_file(place, opened.predictions, *filter(None, given))
+    check_page(place, opened.predictions, *given)
     chosen = run_edition(space, [opened], edition)
     subset = Subset.of(space, chosen, relation, limit)
     named = split or opened.text("split") or "val"
     path = path or space.gold_path(chosen, named)
-    written = page(space, ReportInput(opened, chosen, named, path, replies, subset, evidence), progress).encode()
-    write_bytes(place, written)
-    return Page(place, len(written))
+    source = ReportInput(opened, chosen, named, path, replies, subset, evidence)
+    return Page(place, write(space, source, place, progress))
 
 
 def _is_knowledge(path: Path) -> bool:

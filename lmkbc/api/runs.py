@@ -16,7 +16,6 @@ from lmkbc.api.options import keywords
 from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.writable import check_file
 from lmkbc.run import submission
 from lmkbc.run.saved import SavedRun
 from lmkbc.run.timing import RunTiming
@@ -39,6 +38,7 @@ class RunRow:
     cost: in the currency of the prices; None without prices.
     date: end of the run, in UTC.
     page: its report; None without one.
+    changed: whether its predictions are not those of its manifest.
     """
 
     name: str
@@ -57,6 +57,7 @@ class RunRow:
     cost: float | None
     date: str
     page: str | None
+    changed: bool
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,10 @@ class Runs:
 
     def write(self, path: Path | str | None = None) -> Path:
         """Write a page with links to the runs' reports, and return its path. path: default index.html in the folder."""
-        from lmkbc.report.page import render
+        from lmkbc.report.page import check_page, render
 
         place = self.folder / "index.html" if path is None else Path(path)
-        check_file(place)
+        check_page(place)
         links = {
             row.name: Path(os.path.relpath(self.folder / row.page, place.parent)).as_posix()
             for row in self.rows
@@ -159,6 +160,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         cost=timing.total("cost"),
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
         page=f"{run.path.name}/report.html" if page.is_file() else None,
+        changed=run.changed,
     )
 
 

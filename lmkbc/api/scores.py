@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate
 from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import numbered
-from lmkbc.run.saved import InSample, SavedRun, edition_of
+from lmkbc.run.saved import CHANGED, InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
@@ -44,7 +44,7 @@ class Scores:
 
     evaluation: the official table, and counts of missing, unknown and malformed rows. split: "" if the gold was given.
     subset: queries of the split that were scored. in_sample: scores out of fold, if the run's rules were tuned on its
-    own split.
+    own split. changed: whether the predictions are not those of the run's manifest.
     """
 
     edition: Edition
@@ -53,6 +53,7 @@ class Scores:
     evaluation: Evaluation
     subset: Subset = WHOLE
     in_sample: InSample | None = None
+    changed: bool = False
 
     @property
     def overall(self) -> Summary:
@@ -92,8 +93,9 @@ class Scores:
 
     @property
     def remark(self) -> str:
-        """Return a remark if the rules were tuned on the split; else ""."""
-        return self.in_sample.remark(whole=self.subset.is_whole) if self.in_sample else ""
+        """Return remarks if the rules were tuned on the split, or the predictions were changed; else ""."""
+        seen = [self.in_sample.remark(whole=self.subset.is_whole)] if self.in_sample else []
+        return "; ".join([*seen, *([CHANGED] if self.changed else [])])
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -165,7 +167,8 @@ def score(
         raise elsewhere(space, answers, chosen, named, labels) or InputError(
             f"{run.predictions} answers none of the queries of {labels}: name the split that it was made for"
         )
-    return Scores(chosen, named, profile, result, subset, run.in_sample if run else None)
+    seen, changed = (run.in_sample, run.changed) if run else (None, False)
+    return Scores(chosen, named, profile, result, subset, seen, changed)
 
 
 def _asked_subset(run: SavedRun, space: Workspace, edition: Edition) -> Subset:

@@ -112,7 +112,7 @@ def tune(
     check_kept(run, "tune")
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
-    origin, folder = origin_of(run, recipe), space.folder("thresholds")
+    origin, folder = origin_of(run, recipe), space.own("thresholds")
     path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
     check_file(path)
     if path is not None and path.exists() and not overwrite:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from lmkbc.ask.bank import OWN_WORDS
 from lmkbc.errors import refuse
@@ -14,8 +14,22 @@ from lmkbc.errors import refuse
 RAW = "https://raw.githubusercontent.com"
 """Address of files in GitHub repositories, by commit, so that their content never changes."""
 
+LOOPBACK = "127.0.0.1"
 Slots = Mapping[str, str | tuple[str, ...]]
 """Expression of the code, or part of a text -> its replacement."""
+
+
+_PLAIN = re.compile(r"(?!\.{0,2}\Z)[^\\%\x00-\x1f]+")
+"""A folder or a file in a path: no step up, and nothing that a server could read as another sign."""
+
+
+def _is_safe(url: str) -> bool:
+    """Return whether an address is encrypted, or of this machine."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme, parts.hostname) == ("http", LOOPBACK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +100,12 @@ class WordFile:
         refuse(
             (bool(self.path) == bool(self.url), "give either path, in the source's repository, or url"),
             (
-                self.url and not self.url.startswith(("https://", "http://127.0.0.1:")),
+                self.url and not _is_safe(self.url),
                 f"url is {self.url!r}: give an address that begins with https://",
+            ),
+            (
+                self.path and not all(map(_PLAIN.fullmatch, unquote(self.path).split("/"))),
+                f"path is {self.path!r}: give the file's place in its repository, as in data/prompts.json",
             ),
             (
                 (self.format == "prompt") != bool(self.relation),
@@ -134,7 +152,7 @@ class WordingSource:
             commit = file.commit or self.commit
             refuse(
                 (
-                    file.path and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repository),
+                    file.path and not re.fullmatch(r"\w[\w.-]*/(?!\.{1,2}\Z)[\w.-]+", self.repository, re.ASCII),
                     f"repository is {self.repository!r}: give owner/name, in which {file.path!r} lies",
                 ),
                 (

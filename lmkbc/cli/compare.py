@@ -14,7 +14,6 @@ from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, plain, show_json, show_table
 from lmkbc.errors import counted
-from lmkbc.files.writable import check_file
 
 if TYPE_CHECKING:
     from lmkbc.compare import Comparison, Difference
@@ -41,7 +40,10 @@ def compare(
     workspace: Path | None = None,
 ) -> None:
     """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost."""
-    check_file(html, *runs, *filter(None, (gold,)))
+    if html is not None:
+        from lmkbc.report.page import check_page  # here, since it loads numpy
+
+        check_page(html, *runs, gold)
     made = compared(
         *runs, gold=gold, edition=edition, split=split, relation=relation, limit=limit, data=data, workspace=workspace
     )

@@ -98,6 +98,7 @@ def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
         "empty_predictions": overall.empty_predictions,
         **({"macro_f1_interval": scores.interval} if interval else {}),
         **_in_sample(scores),
+        **({"changed": True} if scores.changed else {}),
         "remarks": {name: getattr(result, name) for name in ("missing", "unknown", "repeated", "malformed")},
         **({"unreadable": result.unreadable} if result.unreadable else {}),
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
@@ -128,7 +129,7 @@ def _print_table(scores: Scores) -> None:
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
         lines[-1].append(seen.f1 if scores.subset.is_whole else None)
-    show_table(names, lines, title=f"{scores.title}: {scores.remark}" if seen else scores.title)
+    show_table(names, lines, title=": ".join(filter(None, (scores.title, scores.remark))))
 
 
 def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:

@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.export import quickstatements, wikidata_json
 from lmkbc.export.ntriples import OWN, Triples, checked_base
 from lmkbc.files.atomic import staged, writing
-from lmkbc.files.writable import check_directory, check_file
+from lmkbc.files.writable import check_directory, check_new
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 
@@ -78,9 +78,7 @@ def export(
 
 def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) -> str:
     """Write one file, and return a summary."""
-    check_file(out)
-    if out.exists():
-        raise InputError(f"--out {out} is there already, and an export replaces nothing: name a new file")
+    check_new(out)
     if format_ is Format.WIKIDATA_JSON:
         entities = filter(None, map(wikidata_json.entity, source.by_subject()))
         lines: Iterator[str] = wikidata_json.lines(entities)
@@ -88,7 +86,7 @@ def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) ->
         write = triples.truthy if format_ is Format.NTRIPLES else triples.statement
         lines = (line for fact in source.facts() for line in write(fact))
     count = 0
-    with writing(out) as file:
+    with writing(out, new=True) as file:
         for line in lines:
             file.write(line.encode())
             count += 1
@@ -113,7 +111,7 @@ def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, s
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
     there = quickstatements.read_known(known, {about.property: about for about in source.relations.values()})
     files, (ending, write) = 0, REVIEWED[format_]
-    with staged(out) as stage:
+    with staged(out, new=True) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
         for batch in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             files += 1

@@ -11,6 +11,7 @@ import typer
 from lmkbc.api.runs import RunRow
 from lmkbc.api.runs import runs as list_runs
 from lmkbc.cli.terminal import note, show_json, show_table
+from lmkbc.run.saved import CHANGED
 
 EXAMPLE = "Example: lmkbc runs submissions --html submissions/index.html"
 HEADS = ("run", "edition", "split", "system", "models", "F1", "low", "high", "rules", "out of fold", "cost", "date")
@@ -32,6 +33,9 @@ def runs(
         show_json([asdict(row) for row in found.rows])
         return
     show_table(HEADS, [_line(row) for row in found.rows])
+    for row in found.rows:
+        if row.changed:
+            note(f"{row.name}: {CHANGED}")
 
 
 def _line(row: RunRow) -> list[Any]:

@@ -12,7 +12,7 @@ import typer
 from lmkbc.cli.terminal import note, show_json, show_table, tame
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.writable import check_file
+from lmkbc.files.writable import check_new
 from lmkbc.models.answers import Store
 from lmkbc.models.store_place import Place, default_place
 
@@ -42,7 +42,7 @@ def export(
 ) -> None:
     """Write every answer with its call and prompt, one JSON line each."""
     chosen = default_place(store)
-    check_file(out, chosen if isinstance(chosen, Path) else None)
+    check_new(out, chosen if isinstance(chosen, Path) else None)
     opened = _open(store)
     lines = opened.export(model)
     if out is not None:

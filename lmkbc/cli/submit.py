@@ -12,7 +12,7 @@ from lmkbc.api.scores import other_split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.writable import check_file
+from lmkbc.files.writable import check_file, check_replaced
 from lmkbc.run import submission
 from lmkbc.workspace import Workspace
 
@@ -32,6 +32,7 @@ def submit(
     """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     check_file(target, predictions)
+    check_replaced(target, submission.is_archive, "zip that this command wrote")
     space = Workspace(workspace, data)
     chosen = chosen_edition(space, edition)
     queries = space.queries(chosen, split)
@@ -39,7 +40,8 @@ def submit(
         zipped, unknown = submission.package(predictions, chosen, space.relations, queries)
     except InputError as error:
         raise other_split(space, predictions, chosen, split) or error from None
-    if out is None and target.exists() and target.read_bytes() != zipped:
+    of_run = target.with_name(submission.MANIFEST).exists()
+    if (out is None or of_run) and target.exists() and target.read_bytes() != zipped:
         raise InputError(f"{target} is there already and holds something else: name the zip with --out")
     write_bytes(target, zipped)
     dropped = f"; {counted(unknown, 'row')} for no query of the split left out" if unknown else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +27,19 @@ def check_file(path: Path | None, *inputs: Path | None) -> None:
     for read in filter(None, inputs):
         if same(path, read):
             raise InputError(f"{path} is what is read: name another file to write")
+
+
+def check_replaced(path: Path, is_own: Callable[[Path], bool], what: str) -> None:
+    """Raise InputError if a file is there that no earlier command wrote. what: what such a command writes."""
+    if path.exists() and path.stat().st_size and not is_own(path):
+        raise InputError(f"{path} is there already and is no {what}: name another file, or remove it")
+
+
+def check_new(path: Path | None, *inputs: Path | None) -> None:
+    """Raise InputError as `check_file` does, and for a file that is there: nothing tells it from a user's own."""
+    check_file(path, *inputs)
+    if path is not None and path.exists():
+        raise InputError(f"{path} is there already, and this command replaces nothing: name a new file, or remove it")
 
 
 def same(first: Path, second: Path) -> bool:

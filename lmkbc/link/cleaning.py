@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from lmkbc.answer.clean import SUBJECT, same_name
 from lmkbc.errors import InputError
+from lmkbc.link.disambiguation import is_page
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
@@ -95,5 +96,6 @@ class TypeFilter:
     def _looked_up(self, qid: str | None, text: str, wanted: str) -> bool:
         """Return whether an entity may have a type by its classes in the index; without an id, look up the name."""
         known = self._index.entities([qid]).get(qid) if qid else None
-        classes = [hit.classes for hit in ([known] if known else self._index.exact(text) if text else ())]
+        hits = [known] if known else self._index.exact(text) if text else ()
+        classes = [hit.classes for hit in hits if known or not is_page(hit)]
         return not classes or any(not known_as or bundled().fits(known_as, wanted) for known_as in classes)

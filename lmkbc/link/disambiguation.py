@@ -5,6 +5,7 @@ The strategy "model" comes last: it asks a language model about the remaining hi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,17 @@ class HitChoice(NamedTuple):
 
 Ask = Callable[[Sequence[HitChoice]], Sequence[int | None]]
 """Function that asks a language model: it maps choices to positions of hits, None if the model does not know."""
+
+
+PAGE, NAME = "Q17442446", "Q82799"
+"""Classes of Wikimedia's own pages, such as lists and disambiguation pages, and of family and given names."""
+_PAGE = re.compile(r"wikimedia (?:\w+ )*(?:page|list|list article|category|template|portal|module)\b", re.IGNORECASE)
+"""Description of such a page, where its classes are unknown."""
+
+
+def is_page(hit: Hit) -> bool:
+    """Return whether an entity stands for a page of a wiki. No name means such an entity."""
+    return bundled().fits(hit.classes, PAGE) if hit.classes else _PAGE.match(hit.description) is not None
 
 
 def by_class(hits: Sequence[Hit], kind: ObjectType) -> Sequence[Hit]:

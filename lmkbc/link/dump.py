@@ -23,8 +23,11 @@ from lmkbc.names import as_qid
 LINES_PER_SAVE = 20_000
 HELD, NAME = 64 << 20, 64
 """Most bytes of names in memory before a save; bytes that a name takes in addition to its letters."""
-LANGUAGES = ("en", "mul")
+ENGLISH, EVERY = "en", "mul"
+LANGUAGES = (ENGLISH, EVERY)
 """English, and "mul": the code for names that hold in every language."""
+FIRST = 5
+"""Lines without an entity after which a file is no dump, unless one came before."""
 
 
 class _Claims(msgspec.Struct, gc=False):
@@ -43,6 +46,7 @@ class _Item(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(_Item)
+BLANK = (b"", b"[", b"]")
 
 
 def open_dump(path: Path) -> IO[bytes]:
@@ -58,13 +62,13 @@ def open_dump(path: Path) -> IO[bytes]:
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
-    """Return the entity of one line, or None.
+    """Return the entity of one line, or None. One without a name in these languages has its English names.
 
     None: for a bracket, a property, an entity without a name, and one of no accepted class. accepted: P31 values to
     keep, empty for all. Raises ShapeError for a broken line.
     """
     line = line.strip().rstrip(b",")
-    if line in (b"", b"[", b"]"):
+    if line in BLANK:
         return None
     item = decode(line, _decoder)
     classes = items(item.claims.P31) if isinstance(item.claims, _Claims) else ()
@@ -72,11 +76,10 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
         return None
     if as_qid(item.id) != item.id:
         raise ShapeError(f"{item.id[:40]!r} is no QID")
-    labels = _in(item.labels, languages)
-    names = labels + [term for terms in _in(item.aliases, languages) for term in terms]
+    names = _names(item, languages) or _names(item, (ENGLISH,))
     if not names:
         return None
-    descriptions = _in(item.descriptions, languages)
+    descriptions = _in(item.descriptions, (*languages, ENGLISH))
     return IndexEntity(
         item.id,
         names[0].value,
@@ -85,6 +88,11 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
         classes,
         len(item.sitelinks),
     )
+
+
+def _names(item: _Item, languages: Sequence[str]) -> list[Term]:
+    """Return labels, then aliases, in the order of the languages."""
+    return _in(item.labels, languages) + [term for terms in _in(item.aliases, languages) for term in terms]
 
 
 def _in(terms: dict[str, Any] | list[None], languages: Sequence[str]) -> list[Any]:
@@ -100,9 +108,11 @@ def add_dump(
 ) -> None:
     """Stage the entities of a dump, with a save every 20,000 lines. A broken line is skipped and recorded.
 
-    classes: classes whose instances are kept, subclasses included; empty for all. report: callback for progress, called
-    with the number of lines read so far.
+    languages: of names, besides those that hold in every language. classes: classes whose instances are kept,
+    subclasses included; empty for all. report: callback for progress, called with the number of lines read so far.
+    InputError for a file without an entity in its first lines.
     """
+    languages = tuple(dict.fromkeys((*languages, EVERY)))
     accepted = frozenset[str]().union(*(bundled().below(qid) for qid in classes))
     source = f"{path.name} {path.stat().st_size} {' '.join(languages)} {' '.join(sorted(accepted))}"
     offset, number, done = builder.progress(source)
@@ -110,7 +120,7 @@ def add_dump(
         return
     entities: list[IndexEntity] = []
     broken: list[tuple[int, str]] = []
-    held = 0
+    held, is_dump, first = 0, offset > 0, list[tuple[int, str]]()
     for line in lines(path, offset):
         offset, number = offset + len(line), number + 1
         if len(line) == packed.LONGEST_LINE:
@@ -119,14 +129,29 @@ def add_dump(
             if entity := read_entity(line, languages, accepted):
                 entities.append(entity)
                 held += sum(NAME + len(name) for name in entity.names)
+            is_dump = is_dump or line.strip() not in BLANK
         except ShapeError as error:
             broken.append((number, str(error)))
+            if not is_dump:
+                first.append(broken[-1])
+                if len(first) == FIRST:
+                    raise _no_dump(path, *first[0]) from None
         if number % LINES_PER_SAVE == 0 or held > HELD:
             builder.add(entities, source, SourceProgress(offset, number, done=False), broken)
             entities, broken, held = [], [], 0
             report(number)
+    if first and not is_dump:
+        raise _no_dump(path, *first[0])
     builder.add(entities, source, SourceProgress(offset, number), broken)
     report(number)
+
+
+def _no_dump(path: Path, number: int, reason: str) -> InputError:
+    """Return the error for a file whose first lines hold no entities: the first of them, and what is wrong there."""
+    return InputError(
+        f"{path}, line {number}: {reason}; a dump holds one whole entity in each line: write indented JSON so with "
+        "\"jq -c '.[]'\", and what Special:EntityData gives with \"jq -c '.entities[]'\""
+    )
 
 
 def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes]:

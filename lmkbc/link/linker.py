@@ -142,7 +142,17 @@ class Linker:
 
     def fits(self, query: Query, hit: Hit) -> bool | None:
         """Return whether a hit has the relation's object type; None if its classes are unknown."""
+        if disambiguation.is_page(hit):
+            return False
         return bundled().fits(hit.classes, self._type(query).qid) if hit.classes else None
+
+    def _entities(self, hits: Sequence[Hit], *, typed: bool = True) -> tuple[Hit, ...]:
+        """Return hits that are entities, and no pages of a wiki. typed: whether hits have the classes of Wikidata.
+
+        If not, the index is asked for them.
+        """
+        own = self.index.entities([hit.id for hit in hits]) if self.index and not typed else {}
+        return tuple(hit for hit in hits if not disambiguation.is_page(own.get(hit.id) or hit))
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
         """Return the link that offline evidence gives, or a candidate to search."""
@@ -178,7 +188,9 @@ class Linker:
 
     def _named(self, query: Query, text: str) -> Link:
         """Return the link of a name by offline evidence. A link without id holds the hits that did not fit."""
-        evidence, hits = self.train.exact(text, query) if self.train else ("", ())
+        evidence, found = self.train.exact(text, query) if self.train else ("", ())
+        hits = self._entities(found, typed=False)
+        evidence = evidence if hits else ""
         if evidence == "relation":
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
@@ -188,7 +200,7 @@ class Linker:
         exact = self._chosen(query, text, "index", self.index.exact(text) if self.index else ())
         if exact.id is not None or not self.fuzzy:
             return exact
-        if self.train and (hits := self.train.fuzzy(text, query)):
+        if self.train and (hits := self._entities(self.train.fuzzy(text, query), typed=False)):
             return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
         near = self.index.fuzzy(text) if self.index and not exact.hits else ()
         near = tuple(hit for hit in near if plausible_typo(key(text), key(hit.name)))
@@ -205,7 +217,9 @@ class Linker:
             known = source.entities([qid]) if source else {}
             if qid in known:
                 hit = known[qid]
-                return Link(hit.id, "given", "checked", text, (hit,)) if hit else _unlinked("no such entity", text)
+                if hit and not disambiguation.is_page(hit):
+                    return Link(hit.id, "given", "checked", text, (hit,))
+                return _unlinked("a page of a wiki, and no entity" if hit else "no such entity", text)
         return Link(qid, "given", "unchecked", text)
 
     def _type(self, query: Query) -> ObjectType:
@@ -213,6 +227,7 @@ class Linker:
 
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
+        hits = self._entities(hits, typed=bool(hits) and all(hit.classes for hit in hits))
         left, how = disambiguation.choose(hits, kind)
         several = tuple(left) if len(left) > 1 else ()
         return Link(left[0].id if left else None, evidence, how, text, hits, several)
@@ -223,8 +238,9 @@ class Linker:
         name = key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in known), None):
             return Link(known[word], "known", word, link.searched)
-        if link.hits and not self._type(query).strict:
-            return replace(link, id=link.hits[0].id, strategy="first of another class")
+        others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, disambiguation.NAME)]
+        if others and not self._type(query).strict:
+            return replace(link, id=others[0], strategy="first of another class")
         return replace(link, evidence="unlinked")
 
     def _search_for(self, waiting: Sequence[_Open]) -> Iterator[Link]:

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lmkbc.groups import grouped
-from lmkbc.report.rows import Row
+from lmkbc.report.counts import ScoreCounts, ScoreLevels
 from lmkbc.scoring.table import Summary
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ LIGHT = {"ink": "#1b1f24", "muted": "#575f6a", "grid": "#dfe3e8", "page": "#ffff
 LIGHT |= {"blue": "#0b62b5", "orange": "#b0480a", "green": "#1a6e3a"}
 """Colours of a figure outside a page, by variable: the colours of the page's light style."""
 _COLOUR = re.compile("|".join(_VARIABLES))
+_START = '<svg role="img" aria-label="'
 _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -85,6 +85,12 @@ def standalone(plot: Plot) -> bytes:
     return svg.encode()
 
 
+def is_picture(path: Path) -> bool:
+    """Return whether a file is such a figure."""
+    with path.open("rb") as file:
+        return file.read(len(_START)) == _START.encode()
+
+
 class Canvas:
     """A figure during drawing. `plot` is the result once it is closed."""
 
@@ -114,10 +120,9 @@ def _inline(svg: str, name: str, alt: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = _COLOUR.sub(lambda found: f"var(--{_VARIABLES[found[0]]})", svg)
     svg = _NAME.sub(lambda found: f"{found[0]}{name}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(alt)}" ', 1)
+    return svg.replace("<svg ", f'{_START}{html.escape(alt)}" ', 1)
 
 
-Floats = NDArray[np.float64]
 BINS = 10
 LARGEST = 30
 """Sizes of lists from here on are counted together."""
@@ -157,14 +162,16 @@ def precision_recall(relations: Mapping[str, Summary]) -> Plot:
     return drawn.plot
 
 
-def sizes(rows: Sequence[Row]) -> Plot:
-    """Draw the number of kept objects against the number of gold objects."""
+def sizes(counts: Mapping[tuple[int, int], int]) -> Plot:
+    """Draw the number of kept objects against the number of gold objects. counts: (gold, kept) -> queries."""
     caption = (
         f"Areas show how many queries; the line is as many kept as there are. {LARGEST} stands for all from there on."
     )
-    counts = Counter((min(row.score.gold, LARGEST), min(row.score.predicted, LARGEST)) for row in rows)
-    gold, kept = zip(*counts, strict=True) if counts else ((), ())
-    areas = 420 * np.sqrt(np.array(list(counts.values())) / max(counts.values(), default=1))
+    shown = Counter[tuple[int, int]]()
+    for (true, own), queries in counts.items():
+        shown[min(true, LARGEST), min(own, LARGEST)] += queries
+    gold, kept = zip(*shown, strict=True) if shown else ((), ())
+    areas = 420 * np.sqrt(np.array(list(shown.values())) / max(shown.values(), default=1))
     with canvas("sizes", "Objects kept against gold objects", caption, 4.2) as drawn:
         axes = drawn.axes
         most = max(*gold, *kept, 4) + 1
@@ -175,36 +182,17 @@ def sizes(rows: Sequence[Row]) -> Plot:
     return drawn.plot
 
 
-class ScoredCandidate(NamedTuple):
-    """A candidate with a score."""
-
-    relation: str
-    score: float
-    right: bool
-    kept: bool
-
-
-def candidates(rows: Sequence[Row]) -> list[ScoredCandidate]:
-    """Return all scored candidates of all rows."""
-    return [
-        ScoredCandidate(row.pair[1], one.score, one.right, kept)
-        for row in rows
-        for kept, objects in ((True, row.kept), (False, row.dropped))
-        for one in objects
-        if one.score is not None
-    ]
-
-
-def distributions(pool: Sequence[ScoredCandidate]) -> Plot:
+def distributions(pool: ScoreLevels) -> Plot:
     """Draw the scores of right and of wrong candidates over all relations."""
     caption = "All candidates of all queries; the vertical axis is logarithmic, since most candidates are wrong."
-    edges = np.linspace(0, 1, 26).tolist()
+    edges, places = np.linspace(0, 1, 26), pool.places(25)
     with canvas("spread", "Scores of right and wrong candidates", caption) as drawn:
-        for right, colour, label, style in ((False, ORANGE, "wrong", "--"), (True, BLUE, "right", "-")):
-            own = [one.score for one in pool if one.right is right]
-            drawn.axes.hist(
-                own, edges, histtype="step", lw=1.8, color=colour, label=f"{label} ({len(own):,})", ls=style
-            )
+        for count, colour, label, style in (
+            (pool.count - pool.right, ORANGE, "wrong", "--"),
+            (pool.right, BLUE, "right", "-"),
+        ):
+            named = f"{label} ({int(count.sum()):,})"
+            drawn.axes.stairs(np.bincount(places, count, 25), edges, lw=1.8, color=colour, label=named, ls=style)
         drawn.axes.set(yscale="log", ylim=(0.7, None), xlim=(0, 1), xlabel="score", ylabel="candidates")
         drawn.axes.yaxis.set_major_formatter("{x:,.0f}")
         drawn.axes.yaxis.set_minor_formatter("")  # its labels would be formulas
@@ -212,27 +200,27 @@ def distributions(pool: Sequence[ScoredCandidate]) -> Plot:
     return drawn.plot
 
 
-def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
+def cuts(pool: Mapping[str, ScoreCounts], relations: Sequence[str]) -> Plot:
     """Draw the range of scores of right and wrong candidates per relation, and the least score that was kept."""
     caption = (
         "Lines reach from the 10th to the 90th percentile, dots are medians. The bar marks the rule's cut as it came "
         "out: the least score that was kept."
     )
-    by_relation = grouped((candidate.relation, candidate) for candidate in pool)
     with canvas("cuts", "Scores and the rule's cut, per relation", caption, 1.1 + 0.26 * len(relations)) as drawn:
         axes = drawn.axes
         places = np.arange(len(relations))[::-1]
         for place, name in zip(places, relations, strict=True):
-            own = by_relation[name]
+            if name not in pool:
+                continue
+            own, least = pool[name].levels(), pool[name].least
             for right, colour, shift in ((True, BLUE, 0.17), (False, ORANGE, -0.17)):
-                values = [one.score for one in own if one.right is right]
-                if values:
-                    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
+                count = own.right if right else own.count - own.right
+                if count.any():
+                    low, middle, high = np.quantile(own.mean, [0.1, 0.5, 0.9], weights=count, method="inverted_cdf")
                     axes.plot([low, high], [place + shift] * 2, color=colour, lw=2, solid_capstyle="round")
                     axes.plot(middle, place + shift, "o" if right else "s", color=colour, ms=4.5)
-            taken = [one.score for one in own if one.kept]
-            if taken:
-                axes.plot([min(taken)] * 2, [place - 0.38, place + 0.38], color=INK, lw=1.6)
+            if least is not None:
+                axes.plot([least] * 2, [place - 0.38, place + 0.38], color=INK, lw=1.6)
         axes.set(yticks=places, yticklabels=relations, xlim=(-0.02, 1.02), xlabel="score")
         axes.plot([], [], "o-", color=BLUE, label="right")
         axes.plot([], [], "s-", color=ORANGE, label="wrong")
@@ -241,21 +229,17 @@ def cuts(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> Plot:
     return drawn.plot
 
 
-def reliability(pool: Sequence[ScoredCandidate]) -> tuple[Plot, float]:
+def reliability(pool: ScoreLevels) -> tuple[Plot, float]:
     """Draw the share of right candidates by score. Return the figure and the expected calibration error."""
-    given = np.array([one.score for one in pool], dtype=float)
-    right = np.array([one.right for one in pool], dtype=float)
-    bins = np.minimum((given * BINS).astype(int), BINS - 1)
-    counts = np.bincount(bins, minlength=BINS)
-    some = counts > 0
-    mean, share = (np.bincount(bins, values, BINS)[some] / counts[some] for values in (given, right))
-    error = float(counts[some] @ np.abs(mean - share) / max(len(given), 1))
+    mean, right, counts = pool.binned(BINS)
+    share = right / counts
+    error = float(counts @ np.abs(mean - share) / max(counts.sum(), 1))
     caption = f"Ten bins of equal width; areas show how many candidates. Expected calibration error: {error:.3f}."
     with canvas("reliability", "Reliability of the scores", caption, 4.2) as drawn:
         axes = drawn.axes
         axes.plot([0, 1], [0, 1], ":", color=MUTED)
         axes.plot(mean, share, "-", color=BLUE, lw=1.2)
-        axes.scatter(mean, share, s=20 + 260 * counts[some] / counts.max(), color=BLUE, alpha=0.6, lw=0)
+        axes.scatter(mean, share, s=20 + 260 * counts / counts.max(), color=BLUE, alpha=0.6, lw=0)
         axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xlabel="mean score", ylabel="share that is right")
     return drawn.plot, error
 

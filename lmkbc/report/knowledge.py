@@ -24,10 +24,13 @@ from lmkbc.report import entities
 from lmkbc.report.consistency import Consistency
 from lmkbc.report.coverage import ClassCoverage, Coverage
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, RowGroups, keys, shortened
-from lmkbc.report.page import as_toml, render
+from lmkbc.report.page import as_toml, asset, render
 
 FOLDER, INDEX, RECORD = "report", "index.html", "report.json"
-KIND = atomic.Kind("a knowledge base's report", RECORD, form=re.compile(r"index\.html|(?:facts|names)/[0-9]{1,9}\.js"))
+ASSETS = {"page.js": "entities.js", "style.css": "style.css", "icon.svg": "icon.svg"}
+"""Files beside the page, and their templates."""
+_FORM = re.compile(r"index\.html|page\.js|style\.css|icon\.svg|(?:facts|names)/[0-9]{1,9}\.js")
+KIND = atomic.Kind("a knowledge base's report", RECORD, form=_FORM)
 SAMPLE, FEWEST = 60, 3
 """Approximate number of facts in the sample, and least number per relation."""
 HUBS, MODELS = 12, 3
@@ -121,6 +124,8 @@ class _Contents:
         ordered = entities.in_order(names)
         for name, content in entities.name_pieces(ordered):
             folder.add(name, content)
+        for name, template in ASSETS.items():
+            folder.add(name, asset(template).encode())
         folder.add(INDEX, self._index(names, entities.starts(ordered)).encode("utf-8", "backslashreplace"))
         report("write (files)", self._rows.pieces, self._rows.pieces)
 
@@ -146,7 +151,7 @@ class _Contents:
             .to_dicts(),
             levels=self._levels(),
             recipe=_recipe(self._source.inputs),
-            data={"pieces": self._rows.pieces, "starts": starts, "relations": self._described()},
+            data=json.dumps({"pieces": self._rows.pieces, "starts": starts, "relations": self._described()}),
         )
 
     def _about(self) -> dict[str, str]:

@@ -99,12 +99,13 @@ class Tracer:
             yield [self._trace(one, link) for (_, one), link in zip(pairs, links, strict=True)]
 
     def about(self, ids: Iterable[str]) -> dict[str, Entity]:
-        """Return label and description of ids, from the offered hits, then from the index and the search."""
+        """Return label and description of ids, from the hits offered since the last call, else index and search."""
         known = {one: self._known[one] for one in ids if one in self._known}
         for source in (self._index, self._search):
             bare = [one for one in ids if as_qid(one) == one and not known.get(one, Entity()).description]
             entities = source.entities(bare) if source else {}
             known |= {one: Entity(hit.label, hit.description) for one, hit in entities.items() if hit and hit.label}
+        self._known.clear()  # each part of a page asks once
         return known
 
     def _trace(self, given: str | None, link: Link) -> Trace | None:

@@ -1,4 +1,4 @@
-"""Pages from templates: all values are escaped, each page is one file, and its only script has its hash in the page."""
+"""Pages from templates: all values are escaped. A page of one file has the hash of its only script in its policy."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from lmkbc.files.writable import check_file, check_replaced
 from lmkbc.report.figures import UNDRAWN, Plot
 from lmkbc.report.links import Entity, Trace
 from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
@@ -20,14 +23,44 @@ from lmkbc.report.rows import LONGEST_TEXT, Error, Row, Shown, cut
 SCRIPTS = {
     "report.html": "rows.js",
     "compare.html": "changes.js",
-    "knowledge.html": "entities.js",
     "audit.html": "labels.js",
 }
 """Template -> its script."""
 
 
+_OWN = re.compile(
+    rb"<meta name=.generator. content=.lmkbc.>|default-src 'none'; style-src 'unsafe-inline'; script-src 'sha"
+)
+"""Part of the head of each page, of this version or of an earlier one."""
+HEAD = 1000
+"""Bytes of a page in which it stands."""
+
+
+def check_page(path: Path, *inputs: Path | None) -> None:
+    """Raise InputError if a page cannot be written to a file later, or would replace a file that is no such page.
+
+    inputs: files that the same command reads.
+    """
+    check_file(path, *inputs)
+    check_replaced(path, _is_page, "page of this program")
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return _OWN.search(file.read(HEAD)) is not None
+
+
+MOST_GOLD, MOST_DROPPED = 400, 100
+"""Most objects of a row that are shown, gold or kept, and dropped."""
+
+
 def render(template: str, **values: Any) -> str:
     """Return a page. All values are escaped, except figures, whose markup is our own."""
+    return "".join(rendered(template, **values))
+
+
+def rendered(template: str, **values: Any) -> Iterator[str]:
+    """Yield a page in pieces. A value may be an iterator, which is read when its place is written."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -42,10 +75,14 @@ def render(template: str, **values: Any) -> str:
     environment.filters["breakable"] = _breakable
     environment.globals["undrawn"] = UNDRAWN
     own = SCRIPTS.get(template)
-    script = (files("lmkbc.report") / "templates" / own).read_text(encoding="utf-8") if own else ""
+    script = asset(own) if own else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page: str = environment.get_template(template).render(script=script, script_hash=digest, **values)
-    return page
+    yield from environment.get_template(template).generate(script=script, script_hash=digest, **values)
+
+
+def asset(name: str) -> str:
+    """Return a script or a style sheet of the templates."""
+    return (files("lmkbc.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _figure(plot: Plot) -> Any:
@@ -61,24 +98,26 @@ def _breakable(name: str) -> Any:
     return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[a-z])(?=[A-Z])", name))
 
 
-def packed(rows: Sequence[Row], entities: Mapping[str, Entity] | None) -> str:
-    """Return the rows for the page's script: gzipped JSON in base64, so that no text can end the script element.
+def packed(rows: Sequence[Row], relations: Sequence[str], entities: Mapping[str, Entity]) -> bytes:
+    """Return some rows for the page's script: gzipped JSON in base64, so that no text can end the script element.
 
-    entities: label and description of ids; None if objects have no ids.
+    relations: all relations, to which rows refer by place. entities: label and description of ids.
     """
-    relations, known = list(dict.fromkeys(row.pair[1] for row in rows)), entities or {}
     traces = dict.fromkeys(one.trace for row in rows for one in (*row.kept, *row.dropped) if one.trace)
     places = {trace: place for place, trace in enumerate(traces)}
     content = {
-        "relations": relations,
-        "errors": [str(error) for error in Error],
-        "links": entities is not None,
         "traces": list(places),
-        "entities": {one: [cut(text, LONGEST_TEXT) for text in about] for one, about in sorted(known.items())},
+        "entities": {one: [cut(text, LONGEST_TEXT) for text in about] for one, about in sorted(entities.items())},
         "rows": [_row(row, relations.index(row.pair[1]), places) for row in rows],
     }
     written = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
-    return base64.b64encode(gzip.compress(written, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(written, mtime=0))
+
+
+def shortened(row: Row) -> Row:
+    """Return a row with the objects that are shown: the best ones, if there are many."""
+    gold, kept, dropped = row.gold[:MOST_GOLD], row.kept[:MOST_GOLD], row.dropped[:MOST_DROPPED]
+    return replace(row, gold=gold, kept=kept, dropped=dropped, left_out=len(row.dropped) - len(dropped))
 
 
 def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
@@ -86,13 +125,12 @@ def _row(row: Row, relation: int, places: Mapping[Trace, int]) -> list[Any]:
     flags = sum(1 << place for place, error in enumerate(Error) if error in row.errors)
     score = [round(value, 3) for value in row.score[:3]]
     gold = [[name, identifier, int(found)] for name, identifier, found in row.gold]
-    counts = list(row.score[3:])
     return [
         row.pair[0],
         row.subject_id,
         relation,
         score,
-        counts,
+        [*row.score[3:], len(row.dropped) + row.left_out],
         flags,
         gold,
         _objects(row.kept, places),

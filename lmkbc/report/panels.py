@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmkbc.groups import grouped
-from lmkbc.report.figures import BLUE, MUTED, Floats, Plot, ScoredCandidate, canvas
+from lmkbc.report.counts import Floats, ScoreCounts, ScoreLevels
+from lmkbc.report.figures import BLUE, MUTED, Plot, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,18 +33,18 @@ def wilson(hits: Floats, of: Floats) -> tuple[Floats, Floats]:
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
-def shown(pool: Sequence[ScoredCandidate], relations: Sequence[str]) -> dict[str, Sequence[ScoredCandidate]]:
+def shown(pool: Mapping[str, ScoreCounts], relations: Sequence[str]) -> dict[str, ScoreLevels]:
     """Return the candidates of each relation with a panel, in the order of the relations."""
-    own = grouped((one.relation, one) for one in pool)
-    enough = [name for name in relations if len(own.get(name, ())) >= FEWEST]
-    most = set(sorted(enough, key=lambda name: -len(own[name]))[:MOST_PANELS])
-    return {name: own[name] for name in enough if name in most}
+    sizes = {name: len(pool[name]) for name in relations if name in pool}
+    enough = [name for name, size in sizes.items() if size >= FEWEST]
+    most = set(sorted(enough, key=lambda name: -sizes[name])[:MOST_PANELS])
+    return {name: pool[name].levels() for name in enough if name in most}
 
 
-def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, int]) -> Plot:
+def curves(panels: Mapping[str, ScoreLevels], gold: Mapping[str, int]) -> Plot:
     """Draw precision against recall of each relation. gold: number of gold objects per relation."""
 
-    def draw(axes: Axes, name: str, own: Sequence[ScoredCandidate]) -> None:
+    def draw(axes: Axes, name: str, own: ScoreLevels) -> None:
         right, taken = cuts(own)
         recall = np.minimum(right / max(gold.get(name, 0), 1), 1.0)
         low, high = wilson(right, taken)
@@ -58,11 +58,11 @@ def curves(panels: Mapping[str, Sequence[ScoredCandidate]], gold: Mapping[str, i
     return _panels("curves", "Precision and recall as the cut moves", caption, ("recall", "precision"), panels, draw)
 
 
-def reliabilities(panels: Mapping[str, Sequence[ScoredCandidate]]) -> Plot:
+def reliabilities(panels: Mapping[str, ScoreLevels]) -> Plot:
     """Draw the share of right candidates by score, per relation."""
 
-    def draw(axes: Axes, _: str, own: Sequence[ScoredCandidate]) -> None:
-        mean, right, count = binned(own)
+    def draw(axes: Axes, _: str, own: ScoreLevels) -> None:
+        mean, right, count = own.binned(BINS)
         low, high = wilson(right, count)
         axes.plot([0, 1], [0, 1], ":", color=MUTED, lw=0.9)
         axes.vlines(mean, low, high, color=BLUE, lw=1.4)
@@ -73,28 +73,14 @@ def reliabilities(panels: Mapping[str, Sequence[ScoredCandidate]]) -> Plot:
     return _panels("reliabilities", title, caption, ("mean score", "share that is right"), panels, draw)
 
 
-def cuts(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats]:
+def cuts(own: ScoreLevels) -> tuple[Floats, Floats]:
     """Return the numbers of right and of all candidates above each cut, (n,), highest cut first; at most `CUTS` cuts.
 
-    Candidates with equal scores are taken together, so their order does not matter.
+    Candidates of a level are taken together.
     """
-    ranked = sorted(own, key=lambda one: -one.score)
-    right = np.cumsum([one.right for one in ranked], dtype=float)
-    ends = [
-        place for place, one in enumerate(ranked) if place + 1 == len(ranked) or ranked[place + 1].score < one.score
-    ]
-    some = sorted({ends[round(step)] for step in np.linspace(0, len(ends) - 1, min(CUTS, len(ends)))})
-    return right[some], np.array(some, dtype=float) + 1
-
-
-def binned(own: Sequence[ScoredCandidate]) -> tuple[Floats, Floats, Floats]:
-    """Return mean score, number of right candidates, and number of candidates of each non-empty bin."""
-    given = np.array([one.score for one in own], dtype=float)
-    right = np.array([one.right for one in own], dtype=float)
-    bins = np.minimum((given * BINS).astype(int), BINS - 1)
-    counts, total, hits = (np.bincount(bins, weights, BINS).astype(np.float64) for weights in (None, given, right))
-    some = counts > 0
-    return total[some] / counts[some], hits[some], counts[some]
+    levels = len(own.count)
+    some = sorted({round(step) for step in np.linspace(0, levels - 1, min(CUTS, levels))})
+    return np.cumsum(own.right)[some], np.cumsum(own.count)[some]
 
 
 def _which() -> str:
@@ -106,8 +92,8 @@ def _panels(
     title: str,
     caption: str,
     axis_names: tuple[str, str],
-    panels: Mapping[str, Sequence[ScoredCandidate]],
-    draw: Callable[[Axes, str, Sequence[ScoredCandidate]], None],
+    panels: Mapping[str, ScoreLevels],
+    draw: Callable[[Axes, str, ScoreLevels], None],
 ) -> Plot:
     """Draw a figure with one panel per relation. Axes go from 0 to 1."""
     lines = math.ceil(len(panels) / COLUMNS)

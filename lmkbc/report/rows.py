@@ -5,30 +5,28 @@ Texts of models are cut to bounds, with a mark, and are never interpreted as mar
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row
 from lmkbc.names import folded_key
-from lmkbc.progress import Report, silent
 from lmkbc.report.links import Trace, Tracer
 from lmkbc.run import submission
 from lmkbc.run.saved import MissingRow, SavedRun
 from lmkbc.scoring.table import Pair, RowScore
-from lmkbc.types import Example
+from lmkbc.types import Example, Query
 
 LONGEST_TEXT = 300
 """Characters of a name that are shown."""
 LONGEST_REPLY = 4000
-MOST_OBJECTS = 400
 MOST_REPLIES = 20
 
 
@@ -65,7 +63,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a query. gold: each object's names, its id (or ""), and whether a kept object matches it."""
+    """Row of a query. gold: each object's names, its id (or ""), and whether a kept object matches it.
+
+    left_out: number of dropped objects that are not in the row.
+    """
 
     pair: Pair
     subject_id: str
@@ -77,6 +78,7 @@ class Row:
     nothing: float | None = None
     reason: str = ""
     replies: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +92,39 @@ class RecordedQuery:
     replies: tuple[tuple[str, str], ...] = ()
     traces: tuple[Trace | None, ...] = ()
 
+    @classmethod
+    def of(cls, parts: Iterable[bytes]) -> RecordedQuery:
+        """Return the union of parts, each encoded as msgpack: a later field replaces an earlier one, replies add up."""
+        fields: dict[str, Any] = {}
+        replies: list[Any] = []
+        for part in map(msgspec.msgpack.decode, parts):
+            replies += part.pop("replies", ())
+            fields |= part
+        return msgspec.convert({**fields, "replies": replies[:MOST_REPLIES]}, cls)
+
 
 def cut(text: str, most: int) -> str:
     """Return a text cut to `most` characters. A mark at the end states the full length."""
     return text if len(text) <= most else f"{text[:most]} … [cut: {len(text):,} characters in all]"
 
 
-def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Mapping[Pair, RecordedQuery]:
-    """Return by query the candidates and replies of a run's directory, and the replies of completions files."""
-    made: defaultdict[Pair, dict[str, Any]] = defaultdict(dict)
+def recorded(run: SavedRun, edition: Edition, replies: Sequence[Path]) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """Yield what a run's directory and completions files hold about a query, as fields of a `RecordedQuery`.
+
+    A query may have several parts, which `RecordedQuery.of` joins.
+    """
     own_files = (run.path / name for name in (submission.CANDIDATES, submission.MISSING, submission.REPLIES))
     candidates, missing, asked = ([path] if path.is_file() else [] for path in own_files)
     for path in candidates:
         for row in each_row(path, edition):
-            made[row.SubjectEntity, row.Relation] |= _candidates(row)
+            yield (row.SubjectEntity, row.Relation), _candidates(row)
     for path in missing:
         for lost in read_jsonl(path, MissingRow) if path.stat().st_size else ():
-            made[lost.SubjectEntity, lost.Relation] |= {"unparsed": True, "reason": cut(lost.reason, 100)}
+            yield (lost.SubjectEntity, lost.Relation), {"unparsed": True, "reason": cut(lost.reason, 100)}
     for path in (*asked, *replies):
         for row in each_row(path, edition):
             if row.completions is not None:
-                own = made[row.SubjectEntity, row.Relation]
-                own["replies"] = (*own.get("replies", ()), *_replies(row))[:MOST_REPLIES]
-    return {pair: RecordedQuery(**values) for pair, values in made.items()}
+                yield (row.SubjectEntity, row.Relation), {"replies": _replies(row)}
 
 
 def _candidates(row: RecordedRow) -> dict[str, Any]:
@@ -126,29 +138,17 @@ def _candidates(row: RecordedRow) -> dict[str, Any]:
     return {"candidates": tuple(objects), "nothing": nothing, "unparsed": row.dropped}
 
 
-def _replies(row: RecordedRow) -> Iterable[tuple[str, str]]:
-    for number, text in enumerate(row.completions or ()):
-        shown = "[the call failed]" if text is None else cut(text, LONGEST_REPLY)
-        yield cut(f"{row.called or 'model'} #{number}", LONGEST_TEXT), shown
+def _replies(row: RecordedRow) -> list[tuple[str, str]]:
+    name = row.called or "model"
+    texts = ("[the call failed]" if text is None else cut(text, LONGEST_REPLY) for text in row.completions or ())
+    return [(cut(f"{name} #{number}", LONGEST_TEXT), text) for number, text in enumerate(islice(texts, MOST_REPLIES))]
 
 
-def traced(
-    tracer: Tracer, examples: Sequence[Example], notes: Mapping[Pair, RecordedQuery], report: Report = silent
-) -> dict[Pair, RecordedQuery]:
-    """Return the recorded data of each query, with explanations of its candidates' links."""
-    queries = {(one.query.subject, one.query.relation): one.query for one in examples}
-    given = [
-        (queries[pair], [(candidate.object, candidate.id) for candidate in note.candidates])
-        for pair, note in notes.items()
-        if pair in queries
-    ]
-    made = dict(notes)
-    report("links (queries)", 0, len(given))
-    for done, ((query, _), traces) in enumerate(zip(given, tracer.traces(given), strict=True), start=1):
-        pair = query.subject, query.relation
-        made[pair] = replace(notes[pair], traces=tuple(traces))
-        report("links (queries)", done, len(given))
-    return made
+def traced(tracer: Tracer, noted: Sequence[tuple[Query, RecordedQuery]]) -> Iterator[tuple[Query, RecordedQuery]]:
+    """Yield queries with their recorded data, and with explanations of their candidates' links."""
+    given = [(query, [(candidate.object, candidate.id) for candidate in note.candidates]) for query, note in noted]
+    for (query, note), traces in zip(noted, tracer.traces(given), strict=True):
+        yield query, replace(note, traces=tuple(traces))
 
 
 def mentioned(rows: Iterable[Row]) -> set[str]:
@@ -159,27 +159,8 @@ def mentioned(rows: Iterable[Row]) -> set[str]:
     return {one for one in (*(one.id for one in objects), *others, *gold) if one}
 
 
-def rows_of(
-    edition: Edition,
-    examples: Sequence[Example],
-    answers: Mapping[Pair, Any],
-    scores: Iterable[tuple[Pair, RowScore]],
-    notes: Mapping[Pair, RecordedQuery],
-    report: Report = silent,
-) -> list[Row]:
-    """Return the rows of all scored queries, by relation and subject. report: callback for progress in queries."""
-    by_pair = {(example.query.subject, example.query.relation): example for example in examples}
-    ready = RecordedQuery()
-    made: list[Row] = []
-    for pair, score in scores:
-        if pair not in by_pair:
-            raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
-        report("rows (queries)", len(made), len(by_pair))
-        made.append(_row(edition, by_pair[pair], answers.get(pair, ()), score, notes.get(pair, ready)))
-    return made
-
-
-def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note: RecordedQuery) -> Row:
+def row_of(edition: Edition, example: Example, answer: Any, score: RowScore, note: RecordedQuery) -> Row:
+    """Return the row of a scored query. answer: the objects that the run submits."""
     relation, scorer = example.query.relation, edition.metric.scorer
     gold = edition.gold_column(example)
     names = {other.id: other.name for other in example.objects if other.id}
@@ -220,14 +201,13 @@ def _row(edition: Edition, example: Example, answer: Any, score: RowScore, note:
     dropped += lost
     errors = _errors(goals, kept, dropped, note)
     reason = note.reason or ("objects were named, and none could be kept" if note.unparsed else "")
-    some = slice(MOST_OBJECTS)
     return Row(
         (example.query.subject, relation),
         example.query.subject_id or "",
         score,
-        goals[some],
-        tuple(kept[some]),
-        tuple(dropped[some]),
+        goals,
+        tuple(kept),
+        tuple(dropped),
         errors,
         note.nothing,
         reason,

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
+
 from lmkbc.edition import Edition, Published
+from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
-from lmkbc.files.atomic import write_bytes
-from lmkbc.files.columns import Given
+from lmkbc.files.atomic import writing
+from lmkbc.files.buffer import Buffer
+from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_examples
-from lmkbc.pipeline import propose
+from lmkbc.pipeline import Steps
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures, panels
+from lmkbc.report.counts import RowCounts, ScoreLevels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
-from lmkbc.report.page import as_toml, packed, render
+from lmkbc.report.page import as_toml, packed, rendered, shortened
 from lmkbc.report.prompts import RecordedPrompts, ShownPrompt, asked_in, worded
-from lmkbc.report.rows import Error, Row, mentioned, recorded, rows_of, traced
+from lmkbc.report.rows import Error, RecordedQuery, mentioned, recorded, row_of, traced
+from lmkbc.report.store import QueryStore, query_store
 from lmkbc.run import submission
 from lmkbc.run.base import Run
-from lmkbc.run.saved import SavedRun, read_gold
+from lmkbc.run.saved import SavedRun
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.run.timing import RunTiming
-from lmkbc.scoring.table import Table
-from lmkbc.types import Query
+from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 
 FLOOR = "prior"
 """Recipe of the baseline that uses only the train split."""
+FEW = 64
+"""Queries of the baseline at once: each has all objects of train as candidates."""
+PART = 10_000
+"""Approximate number of candidates and replies in a part of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +64,48 @@ class ReportInput:
     evidence: Evidence = TRAIN_ALONE
 
 
-def page(space: Workspace, source: ReportInput, report: Report = silent) -> str:
-    """Return the page. InputError if predictions and gold do not fit. report: callback for progress."""
+def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> int:
+    """Write the page to a file, and return its size in bytes. InputError if predictions and gold do not fit.
+
+    Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
+    """
     edition, run = source.edition, source.run
-    answers = run.answers(edition)
-    asked = source.subset.rows(read_gold(source.gold, edition).items(), lambda row: row[0][1])
-    gold = {pair: value for pair, value in asked if _asked(run, pair in answers)}
-    shown = Given.of(run.predictions, edition.column, answers)
-    table = evaluate(shown, Given.of(source.gold, edition.column, gold), edition, rows=True).table
-    examples = [x for x in read_examples(source.gold, edition) if (x.query.subject, x.query.relation) in gold]
-    notes, tracer = recorded(run, edition, source.replies), None
-    if edition.target == "id":
-        tracer = Tracer(space, edition, linking_of(run), source.evidence)
-        notes = traced(tracer, examples, notes, report)
-    rows = rows_of(edition, examples, answers, table.rows, notes, report)
-    queries = [example.query for example in examples]
-    floors = _floors(space, edition, gold, queries, report)
-    timing = RunTiming.read(run.path / submission.TIMING)
-    recorded_prompts = asked_in(source.replies, gold)
-    return render(
-        "report.html",
-        title=f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
-        about=_about(run, edition, source, timing, recorded_prompts),
-        table=table,
-        floors=floors,
-        below=_below(table, floors),
-        seen=run.in_sample,
-        whole=source.subset.is_whole and not run.is_subset,
-        published=_published(edition, source.split),
-        split=source.split,
-        plots=list(_plots(table, rows, floors, report)) if figures.drawable() else None,
-        confusion=_confusion(rows),
-        errors={error: sum(error in row.errors for row in rows) for error in Error},
-        places={error.name: place for place, error in enumerate(Error)},
-        usage=_usage(timing),
-        counts=_counts(run),
-        recipe=_recipe(run),
-        tuned=_tuned(run),
-        prompts=_prompts(space, source, recorded_prompts, queries),
-        data=packed(rows, tracer.about(mentioned(rows)) if tracer else None),
-        count=len(rows),
-    )
+    table = evaluate(*_columns(source), edition, rows=True, unreadable=run.unreadable).table
+    with query_store() as store, closing(Buffer()) as parts:
+        data = _Data(source, [pair for pair, _ in table.rows], store)
+        counts = RowCounts()
+        for part in _parts(space, source, table, data, counts, report):
+            parts.write(part)
+        floors = _floors(space, edition, data, report)
+        timing = RunTiming.read(run.path / submission.TIMING)
+        recorded_prompts = asked_in(source.replies, frozenset(data.pairs))
+        values: dict[str, Any] = {
+            "title": f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
+            "about": _about(run, edition, source, timing, recorded_prompts),
+            "table": table,
+            "floors": floors,
+            "below": _below(table, floors),
+            "seen": run.in_sample,
+            "whole": source.subset.is_whole and not run.is_subset,
+            "published": _published(edition, source.split),
+            "split": source.split,
+            "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
+            "confusion": counts.confusion,
+            "errors": {error: counts.errors[error] for error in Error},
+            "places": {error.name: place for place, error in enumerate(Error)},
+            "usage": _usage(timing),
+            "counts": _counts(run),
+            "recipe": _recipe(run),
+            "tuned": _tuned(run),
+            "prompts": _prompts(space, source, recorded_prompts, data.first),
+            "data": {"relations": [*table.relations], "errors": [*Error], "links": edition.target == "id"},
+            "parts": (piece.decode() for piece in parts.chunks()),
+            "count": counts.rows,
+        }
+        with writing(path) as file:
+            for piece in rendered("report.html", **values):
+                file.write(piece.encode())
+            return file.tell()
 
 
 def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
@@ -99,12 +113,97 @@ def write_beside(run: Run, directory: Path, split: str, report: Report = silent)
     gold = run.workspace.gold_path(run.edition, split)
     evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
     source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
-    write_bytes(directory / submission.REPORT, page(run.workspace, source, report).encode())
+    write(run.workspace, source, directory / submission.REPORT, report)
 
 
-def _asked(run: SavedRun, answered: bool) -> bool:
-    """Return whether a gold query counts. If the run answered a subset of the split, only answered queries count."""
-    return answered or not run.is_subset
+def _columns(source: ReportInput) -> tuple[Column, Column]:
+    """Return the answers and the gold that count. If the run answered a subset, only answered queries count."""
+    run, column = source.run, source.edition.column
+    answers, gold = Column(run.predictions, column, str), Column(source.gold, column, str | list[str])
+    if run.is_subset or not source.subset.is_whole:
+        asked = {_pair(row) for row in source.subset.rows(gold.rows(), lambda row: str(row.Relation))}
+        if run.is_subset:
+            asked &= run.unreadable.union(map(_pair, answers.rows()))
+        answers.keeps = gold.keeps = lambda row: _pair(row) in asked
+    return answers, gold
+
+
+def _pair(row: Any) -> Pair:
+    return row.SubjectEntity, row.Relation
+
+
+class _Data:
+    """Data of the scored queries, in a store. first: the first named query of each relation in the gold file."""
+
+    def __init__(self, source: ReportInput, pairs: Sequence[Pair], store: QueryStore) -> None:
+        self.pairs, self._store, self._edition = pairs, store, source.edition
+        asked, first = frozenset(pairs), dict[str, Query]()
+        for example in read_examples(source.gold, source.edition):
+            pair = example.query.subject, example.query.relation
+            if pair in asked:
+                store.add(pair, "example", example)
+                if example.query.subject.strip():
+                    first.setdefault(example.query.relation, example.query)
+        for kind, rows in zip(("answer", "gold"), _columns(source), strict=True):
+            for row in rows.rows():
+                store.add(_pair(row), kind, row.objects)
+        for pair, fields in recorded(source.run, source.edition, source.replies):
+            store.add(pair, "note", fields)
+        store.sort()
+        self.first, self._unreadable = [*first.values()], source.run.unreadable
+
+    def examples(self) -> Iterator[tuple[Example, Any]]:
+        """Yield each query with its objects, and its gold as the scorer reads it."""
+        for pair in self.pairs:
+            held = self._store.of(pair)
+            if not held["example"]:
+                raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
+            yield _EXAMPLE.decode(held["example"][-1]), msgspec.msgpack.decode(held["gold"][-1])
+
+    def noted(self) -> Iterator[tuple[Example, Any, RecordedQuery]]:
+        """Yield each query with its objects, the run's answer, and what is recorded about it."""
+        for pair, (example, _) in zip(self.pairs, self.examples(), strict=True):
+            held = self._store.of(pair)
+            missing = WRONG if pair in self._unreadable else ()
+            answer = msgspec.msgpack.decode(held["answer"][-1]) if held["answer"] else missing
+            yield example, answer, RecordedQuery.of(held["note"])
+
+
+_EXAMPLE = msgspec.msgpack.Decoder(Example)
+
+
+def _parts(
+    space: Workspace, source: ReportInput, table: Table, data: _Data, counts: RowCounts, report: Report
+) -> Iterator[bytes]:
+    """Yield the elements that hold the rows for the page's script, and count all rows."""
+    edition, relations = source.edition, [*table.relations]
+    tracer = Tracer(space, edition, linking_of(source.run), source.evidence) if edition.target == "id" else None
+    scores, total = iter(score for _, score in table.rows), len(table.rows)
+    stream = data.noted()
+    while some := _some(stream):
+        report("rows (queries)", counts.rows, total)
+        notes = [(example.query, note) for example, _, note in some]
+        if tracer:
+            notes = list(traced(tracer, notes))
+        rows = []
+        for (example, answer, _), (_, note) in zip(some, notes, strict=True):
+            row = row_of(edition, example, answer, next(scores), note)
+            counts.add(row)
+            rows.append(shortened(row))
+        about = tracer.about(mentioned(rows)) if tracer else {}
+        yield b'<script type="application/octet-stream" class="part">%b</script>\n' % packed(rows, relations, about)
+    report("rows (queries)", total, total)
+
+
+def _some(stream: Iterator[tuple[Example, Any, RecordedQuery]]) -> list[tuple[Example, Any, RecordedQuery]]:
+    """Return the next queries of a stream, as many as a part holds."""
+    some, size = list[tuple[Example, Any, RecordedQuery]](), 0
+    for one in stream:
+        some.append(one)
+        size += 1 + len(one[2].candidates) + len(one[2].replies)
+        if size >= PART:
+            break
+    return some
 
 
 def _about(
@@ -123,6 +222,7 @@ def _about(
         "objects kept": run.table("selection").get("how"),
         "in labelled rows": _stated(run),
         "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
+        "predictions": "; ".join(run.remarks),
         "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
     }
     return {name: str(value) for name, value in fields.items() if value}
@@ -148,18 +248,22 @@ def _prompts(
     return {name: found for name in relations if (found := recorded_prompts.prompts.get(name) or own.get(name))}
 
 
-def _floors(
-    space: Workspace, edition: Edition, gold: Mapping[Any, Any], queries: Sequence[Query], report: Report
-) -> dict[str, Table]:
+def _floors(space: Workspace, edition: Edition, data: _Data, report: Report) -> dict[str, Table]:
     """Return the scores of the class prior (if the train split is here), and of a file of empty answers."""
-    made = {}
+    made, count = {}, len(data.pairs)
     if space.has_data(edition):
-        recipe = read_recipe(space, FLOOR)
-        run = Run(workspace=space, edition=edition, offline=True)
-        predictions = recipe.select.select_all(propose(run, recipe, queries, report).sets)
-        kept = {(x.query.subject, x.query.relation): submission.answers(edition, x) for x in predictions}
-        made["class prior"] = edition.metric.evaluate(kept, gold)
-    made["all-empty file"] = edition.metric.evaluate(dict.fromkeys(gold, ()), gold)
+        recipe, tally = read_recipe(space, FLOOR), Tally(edition.metric)
+        steps = Steps(Run(workspace=space, edition=edition, offline=True), recipe, report)
+        asked, truth = tee(data.examples())
+        for block in steps.over((example.query for example, _ in asked), count, FEW):
+            for prediction in recipe.select.select_all(block.sets):
+                query, (_, gold) = prediction.query, next(truth)
+                tally.add(0, query.subject, query.relation, submission.answers(edition, prediction), gold)
+        made["class prior"] = tally.table()
+    empty = Tally(edition.metric)
+    for example, gold in data.examples():
+        empty.add(0, example.query.subject, example.query.relation, (), gold)
+    made["all-empty file"] = empty.table()
     return made
 
 
@@ -183,35 +287,26 @@ def _published(edition: Edition, split: str) -> list[Published]:
     return here + sorted(others, key=lambda result: (result.split, -result.f1))
 
 
-def _plots(table: Table, rows: Sequence[Row], floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
+def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
     values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
-    pool = figures.candidates(rows)
+    pool = ScoreLevels.union([own.levels() for own in counts.scores.values()])
     several = len(table.relations) > 1  # for one relation, a figure shows no more than the table
-    scored = len({one.score for one in pool}) > 1  # if all scores are equal, a figure shows nothing
-    own = panels.shown(pool, list(table.relations))
-    gold = {name: sum(row.score.gold for row in rows if row.pair[1] == name) for name in own}
+    scored = len(np.unique(pool.floor)) > 1  # if all scores are equal, a figure shows nothing
+    own = panels.shown(counts.scores, list(table.relations))
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
         (several, lambda: figures.scores(table.relations, values)),
-        (several and scored, lambda: figures.cuts(pool, list(table.relations))),
+        (several and scored, lambda: figures.cuts(counts.scores, list(table.relations))),
         (several, lambda: figures.precision_recall(table.relations)),
-        (rows, lambda: figures.sizes(rows)),
+        (counts.rows, lambda: figures.sizes(counts.sizes)),
         (scored, lambda: figures.distributions(pool)),
         (scored and (several or not own), lambda: figures.reliability(pool)[0]),
-        (own, lambda: panels.curves(own, gold)),
+        (own, lambda: panels.curves(own, counts.gold)),
         (own, lambda: panels.reliabilities(own)),
     )
     wanted = [draw for there, draw in drawn if there]
     for done, draw in enumerate(wanted):
         report("figures", done, len(wanted))
         yield draw()
-
-
-def _confusion(rows: Sequence[Row]) -> list[list[int]]:
-    """Return counts of queries. Rows: gold is empty, gold has objects. Columns: answer is empty, answer has objects."""
-    counts = [[0, 0], [0, 0]]
-    for row in rows:
-        counts[bool(row.score.gold)][bool(row.score.predicted)] += 1
-    return counts
 
 
 def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:

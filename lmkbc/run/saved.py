@@ -37,33 +37,44 @@ class InSample:
         return f"the rules saw this split; F1 out of fold {known}"
 
 
+CHANGED = "the predictions are not those of the run's manifest: they were changed or copied after the run"
+
+
 @dataclass(frozen=True)
 class SavedRun:
-    """A saved run: the path of its predictions, and its manifest, if it has one."""
+    """A saved run: the path of its predictions, and its manifest, if it has one.
+
+    changed: whether the predictions are not those that the manifest lists.
+    """
 
     path: Path
     predictions: Path
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    changed: bool = False
 
     @classmethod
     def at(cls, path: Path) -> SavedRun:
         """Return the run at a path. InputError if it has no predictions."""
         if not path.is_dir():
-            return cls(path, path, _beside(path))
+            beside = _beside(path)
+            changed = _is_changed(path, beside)
+            return cls(path, path, {} if changed else beside, changed)
         predictions, manifest = path / submission.PREDICTIONS, path / submission.MANIFEST
         if not predictions.is_file():
             why = "queries failed" if (path / submission.MISSING).is_file() else "this is no run"
             raise InputError(f"{path} holds no {submission.PREDICTIONS}: {why}; give a finished run")
-        return cls(
-            path,
-            predictions,
-            submission.read_manifest(manifest) if manifest.is_file() else {},
-        )
+        written = submission.read_manifest(manifest) if manifest.is_file() else {}
+        return cls(path, predictions, written, _is_changed(predictions, written))
 
     @property
     def name(self) -> str:
         """Return the name of the directory or file."""
         return name_of(self.path.resolve())
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return a remark for every score of the run, if its predictions are not what the run wrote."""
+        return [CHANGED] if self.changed else []
 
     @property
     def is_subset(self) -> bool:
@@ -122,14 +133,17 @@ class MissingRow(msgspec.Struct):
 
 
 def _beside(path: Path) -> dict[str, Any]:
-    """Return the manifest beside a run's own file; {} for any other file, or one that was changed."""
+    """Return the manifest beside a run's own file; {} for any other file."""
     manifest = path.with_name(submission.MANIFEST)
     if path.name not in (submission.PREDICTIONS, submission.ARCHIVE) or not (path.is_file() and manifest.is_file()):
         return {}
-    written = submission.read_manifest(manifest)
-    outputs = written.get("outputs")
-    own = isinstance(outputs, dict) and outputs.get(path.name) == file_sha256(path)
-    return written if own else {}
+    return submission.read_manifest(manifest)
+
+
+def _is_changed(path: Path, manifest: Mapping[str, Any]) -> bool:
+    """Return whether a run's file is another one than the manifest lists. A manifest may list no files."""
+    outputs = manifest.get("outputs")
+    return isinstance(outputs, dict) and outputs.get(path.name) != file_sha256(path)
 
 
 def edition_of(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition | None:

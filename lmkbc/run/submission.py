@@ -42,6 +42,8 @@ MISSING = "missing.jsonl"
 WITHHELD = "withheld.jsonl"
 TIMING = "timing.json"
 REPORT = "report.html"
+DAY = (1980, 1, 1, 0, 0, 0)
+"""Date of a zip's only file: the first that a zip can hold, so that the same predictions give the same bytes."""
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -186,13 +188,22 @@ def archive(predictions: Content) -> bytes:
     """Return the zip that CodaLab and Codabench accept: only `predictions.jsonl`, at its root."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
-        entry = zipfile.ZipInfo(PREDICTIONS, date_time=(1980, 1, 1, 0, 0, 0))
+        entry = zipfile.ZipInfo(PREDICTIONS, date_time=DAY)
         entry.compress_type = zipfile.ZIP_DEFLATED
         entry.external_attr = 0o644 << 16
         with zipped.open(entry, "w") as file:
             for piece in pieces(predictions):
                 file.write(piece)
     return buffer.getvalue()
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a file is a zip that `archive` made."""
+    try:
+        with zipfile.ZipFile(path) as zipped:
+            return [(entry.filename, entry.date_time) for entry in zipped.infolist()] == [(PREDICTIONS, DAY)]
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
 
 
 def check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -172,7 +173,10 @@ def test_a_damaged_base_is_one_sentence(run: Command, damage: Callable[[Path], o
         ),
         (("kb", "--known", "train", "--known", "val"), "--known names train and more"),
         (("kb", "--known", "train", "--out", "kb"), "kb is a directory"),
-        (("kb", "--known", "train", "--out", "kb/manifest.json"), "is there already, and an audit replaces nothing"),
+        (
+            ("kb", "--known", "train", "--out", "kb/manifest.json"),
+            "is there already, and this command replaces nothing",
+        ),
         (("absent",), "absent holds no manifest.json"),
     ],
 )
@@ -184,3 +188,33 @@ def test_options_that_cannot_be_are_one_sentence(run: Command, words: tuple[str,
 def test_a_base_without_facts_has_nothing_to_audit(command: Command) -> None:
     base(Path("empty"), [])
     assert "empty holds no fact" in command.fails("audit", "empty")
+
+
+def test_of_two_audits_to_one_place_the_second_is_refused(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first ended before the second began, or while it drew its sample."""
+    run.done("kb", "--sample", 20)
+    Path("kb-audit/labels.jsonl").write_text("mine")
+    assert "holds files already, perhaps labels" in run.fails("kb", "--sample", 30)
+    pages = importlib.import_module("lmkbc.audit.page")
+    own = pages.page
+
+    def meanwhile(*given: Any) -> str:
+        Path("other").mkdir()
+        Path("other/labels.jsonl").write_text("mine")
+        return own(*given)
+
+    monkeypatch.setattr(pages, "page", meanwhile)
+    assert "other was filled by another command meanwhile" in run.fails("kb", "--sample", 30, "--out", "other")
+    for folder in ("kb-audit", "other"):
+        assert Path(folder, "labels.jsonl").read_text() == "mine"
+    assert not [*Path().glob(".other*")]
+
+
+def test_a_list_of_known_facts_replaces_no_file_that_came_meanwhile(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auditing = importlib.import_module("lmkbc.api.auditing")
+    own = auditing.listed
+    monkeypatch.setattr(auditing, "listed", lambda *given: (Path("x.csv").write_text("mine"), own(*given))[1])
+    assert "x.csv was written by another command meanwhile" in run.fails("kb", "--known", "train", "--out", "x.csv")
+    assert Path("x.csv").read_text() == "mine"

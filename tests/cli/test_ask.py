@@ -63,3 +63,11 @@ def test_an_empty_answer_is_an_answer_and_a_missing_one_is_a_failure(command: Co
 )
 def test_a_wrong_question_is_one_sentence(command: Command, words: tuple[str, ...], wrong: str) -> None:
     assert wrong in command.fails("ask", *words)
+
+
+@pytest.mark.parametrize("given", ["419", "Peru", "P17", "Q0", ""])
+def test_a_subject_s_id_is_a_qid(command: Command, given: str) -> None:
+    words = ("ask", "Peru", "country-borders", "--edition", "mini", "--system", "prior", "--subject-id")
+    assert f"--subject-id is {given!r}, which is no QID" in command.fails(*words, given)
+    for right in ("Q419", "https://www.wikidata.org/wiki/Q419"):
+        command.done(*words, right)

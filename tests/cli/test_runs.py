@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,83 @@ def test_evaluate_prints_the_interval(command: Command, folder: Path) -> None:
     shown, _ = command.done("evaluate", folder / "whole", "--interval", "--json")
     low, high = json.loads(shown)["macro_f1_interval"]
     assert 0 < low < high < 1
+
+
+def test_a_run_whose_predictions_were_changed_is_named_everywhere(
+    command: Command, folder: Path, tmp_path: Path
+) -> None:
+    for name in ("whole", "edited"):
+        shutil.copytree(folder / "whole", tmp_path / name)
+    rows = (tmp_path / "edited" / "predictions.jsonl").read_text().splitlines(keepends=True)
+    first = {**json.loads(rows[0]), "ObjectEntitiesID": []}
+    (tmp_path / "edited" / "predictions.jsonl").write_text("".join([json.dumps(first) + "\n", *rows[1:]]))
+    for words in (
+        ("evaluate", "edited"),
+        ("evaluate", "edited/predictions.jsonl", "--edition", "mini"),
+        ("compare", "whole", "edited"),
+        ("runs", "."),
+    ):
+        shown, told = command.done(*words)
+        assert "the predictions are not those of the run's manifest" in " ".join((shown + told).split())
+    assert "edited" in told
+    assert "whole" not in told
+    assert json.loads(command.done("evaluate", "edited", "--json")[0])["changed"] is True
+    changed = {row["name"]: row["changed"] for row in json.loads(command.done("runs", ".", "--json")[0])}
+    assert changed == {"whole": False, "edited": True}
+    command.done("report", "edited", "--out", "page.html")
+    assert "<dt>predictions</dt><dd>the predictions are not those" in (tmp_path / "page.html").read_text()
+    for words in (
+        ("evaluate", "whole"),
+        ("evaluate", "whole/predictions.jsonl"),
+        ("evaluate", "whole/predictions.zip"),
+    ):
+        assert "not those of" not in "".join(command.done(*words))
+
+
+def test_a_page_replaces_pages_alone(command: Command, folder: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    shutil.copytree(folder / "whole", runs / "whole")
+    pages = {
+        "index.html": ("runs", "runs", "--html"),
+        "compare.html": ("compare", "runs/whole", "runs/whole/predictions.jsonl", "--html"),
+        "page.html": ("report", "runs/whole", "--out"),
+    }
+    for name, words in pages.items():
+        own = tmp_path / name
+        own.write_text("<!doctype html><title>my notes</title>")
+        assert f"{name} is there already and is no page of this program" in command.fails(*words, own)
+        assert own.read_text() == "<!doctype html><title>my notes</title>"
+        own.unlink()
+        for _ in range(2):
+            command.done(*words, own)
+        own.write_text(own.read_text().replace('<meta name="generator" content="lmkbc">\n', ""))  # of an older version
+        command.done(*words, own)
+        own.write_text("")
+        command.done(*words, own)
+
+
+def test_a_zip_replaces_zips_of_this_program_alone(command: Command, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_bytes((folder / "whole" / "predictions.jsonl").read_bytes())
+    words = ("submit", "p.jsonl", "--edition", "mini", "--split", "val", "--out", "mine.zip")
+    with zipfile.ZipFile(tmp_path / "mine.zip", "w") as zipped:
+        zipped.writestr("thesis.txt", "x")
+    before = (tmp_path / "mine.zip").read_bytes()
+    assert "mine.zip is there already and is no zip that this command wrote" in command.fails(*words)
+    assert (tmp_path / "mine.zip").read_bytes() == before
+    (tmp_path / "mine.zip").unlink()
+    for _ in range(2):
+        command.done(*words)
+    (tmp_path / "mine.zip").write_text("notes")
+    assert "is no zip that this command wrote" in command.fails(*words)
+
+
+def test_linked_predictions_replace_nothing(command: Command, tmp_path: Path) -> None:
+    row = {"SubjectEntity": "Peru", "Relation": "CountryBordersCountry", "ObjectEntities": ["Chile"]}
+    (tmp_path / "p.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "s.json").write_text("{}")
+    words = ("link", "p.jsonl", "--edition", "mini", "--search-table", "s.json")
+    command.done(*words)
+    before = (tmp_path / "linked.jsonl").read_bytes()
+    assert "linked.jsonl is there already, and this command replaces nothing" in command.fails(*words)
+    assert (tmp_path / "linked.jsonl").read_bytes() == before
+    command.done(*words, "--out", "second.jsonl")

@@ -251,8 +251,11 @@ def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, mo
             "wrong, line 2: 'Paris', 'P1' are no",
         ),
         (("kb", "--format", "ntriples", "--out", "kb"), "kb is a directory: name a file"),
-        (("kb", "--format", "ntriples", "--out", "empty"), "--out empty is there already"),
-        (("kb", "--format", "wikidata-json", "--out", "known"), "--out known is there already"),
+        (("kb", "--format", "ntriples", "--out", "empty"), "empty is there already"),
+        (
+            ("kb", "--format", "wikidata-json", "--out", "known"),
+            "known is there already, and this command replaces nothing",
+        ),
         (("kb", "--format", "ntriples", "--out", "x", "--base", "kb"), "--base is 'kb'"),
         (("kb", "--format", "statements", "--out", "x", "--date", "soon"), "--date is 'soon'"),
         (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from stand_in import item
 
 from lmkbc.errors import InputError, LmkbcError
@@ -226,6 +227,58 @@ def test_a_line_of_another_shape_is_skipped_and_counted(tmp_path: Path, line: by
     built = build_index(tmp_path / "i", dump=tmp_path / "d.json")
     assert [number for _, number, _ in built.broken] == [2]
     assert built.entities == 1
+
+
+def term(language: str, value: str) -> dict[str, Any]:
+    return {language: {"language": language, "value": value}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "label"),
+    [
+        (term("de", "Donau") | term("en", "Danube") | term("mul", "Istros"), "donau", "Donau"),
+        (term("de", "Donau") | term("en", "Danube") | term("mul", "Istros"), "istros", "Donau"),
+        (term("mul", "Isar") | term("en", "Isar River"), "isar", "Isar"),
+        (term("en", "Danube"), "danube", "Danube"),
+        (term("fr", "Danube"), "danube", None),
+    ],
+)
+def test_names_of_every_language_stay_and_english_is_the_last_resort(
+    tmp_path: Path, labels: dict[str, Any], name: str, label: str | None
+) -> None:
+    dump = write_dump(tmp_path / "d.json", [{**entity("Q1", "x"), "labels": labels}])
+    build_index(tmp_path / "i", dump=dump, languages=("de",))
+    assert [hit.label for hit in AliasIndex(tmp_path / "i").exact(name)] == ([label] if label else [])
+    assert not label or label == "Danube" or not AliasIndex(tmp_path / "i").exact("danube")
+
+
+ENTITIES = [entity(f"Q{number}", f"name {number}") for number in range(1, 9)]
+NO_DUMPS = {
+    "indented": json.dumps(ENTITIES, indent=2),
+    "indented with tabs": json.dumps(ENTITIES, indent="\t"),
+    "one line": json.dumps(ENTITIES),
+    "one entity": json.dumps(ENTITIES[0], indent=1),
+    "EntityData": json.dumps({"entities": {"Q1": ENTITIES[0]}}),
+    "EntityData indented": json.dumps({"entities": {"Q1": ENTITIES[0]}}, indent=2),
+    "another JSONL": '{"SubjectEntity": "x"}\n' * 50,
+    "text": "name,id\nInn,Q14369\n",
+}
+
+
+@pytest.mark.parametrize("content", NO_DUMPS.values(), ids=NO_DUMPS)
+def test_what_is_no_dump_is_refused_after_a_few_lines(command: Command, tmp_path: Path, content: str) -> None:
+    (tmp_path / "d.json").write_text(content + "\n" * 30_000)
+    said = command.fails("link", "build", "i.sqlite", "--dump", "d.json")
+    assert said.startswith("error: d.json, line ")
+    assert "a dump holds one whole entity in each line" in said
+    assert not (tmp_path / "i.sqlite").exists()
+
+
+def test_a_dump_without_brackets_whose_first_line_is_broken_is_read(tmp_path: Path) -> None:
+    lines = ["{", *map(json.dumps, ENTITIES[:2]), *["{"] * 9, *map(json.dumps, ENTITIES[2:])]
+    (tmp_path / "d.json").write_text("\n".join(lines))
+    built = build_index(tmp_path / "i", dump=tmp_path / "d.json")
+    assert (built.entities, len(built.broken)) == (8, 10)
 
 
 def test_a_file_of_one_endless_line_is_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

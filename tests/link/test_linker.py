@@ -1,13 +1,17 @@
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stand_in import item
 
 from lmkbc.errors import InputError
+from lmkbc.link.build import build_index
 from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit, Link
+from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.search_table import SearchTable
 from lmkbc.link.train_objects import TrainObjects
@@ -205,3 +209,52 @@ def test_the_head_of_a_title_is_searched_for_where_the_title_has_no_hit(relation
     for heads, text, found in ((True, "My Life: A", "Q1"), (False, "My Life: A", None), (True, "Whole: Title", "Q2")):
         linker = Linker(relations, search=search, heads=heads, strategies={"instruments": ["first"]}, **plain)
         assert one(linker, text, "instruments").id == found
+
+
+PAGES = {
+    "disambiguation": Hit("Q1", "Inn", classes=("Q4167410",)),
+    "of persons": Hit("Q1", "Inn", classes=("Q22808320",)),
+    "list": Hit("Q1", "Inn", classes=("Q13406463",)),
+    "category": Hit("Q1", "Category:Inn", classes=("Q4167836",)),
+    "template": Hit("Q1", "Inn", classes=("Q11266439",)),
+    "duplicate": Hit("Q1", "Inn", classes=("Q17362920",)),
+    "river and list": Hit("Q1", "Inn", classes=("Q4022", "Q13406463")),
+    "by class tree": Hit("Q1", "Inn", classes=("Q99", "Q17442446")),
+    "by description": Hit("Q1", "Inn", "Wikimedia disambiguation page"),
+    "list by description": Hit("Q1", "Inn", "Wikimedia list article"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_no_name_means_a_page_of_a_wiki(relations, page: Hit) -> None:
+    for relation in ("rivers", "instruments"):  # the first is strict, the second takes a hit of another class
+        assert one(Linker(relations, search=Described({"Inn": [page]})), "Inn", relation).id is None
+        behind = Described({"Inn": [page, Hit("Q2", "Inn", classes=("Q4022", "Q34379"))]})
+        assert one(Linker(relations, search=behind), "Inn", relation).id == "Q2"
+
+
+@pytest.mark.parametrize("name", ["Q101352", "Q202444", "Q12308941"])
+def test_no_name_means_a_family_name_unless_one_is_wanted(relations, name: str) -> None:
+    linker = Linker(relations, search=Described({"Bell": [Hit("Q1", "Bell", classes=(name,))]}))
+    assert one(linker, "Bell", "instruments").id is None
+    other = Described({"Bell": [Hit("Q1", "Bell", classes=(name,)), Hit("Q2", "Bell", classes=("Q9",))]})
+    assert one(Linker(relations, search=other), "Bell", "instruments").id == "Q2"
+
+
+def test_what_the_index_knows_of_a_page_counts_for_train_searches_and_ids(relations, examples, tmp_path) -> None:
+    lines = [json.dumps(item(qid, "Zed", classes=[kind])) for qid, kind in (("Q14369", "Q4167410"), ("Q7", "Q4167836"))]
+    (tmp_path / "d.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    build_index(tmp_path / "i", dump=tmp_path / "d.json")
+    linker = Linker(
+        relations, TrainObjects(examples, relations), AliasIndex(tmp_path / "i"), SearchTable({"isar": "Q7"})
+    )
+    for text in ("Inn", "Zed", "isar", "Q7"):
+        assert one(linker, text, "rivers").id is None
+    assert one(linker, "Q7", "rivers").strategy == "a page of a wiki, and no entity"
+    assert one(linker, "Q8", "rivers").id == "Q8"
+
+
+def test_a_real_thing_whose_description_names_wikimedia_is_linked(relations) -> None:
+    for description in ("Wikimedia chapter in Germany", "free encyclopedia by Wikimedia", "river, see Wikimedia list"):
+        hit = Hit("Q1", "Inn", description)
+        assert one(Linker(relations, search=Described({"Inn": [hit]})), "Inn", "rivers").id == "Q1"

@@ -12,13 +12,14 @@ import pytest
 from command import Command
 
 from lmkbc.report import panels
-from lmkbc.report.figures import ScoredCandidate
+from lmkbc.report.counts import ScoreCounts
 
 
-def scored(relation: str, *rights: int, score: float | None = None) -> list[ScoredCandidate]:
-    count = len(rights)
-    given = (1 - place / count if score is None else score for place in range(count))
-    return [ScoredCandidate(relation, one, bool(right), kept=False) for one, right in zip(given, rights, strict=True)]
+def scored(*rights: int, score: float | None = None, into: ScoreCounts | None = None) -> ScoreCounts:
+    made, count = into or ScoreCounts(), len(rights)
+    for place, right in enumerate(rights):
+        made.add(1 - place / count if score is None else score, bool(right))
+    return made
 
 
 def test_an_interval_is_wilson_s() -> None:
@@ -28,7 +29,7 @@ def test_an_interval_is_wilson_s() -> None:
 
 
 def test_a_relation_of_few_candidates_has_no_panel() -> None:
-    pool = scored("few", *[1] * 19) + scored("<b>$_x$</b>", *[1, 0] * 10)
+    pool = {"few": scored(*[1] * 19), "<b>$_x$</b>": scored(*[1, 0] * 10)}
     own = panels.shown(pool, ["few", "<b>$_x$</b>", "none"])
     assert list(own) == ["<b>$_x$</b>"]
     svg = panels.curves(own, {"<b>$_x$</b>": 15}).svg
@@ -38,21 +39,41 @@ def test_a_relation_of_few_candidates_has_no_panel() -> None:
 
 def test_panels_are_bounded() -> None:
     names = [f"r{place}" for place in range(40)]
-    pool = [one for place, name in enumerate(names) for one in scored(name, *[1] * (20 + place))]
+    pool = {name: scored(*[1] * (20 + place)) for place, name in enumerate(names)}
     assert list(panels.shown(pool, names)) == names[-panels.MOST_PANELS :]
-    right, taken = panels.cuts(scored("r", *[1] * 5000))
+    right, taken = panels.cuts(scored(*[1] * 5000).levels())
     assert len(right) == panels.CUTS
     assert (right[-1], taken[-1]) == (5000, 5000)
 
 
 def test_candidates_of_one_score_are_taken_together() -> None:
-    right, taken = panels.cuts([*scored("r", 1, 0, 1, score=0.5), *scored("r", 1, score=0.9)])
+    right, taken = panels.cuts(scored(1, score=0.9, into=scored(1, 0, 1, score=0.5)).levels())
     assert (right.tolist(), taken.tolist()) == ([1, 3], [1, 4])
 
 
 def test_bins_that_are_empty_are_left_out() -> None:
-    mean, right, count = panels.binned([*scored("r", 1, 0, score=0.5), *scored("r", 1, score=1.0)])
+    mean, right, count = scored(1, score=1.0, into=scored(1, 0, score=0.5)).levels().binned(5)
     assert (mean.tolist(), right.tolist(), count.tolist()) == ([0.5, 1], [1, 1], [2, 1])
+
+
+def test_a_score_on_a_bin_s_edge_is_in_the_bin_that_it_begins() -> None:
+    own = ScoreCounts()
+    for tenth in range(11):
+        own.add(tenth / 10, right=False, kept=tenth > 3)
+    assert own.levels().places(10).tolist() == [9, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert own.least == 0.4
+
+
+def test_memory_of_scores_does_not_depend_on_their_number() -> None:
+    own = ScoreCounts()
+    for score in range(0, 1_000_001, 7):
+        own.add(score / 1_000_000, right=score % 2 == 0)
+    levels = own.levels()
+    assert len(levels.count) < 5_000
+    assert (levels.count.sum(), len(own)) == (142_858, 142_858)
+    assert levels.right.sum() == 71_429
+    assert np.average(levels.mean, weights=levels.count) == pytest.approx(0.5, abs=1e-4)
+    assert np.abs(levels.mean - levels.floor / 1_000_000).max() < 0.001
 
 
 def test_figures_of_nothing_are_left_out_and_floors_are_named(command: Command, tmp_path: Path) -> None:

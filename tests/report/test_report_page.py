@@ -6,10 +6,12 @@ import base64
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import hostile
+import msgspec
 import pytest
 from command import Command
 from space import MINI, SPACE
@@ -21,10 +23,11 @@ from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
+from lmkbc.report.counts import ScoreCounts
 from lmkbc.report.links import Evidence, Trace, Tracer, linking_of, trace
-from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded, rows_of
+from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded, row_of
 from lmkbc.run.saved import SavedRun
-from lmkbc.scoring.table import Pair, row_score
+from lmkbc.scoring.table import row_score
 from lmkbc.types import Example, GoldObject, Query
 
 
@@ -39,14 +42,18 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def held(page: str) -> dict[str, Any]:
-    packed = re.search(r'id="data">([A-Za-z0-9+/=]+)</script>', page)
-    assert packed
-    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    about = re.search(r'id="data">(.*?)</script>', page)
+    parts = re.findall(r'class="part">([A-Za-z0-9+/=]+)</script>', page)
+    assert about
+    content: dict[str, Any] = {**json.loads(about[1]), "traces": [], "entities": {}, "rows": []}
+    for part in parts:
+        for name, values in json.loads(gzip.decompress(base64.b64decode(part))).items():
+            content[name] = {**content[name], **values} if name == "entities" else [*content[name], *values]
     return content
 
 
 def test_text_of_models_is_no_markup(page: str) -> None:
-    assert page.count("<script") == 2  # the rows, and the page's own
+    assert page.count("<script") == 3  # what rows refer to, the rows, and the page's own
     assert "onerror=" not in re.sub(r"&lt;.*?&gt;", "", page)
     assert "{{ 7 * 7 }}" in page
 
@@ -97,9 +104,8 @@ def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
     trace = Trace("the index: first, hit 1 of 2", (("Q1", ""),))
     row = CandidateRow("uno", 0.5, "Q2")
     example = Example(Query(*PAIR), (GoldObject(("one",), "Q1"),))
-    score = [(PAIR, row_score(0, 1, 1))]
     for traces, wanted in (((trace,), "Q1"), ((), "")):
-        (made,) = rows_of(MINI, [example], {PAIR: ["Q2"]}, score, {PAIR: RecordedQuery((row,), traces=traces)})
+        made = row_of(MINI, example, ["Q2"], row_score(0, 1, 1), RecordedQuery((row,), traces=traces))
         assert made.kept[0].due == wanted
         assert (Error.LINK in made.errors) == bool(wanted)
 
@@ -130,7 +136,10 @@ LINKS = {
 
 @pytest.mark.parametrize("count", [1, 2, 30, 3000])
 def test_labels_of_axes_are_numbers_however_many_candidates_there_are(count: int) -> None:
-    plot = figures.distributions([figures.ScoredCandidate("r", 0.9, right=True, kept=True)] * count)
+    own = ScoreCounts()
+    for _ in range(count):
+        own.add(0.9, right=True)
+    plot = figures.distributions(own.levels())
     labels = re.findall(r"<text [^>]*>([^<]*)</text>", plot.svg)
     assert "1" in labels
     assert [label for label in labels if "$" in label or "\\" in label or "{" in label] == []
@@ -192,6 +201,42 @@ def test_the_same_run_gives_the_same_page(command: Command, tmp_path: Path) -> N
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_rows_in_many_parts_are_the_same_rows(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, gold, replies = hostile.run(tmp_path, 30)
+    words = ("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(tmp_path))
+    command.done(*words, "--out", "one.html")
+    monkeypatch.setattr(sys.modules["lmkbc.report.run"], "PART", 20)
+    command.done(*words, "--out", "many.html")
+    one, many = ((tmp_path / name).read_text(encoding="utf-8") for name in ("one.html", "many.html"))
+    assert (one.count('class="part"'), many.count('class="part"')) == (1, 15)
+    script = r"<script.*?</script>"
+    assert re.sub(script, "", one, flags=re.DOTALL).split() == re.sub(script, "", many, flags=re.DOTALL).split()
+    whole, parts = map(held, (one, many))
+    assert [row[:7] for row in whole["rows"]] == [row[:7] for row in parts["rows"]]
+    assert whole["entities"] == parts["entities"]
+    assert set(map(str, whole["traces"])) == set(map(str, parts["traces"]))
+
+
+def test_only_the_best_of_many_dropped_objects_are_in_the_page_and_all_are_counted(
+    command: Command, tmp_path: Path
+) -> None:
+    query = {"SubjectEntity": "Peru", "Relation": hostile.RELATIONS[0]}
+    hostile.lines(tmp_path / "gold.jsonl", [{**query, "ObjectEntities": ["Chile"], "ObjectEntitiesID": ["Q298"]}])
+    (tmp_path / "run").mkdir()
+    hostile.lines(tmp_path / "run" / "predictions.jsonl", [{**query, "ObjectEntitiesID": []}])
+    some = [{"object": f"n{place}", "score": 0.9 - place / 1000, "id": f"Q{place + 1}"} for place in range(300)]
+    hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [{**query, "candidates": some, "pooled": True}])
+    command.done("report", "run", "--edition", "mini", "--gold", "gold.jsonl")
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    (row,) = held(page)["rows"]
+    assert (row[4][3], len(row[8]), row[8][0][0]) == (300, 100, "n0")
+    assert "missed: proposed, not kept" in [held(page)["errors"][place] for place in range(8) if row[5] >> place & 1]
+    if figures.drawable():
+        assert "wrong (299)" in page
+
+
 def test_a_cut_text_says_so() -> None:
     assert cut("abc", 3) == "abc"
     assert cut("abcd" * 500, 3) == "abc … [cut: 2,000 characters in all]"
@@ -201,7 +246,7 @@ def test_a_cut_text_says_so() -> None:
 def test_a_file_of_a_run_that_lost_its_content_is_damaged_and_not_absent(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError, match=name):
-        recorded(SavedRun(tmp_path, tmp_path), MINI, ())
+        list(recorded(SavedRun(tmp_path, tmp_path), MINI, ()))
 
 
 PAIR = ("s", "CountryBordersCountry")
@@ -213,10 +258,9 @@ def errors(kept: list[str], gold: dict[str, str], candidates: list[dict[str, Any
     row = {"SubjectEntity": PAIR[0], "Relation": PAIR[1], "candidates": candidates, "pooled": True}
     (tmp_path / "run").mkdir()
     hostile.lines(tmp_path / "run" / "candidates.jsonl.gz", [row])
-    notes = recorded(SavedRun(tmp_path / "run", tmp_path), MINI, ())
-    score: tuple[Pair, Any] = (PAIR, row_score(len(set(kept) & set(gold)), len(kept), len(gold)))
-    (made,) = rows_of(MINI, [Example(Query(*PAIR), objects)], {PAIR: kept}, [score], notes)
-    return set(made.errors)
+    parts = [msgspec.msgpack.encode(part) for _, part in recorded(SavedRun(tmp_path / "run", tmp_path), MINI, ())]
+    score = row_score(len(set(kept) & set(gold)), len(kept), len(gold))
+    return set(row_of(MINI, Example(Query(*PAIR), objects), kept, score, RecordedQuery.of(parts)).errors)
 
 
 def candidate(name: str, identifier: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def test_a_recipe_s_prompts_are_shown_per_relation_and_escaped(command: Command,
         assert made.count(f"<summary>{name}</summary>") == 1
     assert "m, as the recipe words it; subject: subject 000" in made
     assert made.count("&lt;script&gt; subject 000") == len(hostile.RELATIONS)
-    assert made.count("<script") == 2
+    assert made.count("<script") == 3
 
 
 def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> None:

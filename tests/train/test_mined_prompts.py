@@ -165,7 +165,7 @@ def test_a_recipe_asks_the_clozes_that_a_text_gave(command: Command, model: Path
     assert "SHA-256" in written
     assert str(text.parent) not in written
     again = command.fails("train", "mined-prompts", *given)
-    assert "mined.toml is there already: name another file, or remove it" in again
+    assert "mined.toml is there already, and this command replaces nothing" in again
 
     table = {"component": "masked", "probe": {"clozes": 1, "rescale": True}, "frames": "mined.toml"}
     recipe_file(Path("mine.toml"), table)

@@ -13,7 +13,7 @@ from lmkbc.api.options import check_kept, opened_subset
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.writable import check_directory
+from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
 from lmkbc.probe.kamel.benchmark import KamelBenchmark
@@ -21,7 +21,7 @@ from lmkbc.probe.kamel.build import KamelBuild
 from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.benchmark import LamaBenchmark
 from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
-from lmkbc.report.figures import standalone
+from lmkbc.report.figures import is_picture, standalone
 from lmkbc.run.options import RunOptions, Servers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
@@ -125,8 +125,10 @@ def _show(
     found = benchmark.run(means)
     for sheet in found.sheets:
         if pictures is not None and sheet.picture is not None:
-            write_bytes(pictures / f"{sheet.name}.svg", standalone(sheet.picture()))
-            note(f"wrote {pictures / sheet.name}.svg")
+            place = pictures / f"{sheet.name}.svg"
+            check_replaced(place, is_picture, "picture of this program")
+            write_bytes(place, standalone(sheet.picture()))
+            note(f"wrote {place}")
     if as_json:
         show_json(found.values)
         return

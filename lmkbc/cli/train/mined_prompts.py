@@ -10,9 +10,8 @@ import typer
 
 from lmkbc.api.options import chosen_edition
 from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.writable import check_file
+from lmkbc.files.writable import check_new
 from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
@@ -48,9 +47,7 @@ def mined_prompts(
     """
     from lmkbc.train import mined_prompts as mining
 
-    check_file(out, corpus)
-    if out.exists():
-        raise InputError(f"{out} is there already: name another file, or remove it")
+    check_new(out, corpus)
     space = Workspace(workspace, data)
     run = Run(workspace=space, edition=chosen_edition(space, edition), model=model, offline=offline)
     subset, how = Subset.of(space, run.edition, relation, None), mining.Mining(most, gain)

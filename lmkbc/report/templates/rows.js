@@ -1,17 +1,24 @@
 "use strict";
-// The table of all rows: unpacked once, filtered and sorted in memory, a page of it in the document at a time. All text
+// The table of all rows: unpacked once, part by part, filtered and sorted in memory, a page of it in the document at a time. All text
 // is set as text, never as markup.
 (async () => {
   const SIZE = 50, FEW = 20;
   const byId = (id) => document.getElementById(id);
-  const packed = Uint8Array.from(atob(byId("data").textContent.trim()), (char) => char.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { relations, errors, links, traces, entities, rows: raw } = await new Response(stream).json();
-  const rows = raw.map(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, replies]) => ({
-    subject, id, relation: relations[relation], p: score[0], r: score[1], f1: score[2], gold: counts[2], kept: counts[1],
-    flags, objects: { gold, kept, dropped }, nothing, reason, replies, text: null,
-    errors: flags.toString(2).replaceAll("0", "").length,
-  }));
+  const unpacked = (script) => {
+    const packed = Uint8Array.from(atob(script.textContent), (char) => char.charCodeAt(0));
+    script.remove();
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  };
+  const { relations, errors, links } = JSON.parse(byId("data").textContent), rows = [];
+  for (const script of document.querySelectorAll("script.part")) {
+    const { rows: raw, ...part } = await unpacked(script);
+    raw.forEach(([subject, id, relation, score, counts, flags, gold, kept, dropped, nothing, reason, replies]) => rows.push({
+      subject, id, relation: relations[relation], p: score[0], r: score[1], f1: score[2], gold: counts[2], kept: counts[1],
+      dropped: counts[3], flags, objects: { gold, kept, dropped }, nothing, reason, replies, text: null, part,
+      errors: flags.toString(2).replaceAll("0", "").length,
+    }));
+    byId("status").textContent = `${rows.length.toLocaleString("en")} rows are unpacked …`;
+  }
   const haystack = (row) => row.text ??= [
     row.subject, row.id, ...row.objects.gold.flatMap((one) => one.slice(0, 2)),
     ...[...row.objects.kept, ...row.objects.dropped].flatMap((one) => one.slice(0, 2)), ...row.replies.flat(),
@@ -72,8 +79,9 @@
     made.rel = "noreferrer";
     return made;
   };
-  const table = (title, heads, lines) => {
+  const table = (title, heads, lines, all) => {
     const part = element("div", "", "inner");
+    if (all > lines.length) title += `: the first ${lines.length} of ${all.toLocaleString("en")} objects`;
     if (!lines.length) {
       part.append(element("p", `${title}: none`, "muted"));
       return part;
@@ -99,33 +107,33 @@
       return part;
     }
     const folded = element("details");
-    folded.append(element("summary", `${title}: ${lines.length} objects`), made);
+    folded.append(element("summary", all > lines.length ? title : `${title}: ${lines.length} objects`), made);
     part.append(folded);
     return part;
   };
   const verdict = (good, yes, no) => element("span", good ? `✓ ${yes}` : `✗ ${no}`, good ? "right" : "wrong");
-  const known = (id, text) => {
+  const known = ({ entities }, id, text) => {
     const [label, description] = Object.hasOwn(entities, id) ? entities[id] : ["", ""];
     return [label === text ? "" : label, description].filter(Boolean).join(": ");
   };
-  const entity = (id, text, more = "") => {
-    const about = [known(id, text), more].filter(Boolean).join(", ");
+  const entity = (part, id, text, more = "") => {
+    const about = [known(part, id, text), more].filter(Boolean).join(", ");
     const made = element("span");
     made.append(linked(id), about && ` ${about}`);
     return made;
   };
-  const evidence = (id, text, place) => {
+  const evidence = (part, id, text, place) => {
     const made = element("div");
-    made.append(id ? entity(id, text) : "no link");
+    made.append(id ? entity(part, id, text) : "no link");
     if (place === null) return made;
-    const [how, others] = traces[place];
+    const [how, others] = part.traces[place];
     made.append(element("div", how, "why"));
     if (others.length) {
       const folded = element("details", "", "why");
       const list = element("ul");
       others.forEach(([other, weight]) => {
         const item = element("li");
-        item.append(entity(other, "", weight));
+        item.append(entity(part, other, "", weight));
         list.append(item);
       });
       folded.append(element("summary", `on offer too: ${others.length}`), list);
@@ -149,8 +157,8 @@
     return made;
   };
   const heads = ["object", ...(links ? ["link"] : []), "score", "is"];
-  const objects = (list) => list.map(([text, id, score, source, right, verified, place, due]) => [
-    named(text, source), ...(links ? [evidence(id, text, place)] : []),
+  const objects = (part, list) => list.map(([text, id, score, source, right, verified, place, due]) => [
+    named(text, source), ...(links ? [evidence(part, id, text, place)] : []),
     scored(score) + (verified === null ? "" : ` (verification score ${scored(verified)})`), judged(right, due),
   ]);
 
@@ -164,9 +172,9 @@
     cell.append(facts);
     cell.append(
       table("Gold", ["object", ...(links ? ["id"] : []), "is"], row.objects.gold.map(([name, id, found]) => [
-        name, ...(links ? [id ? entity(id, name) : "–"] : []), verdict(found, "found", "missed")])),
-      table("Kept", heads, objects(row.objects.kept)),
-      table("Dropped", heads, objects(row.objects.dropped)),
+        name, ...(links ? [id ? entity(row.part, id, name) : "–"] : []), verdict(found, "found", "missed")]), row.gold),
+      table("Kept", heads, objects(row.part, row.objects.kept), row.kept),
+      table("Dropped", heads, objects(row.part, row.objects.dropped), row.dropped),
     );
     row.replies.forEach(([name, text]) => {
       const box = element("pre", text);
