@@ -15,7 +15,7 @@ from lmkbc.answer.abstain import has_word, noun_words, relation_words, verb_word
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
 from lmkbc.answer.signs import plain
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
 

@@ -16,7 +16,7 @@ from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
-from lmkbc.models.turn import answer_of, thinks_aloud
+from lmkbc.models.thoughts import answer_of, thinks_aloud
 from lmkbc.names import shown
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State, together

@@ -12,7 +12,7 @@ from lmkbc.ask.prompts import one_line
 from lmkbc.ask.steps import YEARS, Step
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.relation import Kind, Relation, Shape
 from lmkbc.types import State
 

@@ -18,7 +18,7 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation

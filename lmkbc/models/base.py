@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 
 Form = Literal["completion", "single", "chat"]
 

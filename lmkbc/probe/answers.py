@@ -8,7 +8,7 @@ from lmkbc.errors import LmkbcError, counted
 from lmkbc.generate.access import open_model
 from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.probe.benchmark import Means
 

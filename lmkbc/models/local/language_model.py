@@ -27,7 +27,7 @@ from lmkbc.models.call import Call
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 
 AT_ONCE = 2048

@@ -30,7 +30,7 @@ from lmkbc.models.local.template import rendered
 from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.precision import computes
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
 Worked = TypeVar("Worked")

@@ -21,7 +21,7 @@ from lmkbc.models.server.option_scorer import OptionScorer
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
-from lmkbc.models.turn import answer_of
+from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 
 FIT = "say fit = true in the recipe's table shots, so that they are shown fewer examples"
