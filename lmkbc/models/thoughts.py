@@ -1,4 +1,4 @@
-"""The answer of a model in its turn: behind its thoughts, in its final channel or answer tag, before its control tokens.
+"""The answer in a turn of a model: behind its thoughts, in its final channel or answer tag, before control tokens.
 
 Each family of models marks these places in its own way, and some servers and front ends leave the marks in the text, or
 only their bare words. All marks are first written as `<think>` and `<answer>`; the answer is then found in one way.
