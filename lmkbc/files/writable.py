@@ -36,7 +36,7 @@ def check_replaced(path: Path, is_own: Callable[[Path], bool], what: str) -> Non
 
 
 def check_new(path: Path | None, *inputs: Path | None) -> None:
-    """Raise InputError as `check_file` does, and for a file that is there: nothing tells it from a user's own."""
+    """Raise InputError as `check_file` does, and for a file that is there, which may be the user's own."""
     check_file(path, *inputs)
     if path is not None and path.exists():
         raise InputError(f"{path} is there already, and this command replaces nothing: name a new file, or remove it")

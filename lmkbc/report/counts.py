@@ -1,4 +1,4 @@
-"""What a page counts while rows pass: errors, sizes of answers, and candidates by score. Memory depends on no number.
+"""Counts of the rows of a page: errors, sizes of answers, and candidates by score, in memory of a fixed size.
 
 Candidates of a relation whose scores agree in three digits are counted together.
 """
