@@ -7,6 +7,7 @@ the first and differ in the second.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from lmkbc.run.base import Run
 from lmkbc.select.pool import Merging, Pool
 from lmkbc.select.train_sides import TrainSides
 from lmkbc.types import CandidateSet, Generator, Query
+
+log = logging.getLogger(__name__)
 
 BLOCK = 2048
 """Queries per block: enough for models and searches to share work, few enough for memory."""
@@ -83,6 +86,8 @@ class Steps:
     def __init__(self, run: Run, recipe: Recipe, report: Report = silent) -> None:
         self._run = run = replace(run, spellings=recipe.clean.spellings, report=report)
         self._recipe, self._report = recipe, report
+        if recipe.learns and len(run.labelled_splits) > 1:
+            log.info("%s learns from the labelled rows of %s", recipe.name, " and ".join(run.labelled_splits))
         answers = shares(recipe.generate, run.files, run.edition)
         self._linking, self._grouping = Notes(), Notes()
         replayed = any(files is not None for files in answers)

@@ -166,8 +166,6 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str 
         offline=options.get("offline", False),
         servers=Servers(**{name: value for name, value in options.items() if name in Servers.__annotations__}),  # type: ignore[typeddict-item]
     )
-    if len(run.labelled_splits) > 1:
-        log.info("%s learns from the labelled rows of %s", chosen.name, " and ".join(run.labelled_splits))
     return run, chosen
 
 
