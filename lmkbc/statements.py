@@ -69,7 +69,9 @@ class Statements:
         return ((split, row) for split, rows in self._rows.items() for row in rows)
 
     def _found(self, stated: _Stated, query: Query, candidate: Candidate) -> Iterator[str]:
-        relation = self._relations[query.relation]
+        relation = self._relations.get(query.relation)
+        if relation is None:  # no row is about it
+            return
         subject = _looked_up((query.subject,), query.subject_id)
         found = _looked_up(*_named((candidate.text,), candidate.id, relation))
         for one in subject:

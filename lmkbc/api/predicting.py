@@ -183,8 +183,10 @@ def predict(
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )
-    made = RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)
-    with writing_alone(directory), closing(made) as files:
+    with (
+        writing_alone(directory),
+        closing(RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)) as files,
+    ):
         run_directory.check(directory, subset)
         if page and has_gold(split):
             progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page

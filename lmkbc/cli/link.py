@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from lmkbc.api.options import chosen_edition
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError, counted
-from lmkbc.files.writable import check_file, check_new
+from lmkbc.files.writable import check_file
 from lmkbc.link.build import build_index
 from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
@@ -78,7 +78,7 @@ def file(
     space = Workspace(workspace, data)
     if (predictions is None) == (why is None) or (why is not None and len(relation or ()) != 1):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
-    check_new(out if predictions else None, predictions, index, search_table)
+    check_file(out, predictions, index, search_table)
     relations = [space.relation(name) for name in relation or ()]
     rows = None if predictions is None else read_rows(predictions, space.relations)
     chosen = chosen_edition(space, edition)

@@ -155,15 +155,3 @@ def test_a_zip_replaces_zips_of_this_program_alone(command: Command, folder: Pat
         command.done(*words)
     (tmp_path / "mine.zip").write_text("notes")
     assert "is no zip that this command wrote" in command.fails(*words)
-
-
-def test_linked_predictions_replace_nothing(command: Command, tmp_path: Path) -> None:
-    row = {"SubjectEntity": "Peru", "Relation": "CountryBordersCountry", "ObjectEntities": ["Chile"]}
-    (tmp_path / "p.jsonl").write_text(json.dumps(row) + "\n")
-    (tmp_path / "s.json").write_text("{}")
-    words = ("link", "p.jsonl", "--edition", "mini", "--search-table", "s.json")
-    command.done(*words)
-    before = (tmp_path / "linked.jsonl").read_bytes()
-    assert "linked.jsonl is there already, and this command replaces nothing" in command.fails(*words)
-    assert (tmp_path / "linked.jsonl").read_bytes() == before
-    command.done(*words, "--out", "second.jsonl")
