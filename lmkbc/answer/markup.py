@@ -99,15 +99,13 @@ def read_table(text: str, keys: Callable[[str], bool]) -> TextTable | None:
         if len(rows) > 1 and all(len(row) > 1 for row in rows):
             return TextTable(tuple(rows[0]), rows[1:]) if any(map(keys, rows[0])) else TextTable((), rows)
     for mark in "\t;,":
-        rows = [
-            [cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark, skipinitialspace=True) if row
-        ]
-        if (
-            len(rows) > 1
-            and len(rows[0]) > 1
-            and {*map(len, rows[:-1])} == {len(rows[0])}
-            and len(rows[-1]) <= len(rows[0])
-        ):
+        try:
+            read = csv.reader(lines, delimiter=mark, skipinitialspace=True)
+            rows = [[cell.strip() for cell in row] for row in read if row]
+        except csv.Error:  # an open quotation mark before a very long text
+            continue
+        widths = {*map(len, rows[:-1])}
+        if len(rows) > 1 and widths == {len(rows[0])} != {1} and len(rows[-1]) <= len(rows[0]):
             if any(map(keys, rows[0])) and all(len(cell.split()) < 4 for cell in rows[0]):
                 return TextTable(tuple(rows[0]), rows[1:])
             if mark == "\t":

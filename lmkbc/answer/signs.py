@@ -70,7 +70,7 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 _SOURCES = re.compile(
-    r"(?:\A|\n)\W*(?:sources?|references?|footnotes?|citations?|bibliography)\W*(?::|\n)", re.IGNORECASE
+    r"(?:\A|\n)[^\w\n]*(?:sources?|references?|footnotes?|citations?|bibliography)[^\w\n]*(?::|\n)", re.IGNORECASE
 )
 """The head of a list of sources behind an answer."""
 _AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$", re.IGNORECASE)

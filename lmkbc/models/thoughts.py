@@ -72,7 +72,7 @@ _FAMILIES = [
         (">", r"\A\s*(?:>[^\n]*\n\s*)+(?=[^\s>])", "</think>"),
     )
 ]
-"""What a text must hold, in lower case; a mark of thoughts and answers that is no plain tag; what stands for it."""
+"""Text that a reply must hold, in lower case; a mark of thoughts or answers that is no plain tag; its plain form."""
 
 _HARMONY = re.compile(r"\A\s*(?:assistant\s*)?analysis\s*(?=[^\sa-z,;:])")
 """The bare name of the channel of thoughts, glued to the first word; "analysis" in lower case alone is a word."""
@@ -106,13 +106,13 @@ _HEADER = re.compile(
 """Headers of turns: a user's begin a second turn, a model's begin its own."""
 
 _ECHO = re.compile(
-    r"\A\s*(?:user|human|system)[ \t]*:?[ \t]*\n[\s\S]*?\n\s*(?:assistant|model)[ \t]*:?[ \t]*\n", re.IGNORECASE
+    r"\A\s*(?:user|human|system)[ \t]*:?[ \t]*\n[\s\S]*?\n[ \t]*(?:assistant|model)[ \t]*:?[ \t]*\n", re.IGNORECASE
 )
 """The prompt's own turns before the answer, with bare headers."""
 
 _USER_LINE = re.compile(
-    r"\n\s*(?:user|human)[ \t]*\n|\n\s*(?:user|USER|User|human|HUMAN|Human|Q|Question|QUESTION)[ \t]*:(?=\s)"
-    r"|\n\s*#{2,4}[ \t]*(?:Instruction|Human|User|Question|Input)\b"
+    r"\n[ \t]*(?:user|human)[ \t]*\n|\n[ \t]*(?:user|USER|User|human|HUMAN|Human|Q|Question|QUESTION)[ \t]*:(?=\s)"
+    r"|\n[ \t]*#{2,4}[ \t]*(?:Instruction|Human|User|Question|Input)\b"
     r"|(?<=[^\W_])(?:user|assistant)\n\n|(?<=[^\W_])(?:user|assistant)\s*\Z"
 )
 _ROLE = re.compile(

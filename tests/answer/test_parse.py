@@ -334,6 +334,18 @@ HUGE = [
     "one ",
     ".",
     "<think>",
+    "</think>",
+    "<answer>",
+    "a\n\n\n\n",
+    "\nuser\n",
+    "| a |\n",
+    "<a>",
+    "[a](",
+    "\\boxed{",
+    "> a\n",
+    '"a',
+    "a\tb\n",
+    "a is ",
 ]
 
 
