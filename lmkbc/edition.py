@@ -170,7 +170,7 @@ def fault(edition: Edition, name: str, relation: Relation, value: str) -> str:
             return (
                 f"is not a QID, and the scorer compares ids exactly: {what}" if misfit(edition, relation, value) else ""
             )
-        if as_qid(value) == value or _PLAIN.fullmatch(value):
+        if _PLAIN.fullmatch(value):
             return ""
         what = f"write '{read:.15g}'" if is_sound else "give digits alone, as in '2', or [] if there is none"
         return f"is not a plain number, and the scorer reads it as text, which no gold has: {what}"

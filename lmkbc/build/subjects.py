@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -119,7 +120,7 @@ def _subject(row: TableRow) -> tuple[str, str | None, str]:
     qid = as_qid(given) if given and given.strip() else None
     if given and given.strip() and qid is None:
         raise InputError(f"{row.place}, field id: {given!r} is no QID; write one like Q42, or leave it empty")
-    return name.strip(), qid, (class_ or "").strip()
+    return unicodedata.normalize("NFC", name.strip()), qid, (class_ or "").strip()
 
 
 def _place(table: InputTable, row: int) -> str:

@@ -30,6 +30,8 @@ def submit(
     workspace: Path | None = None,
 ) -> None:
     """Check a predictions file and zip it for CodaLab or Codabench. Each query of the split must occur once."""
+    if predictions.is_dir():
+        predictions /= submission.PREDICTIONS
     target = out or predictions.with_name(predictions.name.removesuffix(".gz").removesuffix(".jsonl") + ".zip")
     check_file(target, predictions)
     check_replaced(target, submission.is_archive, "zip that this command wrote")

@@ -35,6 +35,8 @@ MEMBERS = 64 << 20
 LONGEST_LINE = 8 << 20
 """Most bytes of a line; the longest entity of Wikidata takes half of it."""
 STEP = 1 << 20
+_NO_ROWS = (".md", ".zip", ".pdf", ".docx", ".html", ".png", ".toml", ".yml", ".yaml")
+"""Endings of files that are never rows, also as the only one in a zip."""
 TABLES = (".jsonl", ".csv", ".tsv", ".json")
 """Suffixes of the files that are sought in a zip, in this order."""
 _HIDDEN = (".", "__MACOSX")
@@ -103,7 +105,7 @@ def stream(path: Path) -> IO[bytes]:
             content = _member(path, source) if isinstance(source, zipfile.ZipFile) else source
             file = bounded(path, content, size, file)
         start = file.peek(3)[:3]
-        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or start[1:2] == b"\0" < start[:1]:
             return joined(_recoded(path, file), file)
         file.read(len(codecs.BOM_UTF8) if start == codecs.BOM_UTF8 else 0)
     except _DAMAGED as error:  # a zip without a readable directory, for example
@@ -155,7 +157,10 @@ def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     names = {name: PurePosixPath(name.replace("\\", "/")) for name in archive.namelist() if name[-1:] not in "/\\"}
     shown = [name for name, place in names.items() if not any(part.startswith(_HIDDEN) for part in place.parts)]
     kinds = [[name for name in shown if name.lower().endswith(suffix)] for suffix in TABLES]
-    found = next(filter(None, kinds), []) if len(shown) != 1 else shown
+    if "xl/workbook.xml" in names:
+        raise InputError(f"{path} is an Excel workbook: save its sheet as CSV (UTF-8), and give that file")
+    alone = len(shown) == 1 and names[shown[0]].suffix.lower() not in _NO_ROWS
+    found = shown if alone else next(filter(None, kinds), [])
     if len(found) > 1:
         found = [name for name in found if names[name].name == "predictions.jsonl"]
     if len(found) != 1:
@@ -166,8 +171,8 @@ def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
 
 
 def _recoded(path: Path, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield UTF-16 text as UTF-8. InputError for bytes that are none."""
-    decoder = codecs.getincrementaldecoder("utf-16")()
+    """Yield UTF-16 text as UTF-8; without a mark at its start, it is little-endian. InputError for other bytes."""
+    decoder = codecs.getincrementaldecoder("utf-16" if file.peek(2)[:1] in b"\xff\xfe" else "utf-16-le")()  # type: ignore[attr-defined]
     try:
         while part := read(path, file):
             yield decoder.decode(part).encode()

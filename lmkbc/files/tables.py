@@ -91,6 +91,8 @@ class InputTable:
             )
             header, places = list[str](), list[int]()
             for where, cells in self._records(reader):
+                if not header and cells[0].startswith("sep="):  # Excel's own first line
+                    continue
                 if not header:
                     header = [cell.strip() for cell in cells]
                     places = self._places(header)
@@ -168,7 +170,8 @@ class InputTable:
 
 def separator(start: bytes, needed: Iterable[str]) -> str:
     """Return the sign that parts the header of CSV into the columns that are needed; else a comma."""
-    first = next(filter(str.strip, start.decode("utf-8", "replace").splitlines()), "")
+    lines = (line for line in start.decode("utf-8", "replace").splitlines() if not line.startswith("sep="))
+    first = next(filter(str.strip, lines), "")
     parted = ((one, next(csv.reader([first], delimiter=one), [])) for one in SEPARATORS)
     return next((one for one, header in parted if {*needed} <= {*map(_folded, header)}), ",")
 

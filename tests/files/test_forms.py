@@ -178,3 +178,27 @@ def test_a_table_may_be_a_json_array(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps([{"name": name, "id": qid, "class": kind} for name, qid, kind in SPREAD], indent=4))
     assert [row.values for row in InputTable(path, ("name", "id", "class"), 1).rows()] == SPREAD
+
+
+def test_what_holds_no_rows_is_named(tmp_path: Path) -> None:
+    readme, workbook = tmp_path / "r.zip", tmp_path / "book.csv"
+    with zipfile.ZipFile(readme, "w") as archive:
+        archive.writestr("README.md", "notes")
+    with zipfile.ZipFile(workbook, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(InputError, match=r"holds 1 file \(README\.md\): give a zip with one file of rows"):
+        read_bytes(readme)
+    with pytest.raises(InputError, match=r"is an Excel workbook: save its sheet as CSV"):
+        read_bytes(workbook)
+
+
+def test_a_table_of_excel_begins_with_its_separator(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("sep=;\nname;id\nPeru;Q419\n")
+    assert [row.values for row in InputTable(path, ("name", "id"), 1).rows()] == [("Peru", "Q419")]
+
+
+def test_utf_16_needs_no_mark(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    path.write_bytes('{"name": "Köln"}\n'.encode("utf-16-le"))
+    assert read_bytes(path).decode() == '{"name": "Köln"}\n'

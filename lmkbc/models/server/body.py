@@ -158,6 +158,8 @@ def answer_limit(asked: int, message: str) -> AnswerLimit | None:
     least = max((number for number in rest if FEWEST <= number < asked), default=None)
     if least is None and (asked in numbers or not rest):
         least = asked // 2
+    if least is not None and f"{least} (exclusive" in message:
+        least -= 1
     return None if least is None else AnswerLimit(least, None, None)
 
 
@@ -208,8 +210,8 @@ def _reply(answer: _Answer, choice: _Choice, share: int) -> Reply:
     spelt, prompt = logprobs.spelt(), max(usage.prompt_tokens or 0, 0)
     completion = max(usage.completion_tokens or 0, (usage.total_tokens or 0) - prompt, 0)  # with reasoning
     return Reply(
-        text=message.text() or message.refusal or "",
-        finish="refusal" if message.refusal else choice.end,
+        text=message.text() or message.refused,
+        finish="refusal" if message.refused else choice.end,
         served=answer.model or "",
         prompt_tokens=prompt // share,
         completion_tokens=completion // share,
@@ -241,6 +243,7 @@ class _Usage(msgspec.Struct):
 class _Part(msgspec.Struct):
     type: str = "text"
     text: str = ""
+    refusal: str = ""
 
 
 class _Function(msgspec.Struct):
@@ -256,6 +259,12 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
     tool_calls: msgspec.Raw = msgspec.Raw()
     function_call: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def refused(self) -> str:
+        """Return the words of a refusal, of the message or of a part; "" for an answer."""
+        parts = self.content if isinstance(self.content, list) else ()
+        return self.refusal or "".join(part.refusal for part in parts if isinstance(part, _Part))
 
     def text(self) -> str:
         """Return the text of an answer; without one, the arguments of a function that it calls in its place.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -16,7 +16,7 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
-from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.limits import LENGTH, Limits
 from lmkbc.models.server.option_scorer import OptionScorer
 from lmkbc.models.server.request import calls
 from lmkbc.models.server.served import Window
@@ -106,7 +106,7 @@ class ServerModel:
             *((True, remark) for remark in self._store.remarks),
             (session.stopped and session.commonest, f"most of the failures: {session.commonest}"),
             (session.window.reduced, _reduced(session.window)),
-            (refused, f"the server takes no {refused}: asked without"),
+            (refused, f"the server takes no {refused}: asked {_in_place(session.offers.refused)}"),
             (not refused and not offers.several, "the server ignores n: each draw was asked for alone"),
             (session.shortened, f"{session.shortened} prompts were shown fewer examples, to fit the server's context"),
             (
@@ -222,3 +222,10 @@ def _named(token: str, options: Sequence[str]) -> str | None:
     bare = token.strip().strip("\u2581\u0120.,:;!*\"'").casefold()
     words = [option for option in options if bare and option.casefold().startswith(bare)]
     return words[0] if len(words) == 1 else None
+
+
+def _in_place(refused: Collection[str]) -> str:
+    """Return how a server is asked that takes no such fields, for a message."""
+    if LENGTH[0] not in refused:
+        return "without"
+    return f"with {LENGTH[1]}" + (", and without the others" if len(refused) > 1 else "")

@@ -82,6 +82,9 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         return ServerError(f"{server.base_url} is not reached {reason}: mend {proxy}, or name {host} in NO_PROXY")
     if "flagged_input" in str(fields.get("metadata")) or "content_filter" in codes:
         return WithheldError(f"{named}: {message}")
+    if status == 403 and described(raw):
+        ways = "a firewall or a login stands before it, or the key is missing"
+        return ServerError(f"{server.base_url} answers with a web page {reason}: {ways}; check --base-url and the key")
     if status in (401, 403) or "API_KEY_INVALID" in _details(fields, "reason"):
         return ServerError(_unauthorised(server, reason))
     if _ROLES.search(whole):

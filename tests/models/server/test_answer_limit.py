@@ -49,7 +49,7 @@ NARROW = AnswerLimit(None, 4096, 300)
         (
             "Unable to submit request because it has a maxOutputTokens value of 32768 but the supported range is "
             "from 1 (inclusive) to 8193 (exclusive).",
-            8193,
+            8192,
         ),
         ("Requests with max_tokens > 4096 must have stream=true", 4096),
         ("max_tokens is too large", ASKED // 2),

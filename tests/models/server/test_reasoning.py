@@ -46,7 +46,7 @@ def test_refused_fields_are_found_out_once_for_a_model(chat: Make) -> None:
     last = server.requests[-1]
     assert last.keys() == {"model", "messages", "max_completion_tokens", "reasoning_effort"}
     assert (last["max_completion_tokens"], last["reasoning_effort"]) == (64, "low")
-    told = "the server takes no logprobs and max_tokens and temperature: asked without"
+    told = "the server takes no logprobs and max_tokens and temperature: asked with max_completion_tokens, and without"
     assert any(told in remark for remark in generator.notes.remarks)
 
 

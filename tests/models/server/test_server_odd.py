@@ -133,7 +133,10 @@ def test_a_model_that_knows_the_answer_s_length_by_another_name_is_told_it_so(ch
     assert not any(one.failed for one in found)
     last = server.requests[-1]
     assert ("max_tokens" in last, last["max_completion_tokens"], last["seed"]) == (False, 64, 5)
-    assert any("the server takes no max_tokens: asked without" in remark for remark in generator.notes.remarks)
+    assert any(
+        "the server takes no max_tokens: asked with max_completion_tokens" in remark
+        for remark in generator.notes.remarks
+    )
 
 
 def test_an_answer_that_was_taken_from_another_model_is_none_once_that_is_not_allowed(chat: Make) -> None:
