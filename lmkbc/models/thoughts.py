@@ -19,60 +19,58 @@ _DETAILS = (
 )
 
 _FAMILIES = [
-    (needle, re.compile(pattern, re.IGNORECASE), mark)
-    for needle, pattern, mark in (
-        ("", r"(?:&lt;|\\u003c)(/?[a-z|][\w |]{0,30})(?:&gt;|\\u003e)", r"<\1>"),
-        ("```", r"```[ \t]*(?:thinking|thought|think|reasoning)[ \t]*\n[\s\S]*?(?:```|\Z)", "</think>"),
-        ("<|content|>", r"<\|content\|>", "</think>"),
-        ("finish[", r"\bfinish\[([^\]\n]*)\]", r"<answer>\1</answer>"),
-        ("", r"<escape>|<\|\\?\"\|>", '"'),
-        ("[e~[", r"\[e~\[", "<end>"),
-        ("", r"<role>\s*(?:assistant|model)\s*</role>|<extra_id_1>\s*assistant\b|\]~b\]\s*ai\b", "<model>"),
-        ("", r"<role>\s*(?:user|human)\s*</role>|<extra_id_1>\s*user\b|\]~b\]\s*user\b", "<user>"),
+    (re.compile(pattern, re.IGNORECASE), mark)
+    for pattern, mark in (
+        (r"(?:&lt;|\\u003c)(/?[a-z|][\w |]{0,30})(?:&gt;|\\u003e)", r"<\1>"),
+        (r"```[ \t]*(?:thinking|thought|think|reasoning)[ \t]*\n[\s\S]*?(?:```|\Z)", "</think>"),
+        (r"<\|content\|>", "</think>"),
+        (r"\bfinish\[([^\]\n]*)\]", r"<answer>\1</answer>"),
+        (r"<escape>|<\|\\?\"\|>", '"'),
+        (r"\[e~\[", "<end>"),
+        (r"<role>\s*(?:assistant|model)\s*</role>|<extra_id_1>\s*assistant\b|\]~b\]\s*ai\b", "<model>"),
+        (r"<role>\s*(?:user|human)\s*</role>|<extra_id_1>\s*user\b|\]~b\]\s*user\b", "<user>"),
         (
-            "content=",
             r"\A\s*(?:AIMessage\()?content=(['\"])([\s\S]*?)\1,? (?:additional_kwargs|response_metadata)=[\s\S]*",
             r"\2",
         ),
-        ("textblock(", r"\[?TextBlock\([^()]{0,200}?text=(['\"])([\s\S]*?)\1(?:, [^()]{0,200})?\)\]?", r"\2"),
-        ("<|im_start|>", r"<\|im_start\|>\s*think\b", "<think>"),
-        ("<|im_start|>", r"<\|im_start\|>\s*answer\b", "</think>"),
-        ("\x1b[", r"\x1b\[[0-9;]*[a-z]", ""),
-        ("｜dsml｜", r"(</?)｜DSML｜", r"\1"),
-        (":::", r":::[ \t]*(?:thinking|thought|reasoning)[ \t]*\n[\s\S]*?(?:\n:::|\Z)", "</think>"),
-        ("<!--", r"<!--[\s\S]*?(?:-->|\Z)", ""),
-        ("<|inner_prefix|>", r"<\|inner_prefix\|>", "<think>"),
-        ("<|inner_suffix|>", r"<\|inner_suffix\|>", "</think>"),
-        ("said:", r"\A\s*(?:chatgpt|claude|gemini|copilot|deepseek|assistant) said:[ \t]*\n", "<end>"),
+        (r"\[?TextBlock\([^()]{0,200}?text=(['\"])([\s\S]*?)\1(?:, [^()]{0,200})?\)\]?", r"\2"),
+        (r"<\|im_start\|>\s*think\b", "<think>"),
+        (r"<\|im_start\|>\s*answer\b", "</think>"),
+        (r"\x1b\[[0-9;]*[a-z]", ""),
+        (r"(</?)｜DSML｜", r"\1"),
+        (r":::[ \t]*(?:thinking|thought|reasoning)[ \t]*\n[\s\S]*?(?:\n:::|\Z)", "</think>"),
+        (r"<!--[\s\S]*?(?:-->|\Z)", ""),
+        (r"<\|inner_prefix\|>", "<think>"),
+        (r"<\|inner_suffix\|>", "</think>"),
+        (r"\A\s*(?:chatgpt|claude|gemini|copilot|deepseek|assistant) said:[ \t]*\n", "<end>"),
         # harmony (gpt-oss, Muse): a message to oneself, to the user, or to a tool
-        ("<|channel|>", r"<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>", "</think>"),
+        (r"<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>", "</think>"),
         (
-            "<|channel|>",
             r"<\|channel\|>\s*\w+\s+to=[^<]{0,200}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>",
             "</think>",
         ),
-        ("<|channel|>", r"<\|channel\|>\s*(?:analysis|commentary)\s*(?:<\|message\|>)?", "<think>"),
+        (r"<\|channel\|>\s*(?:analysis|commentary)\s*(?:<\|message\|>)?", "<think>"),
         # the same without its control tokens
-        ("assistant", r"(?-i:assistant(?:\s*to=(?:user|all)|final|\s+final(?![a-z ]))(?:\s*json\b)?)\s*", "</think>"),
-        ("commentary", r"assistant\s*commentary\s+to=[\w.]+?\s*(?:json)?\s*(?=[\[{\"'<])", "</think>"),
-        ("final", r"\A\s*final\s*(?=[\[{\"]|\n)", "</think>"),
-        ("to=self", r"\A\s*(?:assistant\s*)?to=self", "<think>"),
+        (r"(?-i:assistant(?:\s*to=(?:user|all)|final|\s+final(?![a-z ]))(?:\s*json\b)?)\s*", "</think>"),
+        (r"assistant\s*commentary\s+to=[\w.]+?\s*(?:json)?\s*(?=[\[{\"'<])", "</think>"),
+        (r"\A\s*final\s*(?=[\[{\"]|\n)", "</think>"),
+        (r"\A\s*(?:assistant\s*)?to=self", "<think>"),
         # Gemma, MedGemma, Granite, and what front ends show in place of tags
-        ("<|channel>", r"<\|channel>\s*thought\b", "<think>"),
-        ("<channel|>", r"<channel\|>", "</think>"),
-        ("<unused94>", r"<unused94>", "<think>"),
-        ("<unused95>", r"<unused95>", "</think>"),
-        ("my ", r"\A\W*here(?:'s| is) my (?:thought process|thinking|reasoning)(?: process)?\s*:", "<think>"),
-        ("my ", r"\bhere(?:'s| is) my (?:final )?(?:response|answer)\s*:", "</think>"),
-        ("thinking...", r"\A\s*thinking\.\.\.[ \t]*\n", "<think>"),
-        ("done thinking", r"\.\.\.\s*done thinking\.?", "</think>"),
-        (" for ", r"\A\W*(?:thought|reasoned|thinking) for [^\n]{1,40}\n", "</think>"),
-        ("<details", rf"{_DETAILS}(?:(?!</details>)[\s\S])*</details>", "</think>"),
-        ("<details", _DETAILS, "<think>"),
-        (">", r"\A\s*(?:>[^\n]*\n\s*)+(?=[^\s>])", "</think>"),
+        (r"<\|channel>\s*thought\b", "<think>"),
+        (r"<channel\|>", "</think>"),
+        (r"<unused94>", "<think>"),
+        (r"<unused95>", "</think>"),
+        (r"\A\W*here(?:'s| is) my (?:thought process|thinking|reasoning)(?: process)?\s*:", "<think>"),
+        (r"\bhere(?:'s| is) my (?:final )?(?:response|answer)\s*:", "</think>"),
+        (r"\A\s*thinking\.\.\.[ \t]*\n", "<think>"),
+        (r"\.\.\.\s*done thinking\.?", "</think>"),
+        (r"\A\W*(?:thought|reasoned|thinking) for [^\n]{1,40}\n", "</think>"),
+        (rf"{_DETAILS}(?:(?!</details>)[\s\S])*</details>", "</think>"),
+        (_DETAILS, "<think>"),
+        (r"\A\s*(?:>[^\n]*\n\s*)+(?=[^\s>])", "</think>"),
     )
 ]
-"""Text that a reply must hold, in lower case; a mark of thoughts or answers that is no plain tag; its plain form."""
+"""A mark of thoughts or answers that is no plain tag, and its plain form."""
 
 _HARMONY = re.compile(r"\A\s*(?:assistant\s*)?analysis\s*(?=[^\sa-z,;:])")
 """The bare name of the channel of thoughts, glued to the first word; "analysis" in lower case alone is a word."""
@@ -144,10 +142,8 @@ def answer_of(text: str) -> str | None:
     It is None if the thoughts are incomplete, "" if nothing visible follows them, or if the answer's tag is empty.
     """
     text = _own_turn(text)
-    lowered = text.casefold()
-    for needle, pattern, mark in _FAMILIES:
-        if needle in lowered:
-            text = pattern.sub(mark, text)
+    for pattern, mark in _FAMILIES:
+        text = pattern.sub(mark, text)
     text = _TAG.sub(_plain_mark, _HARMONY.sub("<think>", text, count=1))
     rest, thought = "", "</think>"
     while thought and not shown(_turn(rest)):  # an answer may also stand before its reasons

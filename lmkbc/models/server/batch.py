@@ -23,7 +23,7 @@ from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
 from lmkbc.models.server.client import MOST_BYTES
-from lmkbc.models.server.complaint import SHOWN, error_in, words
+from lmkbc.models.server.error_body import SHOWN, error_in, words
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import OtherModelError
 from lmkbc.models.server.session import Session

@@ -22,7 +22,7 @@ from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name, same_model
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport, decode, decode_tokens
-from lmkbc.models.server.complaint import SHOWN, described, error_in, is_error
+from lmkbc.models.server.error_body import SHOWN, described, error_in, is_error
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import AbsentError, OtherModelError, ServerError, WithheldError, refusal
 

@@ -1,4 +1,4 @@
-"""A server's words in place of an answer: the fields of its errors, in the shapes of many servers."""
+"""The body of an error: its words and its fields, in the shapes of many servers."""
 
 from __future__ import annotations
 
