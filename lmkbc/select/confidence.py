@@ -20,7 +20,7 @@ from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
-from lmkbc.select.rule import UNLIMITED, PerRelation, Rule
+from lmkbc.select.rule import UNLIMITED, Narrowed, PerRelation, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 
@@ -115,24 +115,14 @@ UNREACHED, UNSURE = "no confidence of its relation promises the precision", "no 
 
 
 @dataclass(frozen=True)
-class AtPrecision(PerRelation):
+class AtPrecision(Narrowed):
     """Selector whose rules keep the facts that reach a promised precision.
 
-    usual: the selector without a precision. If it keeps objects and this one keeps none, the answer is withheld, and
-    not empty. reached: the relations that reach the precision, by every spelling, with their points on the curve.
+    If the usual selector keeps objects and this one keeps none, the answer is withheld, and not empty. reached: the
+    relations that reach the precision, by every spelling, with their points on the curve.
     """
 
-    usual: PerRelation = field(default_factory=lambda: PerRelation(NOTHING))
     reached: Mapping[str, Point] = field(default_factory=dict)
-
-    @property
-    def reads_others(self) -> bool:
-        """Return whether the usual rules read candidates of other queries; confidences then depend on these too."""
-        return self.usual.reads_others
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets as the usual rules read them."""
-        return self.usual.read(sets)
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Keep the objects that are sure enough, and give the reason if an answer is withheld."""
@@ -171,4 +161,4 @@ def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
             reached[name] = point
             inner = Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED)
             rules[name] = Calibrated(inner=inner, weights=calibration.weights, label_priors=calibration.label_priors)
-    return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, selector, reached)
+    return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, reached, usual=selector)

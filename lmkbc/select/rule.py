@@ -152,6 +152,22 @@ class PerRelation(BatchSelector):
         return replace(self, rules={**self.rules, **rules})
 
 
+@dataclass(frozen=True)
+class Narrowed(PerRelation):
+    """Selector that keeps less than a usual one. usual: that selector, which also says how sets are read."""
+
+    usual: PerRelation = field(kw_only=True)
+
+    @property
+    def reads_others(self) -> bool:
+        """Return whether the usual rules read candidates of other queries; confidences then depend on these too."""
+        return self.usual.reads_others
+
+    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return the sets as the usual rules read them."""
+        return self.usual.read(sets)
+
+
 class MaskRule(BatchSelector, Rule):
     """Rule that keeps some of the candidates, unchanged."""
 

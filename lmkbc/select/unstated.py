@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.rule import Narrowed, PerRelation
 from lmkbc.statements import Statements
 from lmkbc.types import CandidateSet, Prediction
 
@@ -14,28 +14,18 @@ STATED = "labelled rows state all that would be kept"
 
 
 @dataclass(frozen=True)
-class Unstated(PerRelation):
+class Unstated(Narrowed):
     """Selector that leaves out what labelled rows state, after the usual selector's choice.
 
     An answer that loses all its objects is withheld, and not empty.
     """
 
-    usual: PerRelation = field(kw_only=True)
     statements: Statements = field(kw_only=True)
 
     @classmethod
     def of(cls, usual: PerRelation, statements: Statements) -> Unstated:
         """Return the selector, with the calibrations of the usual one."""
         return cls(usual.general, usual.rules, usual.calibrations, usual.curves, usual=usual, statements=statements)
-
-    @property
-    def reads_others(self) -> bool:
-        """Return whether the usual rules read candidates of other queries."""
-        return self.usual.reads_others
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets as the usual rules read them."""
-        return self.usual.read(sets)
 
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Return the usual choice without what labelled rows state."""
