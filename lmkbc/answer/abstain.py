@@ -198,25 +198,6 @@ def relation_words(relation: Relation) -> frozenset[str]:
     return _words(relation.name, relation.triple, relation.question, *_spelt_out(relation)) | {"has", "is", "at", "of"}
 
 
-def noun_words(relation: Relation) -> frozenset[str]:
-    """Return the words of the object's type, in the singular."""
-    return frozenset(_singular(word) for word in _words(relation.object_type.noun))
-
-
-def verb_words(relation: Relation) -> frozenset[str]:
-    """Return the words of the relation's verb phrase, in the singular."""
-    return frozenset(_singular(word) for word in _words(relation.triple))
-
-
-def has_word(text: str, words: frozenset[str]) -> bool:
-    """Return whether a folded text holds one of some words, in the singular or plural."""
-    return any(word in words or _singular(word) in words for word in text.split())
-
-
-def _singular(word: str) -> str:
-    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
-
-
 def is_placeholder(name: str, relation: Relation) -> bool:
     """Return whether a name only states the type of the object: "State A", "Member 2", "other languages"."""
     words = folded_key(name).split()

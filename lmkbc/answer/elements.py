@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lmkbc.answer.abstain import has_word, noun_words, relation_words, verb_words
+from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
 from lmkbc.answer.signs import plain
+from lmkbc.answer.terms import has_term, object_terms, phrase_terms, stems
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation
@@ -129,8 +130,7 @@ _NUMBER_KEYS = frozenset("number count amount total quantity".split())
 _OTHER_KEYS = frozenset(
     "subject subjectentity relation predicate property reasoning reason explanation thought thoughts confidence score "
     "probability note notes comment type id year date qid description source unit status wikidata wikidataid url "
-    "link code iso flag rank index no required query q search capital population border borderlength length "
-    "direction".split()
+    "link code iso flag rank index no required query q search".split()
 )
 
 
@@ -139,7 +139,7 @@ _CALL = re.compile(r"\[\s*[a-z_][\w.]*\(\s*(?:\w+\s*=\s*)?([\[{].*[\]}])\s*\)\s*
 """A list of one call of a function, as in [answer(countries=[...])]."""
 
 
-_VERDICTS = frozenset("correct valid match holds included include verified confirmed relevant answer true yes".split())
+_VERDICTS = stems("correct valid match holds included verified confirmed relevant answer true")
 """Words of keys that say whether an object is one."""
 
 
@@ -187,9 +187,9 @@ def elements(group: Bracketed, relation: Relation, subject: str, units: bool = F
 
 def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
     """Return whether an object says of itself that it is none, as in {"country": "Peru", "shares_border": false}."""
-    about = noun_words(relation) | verb_words(relation) | _VERDICTS
+    about = object_terms(relation) | phrase_terms(relation) | _VERDICTS
     said = (item for item in items if isinstance(item, Word) and not item.quoted and item.text.casefold() == "false")
-    return len(items) > 1 and any(has_word(" ".join(_key_words(item)), about) for item in said)
+    return len(items) > 1 and any(has_term(" ".join(_key_words(item)), about) for item in said)
 
 
 def is_head(cell: str, relation: Relation) -> bool:
@@ -197,7 +197,7 @@ def is_head(cell: str, relation: Relation) -> bool:
     key = folded_key(cell.replace("_", " "))
     if re.search(r"[\[\]{}=\"]", cell):
         return False
-    return key in _ANSWER_KEYS or key in _OTHER_KEYS or has_word(key, noun_words(relation) | verb_words(relation))
+    return key in _ANSWER_KEYS or key in _OTHER_KEYS or has_term(key, object_terms(relation) | phrase_terms(relation))
 
 
 def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
@@ -211,10 +211,10 @@ def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
     rows = [row for row in rows if not any(cell.casefold() in _NOT for cell in row[1:])] or rows
     cells = [[row[place] if place < len(row) else "" for row in rows] for place in range(width)]
     if relation.kind == "number":
-        about = verb_words(relation) | relation_words(relation) | {"value"}
-        if fields := [": ".join(row) for row in rows if has_word(folded_key(row[0]), about)]:
+        about = phrase_terms(relation) | stems("value")
+        if fields := [": ".join(row) for row in rows if has_term(folded_key(row[0]), about)]:
             return fields[:1]
-        wanted = [place for place in range(width) if has_word(folded_key(head[place].replace("_", " ")), about)]
+        wanted = [place for place in range(width) if has_term(folded_key(head[place].replace("_", " ")), about)]
         return [f"{head[place]}: {cell}" for place in wanted[:1] for cell in cells[place]]
     named = [
         place
@@ -258,8 +258,10 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
     names |= _NUMBER_KEYS if relation.kind == "number" else frozenset()
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
-    kinds = noun_words(relation) | relation.shape.stop
-    typed = [item for item in others if has_word(" ".join(_key_words(item)), kinds)]
+    kinds, never = object_terms(relation), relation.shape.stop
+    typed = [
+        item for item in others if has_term(" ".join(_key_words(item)), kinds) or not never.isdisjoint(_key_words(item))
+    ]
     return [item for key, item in keyed if key in names] or typed or others
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmkbc.answer.abstain import has_word, noun_words
 from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.literal import Word
+from lmkbc.answer.terms import has_term, is_made_of, object_terms, terms
 from lmkbc.names import LONGEST, folded_key
 from lmkbc.relation import Relation
 
@@ -24,12 +24,14 @@ _DASH = re.compile(r"\s+[-–—]\s+")
 _REMARK = re.compile(r"\s+[-–—]\s+(?=[\da-z~≈])|:\s+(?=[\da-z~≈(])")
 """A dash or a colon with a remark behind it; before a capital, it may be part of a name."""
 _LABEL = re.compile(r"([^:()*\"\n]{1,60}?)[ \t]*:(?=\s|$)[ \t]*")
+LONGEST_LABEL = 6
+"""Maximum number of words of a label."""
 _YEAR = re.compile(r"\s*(?:in )?[12]\d{3}(?:[–-]\d{2,4})?\s*[:–—-]\s+(?=\S)", re.IGNORECASE)
 _LABELS = frozenset(
-    "name label answer answers country object entity item result output option neighbour neighbor winner winners "
-    "recipient recipients laureate laureates member members neighbours neighbors results names list north south east "
-    "west northeast northwest southeast southwest north east north west south east south west".split()
+    "name names label answer answers object objects entity entities item items result results output option list "
+    "north south east west northeast northwest southeast southwest".split()
 )
+"""General labels; those of a relation are made of its own terms, or of words that are never its object."""
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(?!\d+[.)])\S[^\n]*$\n?", re.MULTILINE)
 _HEADED = re.compile(r"^[ \t]*#{1,6}[ \t]+(?=\d+[.)])", re.MULTILINE)
 _BOLD_LINE = re.compile(r"[ \t]*(?:\*\*|__)[^*_\n]{1,100}(?:(?:\*\*|__)[ \t]*[:–—-]|:(?:\*\*|__))")
@@ -47,7 +49,7 @@ def body(text: str, relation: Relation) -> str:
     """Return a text without headings and without the head of its only column, if anything else is left."""
     text = _HEADING.sub("", _HEADED.sub("", text)).strip() or text
     head, _, rest = text.partition("\n")
-    return rest if rest.strip() and has_word(folded_key(head), noun_words(relation)) and " " not in head else text
+    return rest if rest.strip() and has_term(folded_key(head), object_terms(relation)) and " " not in head else text
 
 
 def has_lead(text: str) -> bool:
@@ -122,7 +124,10 @@ def _is_label(text: str, relation: Relation) -> bool:
     """Return whether a text names the kind of an object, or its place, but no object."""
     words = folded_key(text).split()
     words = words[:-1] if len(words) > 1 and words[-1].isdigit() else words
-    return 0 < len(words) <= 6 and (" ".join(words) in _LABELS or has_word(" ".join(words), noun_words(relation)))
+    if not 0 < len(words) <= LONGEST_LABEL:
+        return False
+    label, general = " ".join(words), _LABELS | relation.shape.stop
+    return has_term(label, object_terms(relation)) or is_made_of(label, terms(relation)) or general.issuperset(words)
 
 
 def _conjuncts(parts: list[str], relation: Relation) -> Iterator[str]:

@@ -19,7 +19,7 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
 
 from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
-from lmkbc.answer.sentence import stem, stems
+from lmkbc.answer.terms import has_term, terms
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
@@ -163,7 +163,7 @@ def _is_stated(number: _Found, text: str, relation: Relation) -> bool:
     """Return whether a word of the relation stands beside a number, as in "a capacity of 5,000" and "5,000 seats"."""
     before = text[max(0, number.start - 40) : number.start].split()[-3:]
     beside = folded_key(" ".join([*before, *text[number.end : number.end + 40].split()[:1]]))
-    return not stems(relation).isdisjoint(map(stem, beside.split()))
+    return has_term(beside, terms(relation))
 
 
 def _unbracketed(aside: re.Match[str]) -> str:

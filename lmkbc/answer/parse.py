@@ -15,13 +15,11 @@ from operator import itemgetter
 
 from lmkbc.answer.abstain import (
     has_verb,
-    has_word,
     is_abstention,
     is_failure,
     is_mute,
     is_prose,
     is_refusal,
-    relation_words,
 )
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
@@ -30,6 +28,7 @@ from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.numbers import read_numbers, refused_numbers
 from lmkbc.answer.sentence import named
+from lmkbc.answer.terms import has_term, phrase_terms
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
@@ -59,9 +58,7 @@ _CORRECTED = re.compile(
 )
 
 
-_ESTIMATED = re.compile(
-    r"\b(?:approximately|roughly|around|it's|is|was|has|holds|seats)(?: about)?\W+[\d~]", re.IGNORECASE
-)
+_ESTIMATED = re.compile(r"\b(?:approximately|roughly|around|it's|is|was|has)(?: about)?\W+[\d~]", re.IGNORECASE)
 
 
 _SENTENCE = re.compile(r"(?<=[^\W\d_]{3}[.!?])\s|\n")
@@ -191,7 +188,7 @@ def _from_numbers(text: str, relation: Relation) -> Parsed | None:
         if is_refusal(line[: 4 * LONGEST]) and not _ESTIMATED.search(line):
             continue
         if numbers := read_numbers(line[bullet.end() :] if (bullet := BULLET.match(line)) else line, relation):
-            found.append((has_word(folded_key(line[:LONGEST]), relation_words(relation)), tuple(numbers)))
+            found.append((has_term(folded_key(line[:LONGEST]), phrase_terms(relation)), tuple(numbers)))
     return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from lmkbc.answer.terms import has_term, terms
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
@@ -33,10 +33,6 @@ _BETWEEN = frozenset(
 )
 """Words between what states the relation and the names."""
 _VERBS = frozenset("is are was were include includes".split())
-_STOP = frozenset(
-    "the and which that who what whom whose has have had was were are for with from its this these those does did not "
-    "been being itself when where while each every all any one other such than then there their into out".split()
-)
 
 
 def named(text: str, relation: Relation, subject: str) -> str:
@@ -60,7 +56,7 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
         before = start - 1
         while before and (words[before].casefold().strip(":,") in _BETWEEN or words[before].strip(",").isdigit()):
             before -= 1
-        states = not stems(relation).isdisjoint(map(stem, folded_key(words[before]).split()))
+        states = has_term(folded_key(words[before]), terms(relation))
         states |= words[0] == "There" and words[start - 1].endswith(":")
         if not (states or (restates and words[start - 1] in _VERBS)) or not _is_capitalised(words[start]):
             continue
@@ -79,22 +75,3 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
 
 def _is_capitalised(word: str) -> bool:
     return word.lstrip("\"'“‘*_([")[:1].isupper()
-
-
-@lru_cache(maxsize=256)
-def stem(word: str) -> str:
-    """Return a word without the endings of plurals and of verbs."""
-    return re.sub(r"(?:ies|y|ed|es|s|ing|er|ers|e)$", "", word) if len(word) > 3 else word
-
-
-_kept: dict[str, frozenset[str]] = {}
-
-
-def stems(relation: Relation) -> frozenset[str]:
-    """Return the stems of the words by which a relation's declaration states it, and of "answer"."""
-    texts = (relation.object_type.noun, relation.triple, relation.question, relation.definition, *relation.clozes)
-    key = "\n".join(texts)
-    if key not in _kept:
-        words = folded_key(re.sub(r"\{\w+\}", " ", key)).split()
-        _kept[key] = frozenset(stem(word) for word in [*words, "answer"] if len(word) > 2 and word not in _STOP)
-    return _kept[key]
