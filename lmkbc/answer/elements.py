@@ -14,7 +14,7 @@ import msgspec
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
-from lmkbc.answer.signs import plain
+from lmkbc.answer.signs import without_signs
 from lmkbc.answer.terms import has_term, object_terms, phrase_terms, stems
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
@@ -52,7 +52,7 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     answer = re.sub(r"\r\n?", "\n", answer)
     if all(line[:1] == ">" for line in answer.split("\n")):  # a quotation as a whole
         answer = re.sub(r"^> ?", "", answer, flags=re.MULTILINE)
-    answer = plain(unstyled(_delivered(answer)))
+    answer = without_signs(unstyled(_delivered(answer)))
     marks = list(_ANSWER.finditer(answer))
     if marks:
         answer = answer[marks[-1].end() :]

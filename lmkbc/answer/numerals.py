@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
+from lmkbc.answer.markup import unstyled
+from lmkbc.answer.signs import without_signs
 from lmkbc.units import LETTER
 
 MOST_POWER = 1000
@@ -45,19 +47,10 @@ _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _MARKUP = [
     (re.compile(pattern, re.IGNORECASE), new)
     for pattern, new in (
-        (r"<sup>\s?|\\textsuperscript(?=\{)", "^"),
-        (r"</?[a-z]{1,10}/?>", ""),
-        (r"\\(?:text|mathrm|mathbf|textbf|mathit|mbox|operatorname|boxed)\s?\{([^{}]{0,200})\}", r"\1"),
         (r"\\[dt]?frac\{(\d{1,3})\}\{(\d{1,3})\}", r" \1/\2"),
-        (r"\{([,.'])\}", r"\1"),
-        (r"(?:\{\})?\^\{?\s?\\circ\s?\}?|\\degree", "°"),
-        (r"\\(?:times|cdot)(?![a-z])", "×"),
+        (r"\{([.'])\}", r"\1"),
         (r"\\pm(?![a-z])", "±"),
-        (r"(?<=\S)\s?\\\[\d{1,2}\\\]", " "),
         (r"\\(?:approx|sim|simeq|leq?|geq?|left|right|q?quad)(?![a-z])|\\[()\[\],;: ]|~", " "),
-        (r"\\([%$#&_])", r"\1"),
-        (r"\^\{\s?([-+]?\d{1,9})\s?\}", r"^\1"),
-        (r"\$(?=\S)([^$\n]{0,200}\S)\$(?!\d)", r"\1"),
         (r"\b10\s?(?:\*\*|\^)\s?(?=[-+]?\d)", "10^"),
         (r"\((\d[\d.,]{0,40})(?:\s?(?:±|\+/?-)\s?[\d.,]{1,40})?\)(?=\s?[×·⋅*x]\s?10\^)", r"\1"),
         (r"(?<=\d)\s?(?:[×·⋅*]|x(?=\s?10\^))\s?(?=10\^)", "×"),
@@ -67,6 +60,7 @@ _MARKUP = [
         (r"(\d)[ -]?(?:ft|foot|feet)[ -](\d{1,2})(?![\d.,]|[ -]?[a-z])", r"\1 ft \2 in"),
     )
 ]
+_TAGGED = re.compile(r"\\(?![\[()])|<[a-z/]|\$[^$\n]*\$|\{", re.IGNORECASE)
 _MARKED = re.compile(r"[\\<{^$*`_'~×·⋅]| and a half|\d[ -]?f[teo]")
 _FRACTION = re.compile(r"(?<![\d/.,])(?:(\d{1,3}) )?(\d{1,2})\s?/\s?(2|3|4|5|6|8|10|16)(?![\d/])")
 
@@ -85,6 +79,8 @@ def readable(text: str) -> str:
         text = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     if "&" in text:
         text = html.unescape(text).translate(_MARKS)
+    if _TAGGED.search(text):
+        text = without_signs(unstyled(text))
     for pattern, new in _MARKUP if _MARKED.search(text) else ():
         text = pattern.sub(new, text)
     return _FRACTION.sub(_decimal, text)

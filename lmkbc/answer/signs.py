@@ -74,6 +74,7 @@ _SOURCES = re.compile(
 )
 """The head of a list of sources behind an answer."""
 _AREA = re.compile(r"(?<=[kcdmt])[mi][²³]$|(?<=\b)m[²³]$", re.IGNORECASE)
+_RAISED = re.compile(r"\^\{([^{}]*)\}")
 _BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 _LATEX = (
     (re.compile(r"\\(?:text\w*|math\w*|emph|mbox|operatorname|underline|ensuremath|bf|it)\s*\{([^{}]*)\}"), r"\1"),
@@ -86,14 +87,13 @@ _LATEX = (
     (re.compile(r"\\(?:times|cdot)\b"), "×"),
     (re.compile(r"\\(?:approx|sim|simeq)\b"), "~"),
     (re.compile(r"\^\s*\{?\\(?:circ|degree)\}?|\\degree\b"), "°"),
-    (re.compile(r"\^\{([^{}]*)\}"), r"^\1"),
     (re.compile(r"\\([%&_#${}])"), r"\1"),
     (re.compile(r"\\[()\[\]]|\\\\"), " "),
     (re.compile(r"\$\$?([^$\n]*)\$\$?"), r"\1"),
 )
 
 
-def plain(text: str) -> str:
+def without_signs(text: str) -> str:
     """Return an answer without signs that only carry it: its names and numbers, lists and lines stay."""
     if (sources := _SOURCES.search(text)) and text[: sources.start()].strip():
         text = text[: sources.start()]
@@ -102,7 +102,7 @@ def plain(text: str) -> str:
         text = re.sub(r"\\n(?=[A-Z*\d-])", "\n", text)
     if "Ġ" in text or "Ċ" in text:
         text = _from_bytes(text)
-    text = text.replace("{,}", ",")
+    text = _RAISED.sub(r"^\1", text.replace("{,}", ","))
     if text.isascii() and not any(mark in text for mark in "\\$[<&^~"):
         return text
     text = _BYTES.sub(lambda raw: bytes.fromhex(re.sub(r"<0x|>", "", raw[0])).decode(errors="replace"), text)
@@ -128,6 +128,7 @@ def _kept_power(mark: re.Match[str]) -> str:
 
 
 def _from_latex(text: str) -> str:
+    text = re.sub(r"\\textsuperscript\s*\{([^{}]*)\}", r"^\1", re.sub(r"(?<=\S)\s?\\\[\d{1,2}\\\]", "", text))
     if boxes := list(_boxes(text)):
         text = ", ".join(boxes)
     elif not re.search(r"\\(?![\"'/nrtu])|\$[^$\n]*\$", text):
