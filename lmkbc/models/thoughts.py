@@ -81,7 +81,9 @@ _TAG = re.compile(
     r"gmask|s|/?sys|system_prompt|tool_calls|args|call_id|tool_content)\](?!\()",
     re.IGNORECASE,
 )
-_THOUGHT = re.compile(r"think|thought|reason|reflect|scratchpad|monologue|rationale|deliberat|analysis|cot$")
+THOUGHT_NAMES = "think|thought|reason|reflect|scratchpad|monologue|rationale|deliberat|analysis"
+"""Parts of the names of tags of thoughts."""
+_THOUGHT = re.compile(rf"{THOUGHT_NAMES}|cot$")
 _ANSWERS = frozenset(
     "answer answers finalanswer final response finalresponse output finaloutput result solution".split()
 )

@@ -16,12 +16,13 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
+from lmkbc.models.thoughts import THOUGHT_NAMES
 
 CONVERSATION = ("user", "Lima7"), ("assistant", "Oslo8"), ("user", "Rome9")
 """Roles and contents of a conversation whose contents no template changes."""
 
 _TAG = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z][A-Z_]+\]|◁[^◁▷\s]{1,40}▷")
-_THOUGHT = re.compile(r"think|thought|reason|inner_|channel", re.IGNORECASE)
+_THOUGHT = re.compile(rf"{THOUGHT_NAMES}|inner_|channel", re.IGNORECASE)
 _INSIDE = re.compile(rf"{_THOUGHT.pattern}|message|response|answer|box|tool|constrain", re.IGNORECASE)
 """Parts of tags within an answer: of its thoughts, of its final part, and of its calls of tools."""
 _CLOSES = re.compile(r"/|end|suffix|<channel\|>", re.IGNORECASE)

@@ -12,8 +12,8 @@ from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError, by_proxy, proxy_variable, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
-from lmkbc.models.server.body import TooLong, too_long
 from lmkbc.models.server.error_body import SHOWN, described, error_in, status_of, words
+from lmkbc.models.server.lengths import TooLong, too_long
 
 PROXY_REFUSES = 407
 """Status of a proxy that wants a password."""

@@ -23,9 +23,9 @@ from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.files import same_model
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import TooLong, answer_limit
 from lmkbc.models.server.client import SOON, ChatClient
 from lmkbc.models.server.error_body import described, error_in, words
+from lmkbc.models.server.lengths import TooLong, answer_limit
 from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, estimate, limit_of
 from lmkbc.models.server.refusal import RejectedError
 

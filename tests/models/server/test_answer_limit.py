@@ -11,7 +11,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.models.server.body import AnswerLimit, answer_limit
+from lmkbc.models.server.lengths import AnswerLimit, answer_limit
 from lmkbc.types import Query, State
 
 ASKED = 32768
