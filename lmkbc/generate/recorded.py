@@ -11,14 +11,12 @@ probability of 1 - p, and never a draw.
 from __future__ import annotations
 
 import logging
-import weakref
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
 
 import msgspec
 
@@ -27,7 +25,7 @@ from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
-from lmkbc.files.buffer import IN_MEMORY
+from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import log_respelled
 from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import RecordedRow, each_row
@@ -218,45 +216,35 @@ def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Itera
 class _Rows:
     """Rows of one file by query, the number of queries asked, and the number of these without rows.
 
-    The rows are in a temporary file, since long answers of many samples need more than memory. first: the first query
-    asked of a relation in the file. respelled: query -> its row, if that spells the subject in another way.
+    first: the first query asked of a relation in the file. pairs: subject and relation of the rows. respelled: query ->
+    its row, if that spells the subject in another way.
     """
 
     def __init__(self, rows: Iterable[RecordedRow]) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- closed with the rows
-        weakref.finalize(self, self._file.close)
+        self._held = ByQuery()
         self.asked, self.missing = 0, 0
         self.first: Query | None = None
-        self._places: defaultdict[Pair, list[tuple[int, int]]] = defaultdict(list)
+        self.pairs: dict[Pair, None] = {}
         models: dict[str | None, None] = {}
         for row in rows:
             models[row.model] = None
-            content = msgspec.msgpack.encode(row)
-            self._places[row.SubjectEntity, row.Relation].append((self._file.tell(), len(content)))
-            self._file.write(content)
+            pair = row.SubjectEntity, row.Relation
+            self.pairs[pair] = None
+            self._held.add(pair, "row", row)
         self.models = [model for model in models if model]
         self.model = next(iter(models)) if len(models) == 1 else None
-        self.relations = frozenset(relation for _, relation in self._places)
-        self._by_key = {(subject_key(subject), relation): (subject, relation) for subject, relation in self._places}
+        self.relations = frozenset(relation for _, relation in self.pairs)
+        self._by_key = {(subject_key(subject), relation): (subject, relation) for subject, relation in self.pairs}
         self.respelled: dict[Pair, Pair] = {}
-
-    @property
-    def pairs(self) -> Collection[Pair]:
-        """Return subject and relation of the rows."""
-        return self._places.keys()
 
     def of(self, query: Query) -> list[RecordedRow]:
         """Return the rows of a query. Identifiers are compared only if both sides have one."""
         pair = query.subject, query.relation
-        if pair not in self._places and self._by_key.get(key := (subject_key(query.subject), query.relation)):
+        if pair not in self.pairs and self._by_key.get(key := (subject_key(query.subject), query.relation)):
             pair = self.respelled[pair] = self._by_key[key]
-        rows = [self._row(*place) for place in self._places.get(pair, ())]
+        rows = [_ROW.decode(row) for row in self._held.of(pair).get("row", ())]
         ids = (None, "", query.subject_id) if query.subject_id else None
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
-
-    def _row(self, place: int, size: int) -> RecordedRow:
-        self._file.seek(place)
-        return _ROW.decode(self._file.read(size))
 
 
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:

@@ -17,6 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
 from lmkbc.files.atomic import writing
 from lmkbc.files.buffer import Buffer
+from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_examples
 from lmkbc.pipeline import Steps
@@ -29,7 +30,6 @@ from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import as_toml, packed, rendered, shortened
 from lmkbc.report.prompts import RecordedPrompts, ShownPrompt, asked_in, worded
 from lmkbc.report.rows import Error, RecordedQuery, mentioned, recorded, row_of, traced
-from lmkbc.report.store import QueryStore, query_store
 from lmkbc.run import submission
 from lmkbc.run.base import Run
 from lmkbc.run.saved import SavedRun
@@ -71,8 +71,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
     """
     edition, run = source.edition, source.run
     table = evaluate(*_columns(source), edition, rows=True, unreadable=run.unreadable).table
-    with query_store() as store, closing(Buffer()) as parts:
-        data = _Data(source, [pair for pair, _ in table.rows], store)
+    with closing(ByQuery()) as held, closing(Buffer()) as parts:
+        data = _Data(source, [pair for pair, _ in table.rows], held)
         counts = RowCounts()
         for part in _parts(space, source, table, data, counts, report):
             parts.write(part)
@@ -133,29 +133,28 @@ def _pair(row: Any) -> Pair:
 
 
 class _Data:
-    """Data of the scored queries, in a store. first: the first named query of each relation in the gold file."""
+    """Data of the scored queries, on disk. first: the first named query of each relation in the gold file."""
 
-    def __init__(self, source: ReportInput, pairs: Sequence[Pair], store: QueryStore) -> None:
-        self.pairs, self._store, self._edition = pairs, store, source.edition
+    def __init__(self, source: ReportInput, pairs: Sequence[Pair], held: ByQuery) -> None:
+        self.pairs, self._held, self._edition = pairs, held, source.edition
         asked, first = frozenset(pairs), dict[str, Query]()
         for example in read_examples(source.gold, source.edition):
             pair = example.query.subject, example.query.relation
             if pair in asked:
-                store.add(pair, "example", example)
+                held.add(pair, "example", example)
                 if example.query.subject.strip():
                     first.setdefault(example.query.relation, example.query)
         for kind, rows in zip(("answer", "gold"), _columns(source), strict=True):
             for row in rows.rows():
-                store.add(_pair(row), kind, row.objects)
+                held.add(_pair(row), kind, row.objects)
         for pair, fields in recorded(source.run, source.edition, source.replies):
-            store.add(pair, "note", fields)
-        store.sort()
+            held.add(pair, "note", fields)
         self.first, self._unreadable = [*first.values()], source.run.unreadable
 
     def examples(self) -> Iterator[tuple[Example, Any]]:
         """Yield each query with its objects, and its gold as the scorer reads it."""
         for pair in self.pairs:
-            held = self._store.of(pair)
+            held = self._held.of(pair)
             if not held["example"]:
                 raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
             yield _EXAMPLE.decode(held["example"][-1]), msgspec.msgpack.decode(held["gold"][-1])
@@ -163,7 +162,7 @@ class _Data:
     def noted(self) -> Iterator[tuple[Example, Any, RecordedQuery]]:
         """Yield each query with its objects, the run's answer, and what is recorded about it."""
         for pair, (example, _) in zip(self.pairs, self.examples(), strict=True):
-            held = self._store.of(pair)
+            held = self._held.of(pair)
             missing = WRONG if pair in self._unreadable else ()
             answer = msgspec.msgpack.decode(held["answer"][-1]) if held["answer"] else missing
             yield example, answer, RecordedQuery.of(held["note"])

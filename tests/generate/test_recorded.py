@@ -316,9 +316,8 @@ def test_answers_of_another_split_are_named_as_such(tmp_path: Path, data_dir: Pa
         recorded.ended(space)
 
 
-def test_long_answers_are_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_answers_are_not_held_in_memory(tmp_path: Path) -> None:
     """60 MB of texts, of which a few rows at a time are in memory."""
-    monkeypatch.setattr("lmkbc.generate.recorded.IN_MEMORY", 1 << 20)
     names = [str(number) for number in range(300)]
     path = write(tmp_path / "a.jsonl", *(json.dumps(row(name, completions=["because " * 25_000])) for name in names))
     tracemalloc.start()
