@@ -42,7 +42,7 @@ _FENCE = re.compile(
 
 
 def narrowed(text: str) -> tuple[str | None, bool]:
-    """Return the part of a completion with its answer, and whether a mark preceded it.
+    """Return the part of a completion with its answer, and whether a mark such as "Answer:" precedes it on its line.
 
     The part is None if the completion was cut off before its answer.
     """
@@ -148,7 +148,10 @@ _ARGUMENTS = frozenset("arguments parameters args input toolinput actioninput kw
 
 
 def mended(text: str) -> str:
-    """Return a text with the opening bracket and quote added that prompts like "...: ['" already contain."""
+    """Return a text whose literal can be read: without comments, a call around it and escapes before all quotes.
+
+    The opening bracket and quote that prompts like "...: ['" already contain are added.
+    """
     if text[:1] in ("[", "{"):
         text = _COMMENT.sub("", text)
         if call := _CALL.fullmatch(text):
@@ -163,7 +166,10 @@ def mended(text: str) -> str:
 
 
 def elements(group: Bracketed, relation: Relation, subject: str, units: bool = False) -> Iterator[Word]:
-    """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple."""
+    """Yield the words of a literal that are objects: no keys, and no subject or relation of a triple.
+
+    units: whether a number has the unit of its object beside it, as "7 ha" of {"value": 7, "unit": "ha"}.
+    """
     items = group.items
     words = [item for item in items if isinstance(item, Word)]
     unit = next((word.text for word in words if folded_key(word.key or "") in ("unit", "units")), "")
@@ -193,7 +199,7 @@ def _is_denied(items: Sequence[Word | Bracketed], relation: Relation) -> bool:
 
 
 def is_head(cell: str, relation: Relation) -> bool:
-    """Return whether a cell names a column: by a word for the object, or as an identifier."""
+    """Return whether a cell names a column: by a term of the relation, or as a key of JSON objects does."""
     key = folded_key(cell.replace("_", " "))
     if re.search(r"[\[\]{}=\"]", cell):
         return False

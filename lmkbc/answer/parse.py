@@ -1,9 +1,9 @@
 """From a model's raw text to objects: one tolerant procedure for all models and prompt styles.
 
 A text is first narrowed to its answer: after the reasoning, after the last "ANSWER:", inside a code fence. The answer
-is then read as a literal, as a bulleted list, or as plain words between the relation's separators. The state of a text
-without objects depends on the reason: an explicit "none", unwritable numbers, a text that was cut off, or anything
-else. The last is a failed parse and never an empty answer.
+is then read as a table, as a literal, as a sentence that states the relation, as a bulleted list, or as plain words
+between the relation's separators. The state of a text without objects depends on the reason: an explicit "none",
+unwritable numbers, a text that was cut off, or anything else. The last is a failed parse and never an empty answer.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
-    """Return objects of the lists, tuples and JSON objects in a text; None if it has none."""
+    """Return objects of the tables, lists, tuples, JSON objects and tags in a text; None if it has none."""
     whole = mended(text)
     table = None if text[:1] in ("[", "{", "(") else read_table(text, lambda cell: is_head(cell, relation))
     if table and (cells := column(table, relation, subject)):

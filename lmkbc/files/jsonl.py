@@ -33,8 +33,16 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:(")|\\?\Z)|[{}]', re.DOTALL)
 """A brace, or a string of JSON. Group 1: the quote at its end, missing if the string goes on after these bytes."""
 _BETWEEN = b" \t\r\n,[]"
 """Bytes that may stand between the objects of an array."""
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
-"""An escape in JSON. Group 1: half of a surrogate pair without the other half."""
+_HALF = re.compile(
+    rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
+)
+"""A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
+
+
+def without_halves(raw: bytes) -> bytes:
+    """Return JSON with lone surrogates, which no reader takes, as U+FFFD."""
+    return _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw)
 
 
 class QueryRow(msgspec.Struct, gc=False):
@@ -171,7 +179,7 @@ def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first:
     try:
         rows = decoder.decode_lines(block)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        whole = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], block)
+        whole = without_halves(block)
         if whole != block:
             return decoded(path, whole, decoder, first)
         raise first_bad_line(path, block, decoder, first) from None

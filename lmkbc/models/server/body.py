@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
+from lmkbc.files.jsonl import without_halves
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 
 _SAME = {
@@ -23,12 +23,6 @@ THOUGHT = ("<think>", "</think>")
 
 LEAST = -1e30
 """Least log-probability. llama.cpp writes the least number for -inf, which JSON lacks."""
-
-_HALF = re.compile(
-    rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
-)
-"""A lone surrogate, as an escape or as bytes, in a text that was cut within a character."""
 
 NOTHING = (b"", b"null", b"false", b'""', b"{}", b"[]")
 """JSON of a field `error` that names none."""
@@ -88,7 +82,7 @@ def _answer(raw: bytes) -> tuple[_Answer, list[_Choice]]:
 
     Raise ValueError for a body without a choice, or with an error.
     """
-    whole = _HALF.sub(lambda found: found["whole"] or rb"\ufffd", raw).removeprefix(b"\xef\xbb\xbf").lstrip()
+    whole = without_halves(raw).removeprefix(b"\xef\xbb\xbf").lstrip()
     answer = _streamed(whole) if whole.startswith(STREAM) else msgspec.json.decode(whole, type=_Answer)
     if bytes(answer.error) not in NOTHING:
         raise ValueError("it holds an error")
