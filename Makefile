@@ -30,8 +30,9 @@ attack: $(VENV)/dev
 	$(BIN)/python -m pytest tests/build -m ray --tb short
 	$(BIN)/python -m pytest tests --ignore tests/attack --attack $(TRIES) -m "hypothesis or whole" --hypothesis-profile attack --tb short
 
-# The site, in site/: pages that are made of the code, and every link checked.
+# The reference in docs/reference/, written anew from the code; then the site, in site/, with every link checked.
 docs: $(VENV)/docs
+	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/prose.py
 	$(BIN)/python -m mkdocs build
 

@@ -1,50 +1,28 @@
-"""The site's pages that are made when it is built: from the command, the recipes' dataclasses, editions and recipes.
+"""A hook of mkdocs: files of the repository's top are pages, and links to them lead to these pages.
 
-A hook of mkdocs. Links to files of the repository's top lead to their pages. No site is
-built while a document's table differs from the figures that the benchmarks wrote.
+No site is built while a document's table differs from the figures that the benchmarks wrote.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-import typing
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
-import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
-
-import lmkbc
-from lmkbc.cli import COMMANDS, build
-from lmkbc.edition import Edition
-from lmkbc.generate.spec import GENERATORS, declared
-from lmkbc.link.cleaning import Cleaning
-from lmkbc.link.grouping import Grouping
-from lmkbc.link.recipe import Linking
-from lmkbc.recipe import RecipeFile
-from lmkbc.scoring.table import Metric
-from lmkbc.select.pool import Pooling
-from lmkbc.select.registry import RULES
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
 import figures  # noqa: E402 (the benchmarks' own module)
 import hosts  # noqa: E402 (beside this file)
-import systems  # noqa: E402 (beside this file)
-from cells import cell, table  # noqa: E402 (beside this file)
 
 TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository's top that are pages, and what they are called here."""
 LEADS = TOP | {"README.md": "index.md"}
 """Files of the repository's top -> the page that a link to them leads to."""
-WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
 
 
 def on_pre_build(**_: Any) -> None:
@@ -54,17 +32,9 @@ def on_pre_build(**_: Any) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
-    made = {here: (ROOT / name).read_text(encoding="utf-8") for name, here in TOP.items()}
-    space = Workspace()
-    made |= {
-        "reference/commands.md": commands(),
-        "reference/recipes.md": recipes(),
-        "reference/python.md": python(),
-        "reference/scores.md": scores(space),
-    } | systems.pages(space)
-    for place, content in made.items():
-        files.append(File.generated(config, place, content=content))
+    """Add the files of the repository's top."""
+    for name, here in TOP.items():
+        files.append(File.generated(config, here, content=(ROOT / name).read_text(encoding="utf-8")))
     return files
 
 
@@ -84,175 +54,3 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def on_page_content(html: str, **_: Any) -> str:
     """Make an empty head of a table's column a plain cell, which a screen reader passes over."""
     return html.replace("<th></th>", "<td></td>")
-
-
-def commands() -> str:
-    """Every command with its arguments and options; a table of the commands leads to them."""
-    sections: list[str] = []
-    rows: dict[str, tuple[str, list[str]]] = {}
-    for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
-        context = typer.Context(command, info_name=" ".join(words), help_option_names=["-h", "--help"])
-        name, told = " ".join(words), inspect.cleandoc(command.help or "")
-        link = f"#{'-'.join(words)}"
-        if len(words) == 2:
-            rows[words[1]] = (f"[`{name}`]({link}): {cell(COMMANDS[words[1]])}", [])
-        elif words[1:]:
-            rows[words[1]][1].append(f"[`{' '.join(words[2:])}`]({link})")
-        sections += [f"## `{name}`", "", told, ""]
-        records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
-        if words[1:] and not hasattr(command, "commands"):
-            sections += table(("option", "what it does"), [(f"`{name.strip()}`", cell(text)) for name, text in records])
-        if command.epilog:
-            sections += ["```", command.epilog.removeprefix("Example: "), "```", ""]
-    top = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
-    top += [f"- {about}{' ' if within else ''}{', '.join(within)}" for about, within in rows.values()]
-    return "\n".join([*top, "", *sections])
-
-
-def _tree(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield words, command
-    context = typer.Context(command)
-    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
-        yield from _tree(command.get_command(context, name), (*words, name))
-
-
-def recipes() -> str:
-    """Every setting of a recipe, from the dataclasses that check it."""
-    lines = [
-        "# Recipe settings",
-        "",
-        "Made from the dataclasses that check a recipe, which are the only lists there are.",
-    ]
-    inner: dict[str, type[Any]] = {}
-    lines += ["", "## Top level", "", *_settings(RecipeFile, inner)]
-    for name in GENERATORS:
-        lines += [f'## `[[generate]]` with `component = "{name}"`', ""]
-        lines += _settings(declared({"component": name}, GENERATORS, ""), inner)
-    for name, kind in (("link", Linking), ("clean", Cleaning), ("group", Grouping), ("pool", Pooling)):
-        lines += [f"## `[{name}]`", "", *_settings(kind, inner)]
-    lines += ["## Tables within", ""]
-    done: set[str] = set()
-    while todo := [name for name in inner if name not in done]:
-        for name in todo:
-            done.add(name)
-            lines += [f"### {name}", "", *_settings(inner[name], inner)]
-    lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
-    for name, rule in sorted(RULES.items()):
-        lines += [f"### `{name}`", "", *_settings(rule, inner)]
-    return "\n".join(lines)
-
-
-def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
-    """Return a dataclass's docstring and a table of its fields; dataclasses within go to `inner`."""
-    hints = typing.get_type_hints(kind)
-    rows = []
-    for field in fields(kind):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        shown = "needed" if default is MISSING else "" if default is None or is_dataclass(default) else f"`{default!r}`"
-        rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))
-    told = inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;")
-    return [told, "", *(table(("setting", "is", "default"), rows) if rows else [])]
-
-
-def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:
-    """Return the name of a type in TOML."""
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return " or ".join(f"`{value!r}`" for value in args)
-    if isinstance(hint, type) and is_dataclass(hint):
-        inner.setdefault(hint.__name__, hint)
-        return f"table {hint.__name__}"
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return f"table of {_kind(args[1], inner)}"
-    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
-        return f"list of {_kind(args[0], inner)}" if args else "list"
-    if args:
-        return " or ".join(dict.fromkeys(_kind(one, inner) for one in args if one is not type(None)))
-    name = getattr(hint, "__name__", str(hint))
-    return WORDS.get(name, f"table with a rule ({name})" if name.endswith("Rule") else name)
-
-
-def python() -> str:
-    """Return the page of the public names, with their signatures and docstrings."""
-    lines = [
-        "# Python",
-        "",
-        "The public names of `lmkbc`, made from their docstrings. [How they go together](../python.md).",
-        "",
-    ]
-    for name in sorted(lmkbc.__all__, key=lambda name: (name[0].isupper(), name)):
-        value = getattr(lmkbc, name)
-        lines += [f"## `{name}`", "", *_signature(name, value), _told(value), ""]
-        for own, member in vars(value).items() if inspect.isclass(value) else ():
-            if not own.startswith("_") and (told := inspect.getdoc(member)) and _is_own(member):
-                mark = "()" if inspect.isfunction(member) else ""
-                lines += [f"- `{own}{mark}`: {cell(told)}"]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _is_own(member: Any) -> bool:
-    return inspect.isfunction(member) or isinstance(member, property | classmethod) or hasattr(member, "attrname")
-
-
-def _signature(name: str, value: Any) -> list[str]:
-    if not inspect.isfunction(value):
-        return []
-    written = ",\n    ".join(map(_parameter, inspect.signature(value).parameters.values()))
-    return ["```", f"{name}(\n    {written},\n)", "```", ""]
-
-
-def _parameter(one: inspect.Parameter) -> str:
-    default = getattr(one.default, "__name__", repr(one.default))
-    shown = "" if one.default is inspect.Parameter.empty else f" = {default}"
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
-    return f"{stars}{one.name}: {one.annotation}{shown}"
-
-
-def _told(value: Any) -> str:
-    return (inspect.getdoc(value) or "").replace("<", "&lt;")
-
-
-def scores(space: Workspace) -> str:
-    """How each edition scores, from its module and scorer."""
-    lines = ["# How scores are computed", "", inspect.cleandoc(SCORED), ""]
-    for edition in space.editions.values():
-        lines += [f"## {edition.name}", "", inspect.cleandoc(_about(edition)), ""]
-        for profile, metric in (("", edition.metric), *edition.profiles.items()):
-            lines += [f"**{f'Profile `{profile}`' if profile else 'Metric'}.** {_metric(metric)}", ""]
-        rows = [
-            (cell(one.system), one.split, *map(_printed, (one.p, one.r, one.f1)), one.profile)
-            for one in edition.published
-        ]
-        lines += table(("published", "split", "P", "R", "F1", "profile"), rows) if rows else []
-    return "\n".join(lines)
-
-
-SCORED = """
-Of each query, precision is the share of predicted objects that are right, recall the share of gold objects that are
-found, F1 their harmonic mean. Nothing predicted has precision 1, nothing to find has recall 1: an empty answer to an
-empty gold scores 1, and either alone scores 0. Macro figures are means over queries, and over relations where the
-edition says so. A query that no model answered is no empty answer: it is never submitted as one unless that is asked
-for.
-"""
-
-
-def _printed(score: float | None) -> str:
-    return "" if score is None else f"{score:.3f}"
-
-
-def _about(edition: Edition) -> str:
-    names = ", ".join(f"`{name}`" for name in edition.relations)
-    target = "QIDs, so names are linked" if edition.target == "id" else "strings"
-    return f"Column `{edition.column}`: {target}. Tuned on the split `{edition.held_out}`. Relations: {names}."
-
-
-def _metric(metric: Metric) -> str:
-    average = "the mean over relations" if metric.average == "relation" else "the mean over queries"
-    missing = "counts as empty" if metric.missing == "empty" else "is refused"
-    parts = [_told(type(metric.scorer)), f"Overall: {average}. A query that a file lacks {missing}."]
-    if metric.vacuous != 1.0:
-        parts.append(
-            f"Precision of no answer where there is one, and recall of one where there is none: {metric.vacuous:g}."
-        )
-    return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""The site's pages that are made of the code: nothing that can be set, called, scored or reproduced is left out."""
+"""The pages that are made of the code, and the site: all that can be set, called, scored or reproduced is there."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def _loaded(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    return _loaded("reference")
+
+
+@pytest.fixture(scope="module")
 def pages() -> ModuleType:
     pytest.importorskip("mkdocs", reason="the site needs mkdocs-material: install lmkbc[docs]")
     return _loaded("pages")
@@ -64,17 +69,19 @@ def test_the_linter_of_prose_finds_what_it_looks_for(prose: ModuleType, tmp_path
     assert found == [("module.py:3", "31 words; 30 are the most"), ("module.py:5", "'tells'")]
 
 
-def test_every_command_and_option_is_told(pages: ModuleType) -> None:
-    page = pages.commands()
+def test_the_reference_is_as_the_code_is(reference: ModuleType) -> None:
+    old = reference.differing()
+    assert old == [], f"the code says something else than docs/: run '{reference.WRITTEN}', and commit what it writes"
+
+
+def test_every_command_option_and_setting_is_in_the_reference(reference: ModuleType) -> None:
+    page = reference.commands()
     assert [name for name in COMMANDS if f"## `lmkbc {name}`" not in page] == []
     assert [name for name in COMMANDS if f"[`lmkbc {name}`](#lmkbc-{name})" not in page] == []
     predict = typer.main.get_command(build()).get_command(None, "predict")  # type: ignore[attr-defined]
     options = [option for parameter in predict.params for option in parameter.opts]
     assert [option for option in options if option not in page] == []
-
-
-def test_every_setting_of_every_generator_and_rule_is_told(pages: ModuleType) -> None:
-    page = pages.recipes()
+    page = reference.recipes()
     for name in GENERATORS:
         section = page.split(f'component = "{name}"`\n', 1)[1].split("\n## ", 1)[0]
         spec = declared({"component": name}, GENERATORS, "")
@@ -84,14 +91,14 @@ def test_every_setting_of_every_generator_and_rule_is_told(pages: ModuleType) ->
         assert [field.name for field in fields(rule) if f"| `{field.name}` |" not in section] == [], name  # type: ignore[arg-type]
 
 
-def test_every_public_name_edition_and_published_system_is_told(pages: ModuleType) -> None:
+def test_every_public_name_edition_and_published_system_is_in_the_reference(reference: ModuleType) -> None:
     space = Workspace()
-    page = pages.python()
+    page = reference.python()
     assert [name for name in lmkbc.__all__ if f"## `{name}`" not in page] == []
     assert " at 0x" not in page
-    page = pages.scores(space)
+    page = reference.scores(space)
     assert [name for name in space.editions if f"\n## {name}\n" not in page] == []
-    made = pages.systems.pages(space)
+    made = reference.systems.pages(space)
     for name in space.system_names():
         published = read_file(space.recipe_path(name)).published
         page = made.get(f"reference/systems/{name}.md", "")
@@ -155,5 +162,5 @@ def test_what_a_site_loads_from_elsewhere_is_found(pages: ModuleType, tmp_path: 
     ]
 
 
-def test_a_table_s_cell_holds_no_markup(pages: ModuleType) -> None:
-    assert pages.cell("a | <b>\n c") == "a \\| &lt;b> c"
+def test_a_table_s_cell_holds_no_markup(reference: ModuleType) -> None:
+    assert reference.cell("a | <b>\n c") == "a \\| &lt;b> c"

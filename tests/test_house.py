@@ -1,4 +1,4 @@
-"""The house: imports point upwards through its layers, no circle is left, and every import is of a declared dependency.
+"""The house: layers of imports, no circle, no import without a declared dependency, nothing above its budget.
 
 Imports in functions and under TYPE_CHECKING count too.
 """
@@ -54,6 +54,7 @@ LAYERS = """
 LAYER = {name: layer for layer, line in enumerate(LAYERS.strip().splitlines()) for name in line.split()}
 OPTIONAL = {"peft", "bitsandbytes", "psycopg", "pyarrow", "ray", "zstandard"}
 """Imported by name where an extra brings them."""
+BUDGETS = tomllib.loads((ROOT / "tests" / "budgets.toml").read_text(encoding="utf-8"))
 
 
 def _modules() -> dict[str, Path]:
@@ -142,6 +143,34 @@ def test_names_of_are_listed_once() -> None:
     lines = [line.split() for line in LAYERS.strip().splitlines()]
     names = sorted(name for line in lines for name in line)
     assert all(one != other for one, other in pairwise(names))
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _size(place: str) -> dict[str, int]:
+    """Return the size of a folder or page, by what is counted."""
+    path = ROOT / place
+    pages = [path] if path.is_file() else path.glob("*.md")
+    files = list(path.rglob("*.py"))
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    return {
+        "statements": sum(isinstance(node, ast.stmt) and not _is_text(node) for node in nodes),
+        "files": len(files),
+        "classes": sum(isinstance(node, ast.ClassDef) and not node.name.startswith("_") for node in nodes),
+        "words": sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
+    }
+
+
+@pytest.mark.parametrize("place", sorted({place for places in BUDGETS.values() for place in places}))
+def test_nothing_outgrows_its_budget(place: str) -> None:
+    size = _size(place)
+    for what, most in ((what, places[place]) for what, places in BUDGETS.items() if place in places):
+        assert size[what] <= most, (
+            f"{place} has {size[what]:,} {what}, and tests/budgets.toml grants {most:,}: take out as much elsewhere, "
+            "or raise the number in the same commit and write the reason beside it"
+        )
 
 
 def test_tests_lie_where_what_they_test_lies() -> None:

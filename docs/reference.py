@@ -1,0 +1,248 @@
+"""The reference: pages that are made of the code, from the command, the recipes' dataclasses, editions and recipes.
+
+    python docs/reference.py
+
+Write docs/reference/ anew. Its pages are committed, so that links to them lead somewhere in a clone; a test compares
+them with fresh ones. Nothing in them depends on the terminal, the environment or installed plug-ins.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+
+import lmkbc
+from lmkbc.cli import COMMANDS, build
+from lmkbc.edition import Edition
+from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.link.cleaning import Cleaning
+from lmkbc.link.grouping import Grouping
+from lmkbc.link.recipe import Linking
+from lmkbc.recipe import RecipeFile
+from lmkbc.scoring.table import Metric
+from lmkbc.select.pool import Pooling
+from lmkbc.select.registry import RULES
+from lmkbc.workspace import Workspace
+
+DOCS = Path(__file__).resolve().parent
+sys.path[:0] = [str(DOCS)]
+import systems  # noqa: E402 (beside this file)
+from cells import cell, table  # noqa: E402 (beside this file)
+
+FOLDER = DOCS / "reference"
+WRITTEN = "python docs/reference.py"
+"""The command that writes the pages anew."""
+WORDS = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false", "Any": "anything"}
+
+
+def pages() -> dict[Path, str]:
+    """Return path -> text of each page."""
+    space = Workspace()
+    made = {
+        "reference/commands.md": commands(),
+        "reference/recipes.md": recipes(),
+        "reference/python.md": python(),
+        "reference/scores.md": scores(space),
+    } | systems.pages(space)
+    return {DOCS / place: text.strip() + "\n" for place, text in made.items()}
+
+
+def differing() -> list[str]:
+    """Return the names of committed pages that are missing, are old, or should not be there."""
+    fresh = pages()
+    known = {path: path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.md")}
+    return sorted(str(path.relative_to(DOCS)) for path in fresh | known if fresh.get(path) != known.get(path))
+
+
+def main() -> None:
+    """Write the pages, and remove those that are no longer made."""
+    fresh = pages()
+    for path in set(FOLDER.rglob("*.md")) - set(fresh):
+        path.unlink()
+    for path, text in fresh.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(f"{FOLDER.relative_to(DOCS.parent)}: {len(fresh)} pages")
+
+
+def commands() -> str:
+    """Every command with its arguments and options; a table of the commands leads to them."""
+    sections: list[str] = []
+    rows: dict[str, tuple[str, list[str]]] = {}
+    for words, command in _tree(typer.main.get_command(build()), ("lmkbc",)):
+        context = typer.Context(command, info_name=" ".join(words), help_option_names=["-h", "--help"])
+        name, told = " ".join(words), inspect.cleandoc(command.help or "")
+        link = f"#{'-'.join(words)}"
+        if len(words) == 2:
+            rows[words[1]] = (f"[`{name}`]({link}): {cell(COMMANDS[words[1]])}", [])
+        elif words[1:]:
+            rows[words[1]][1].append(f"[`{' '.join(words[2:])}`]({link})")
+        sections += [f"## `{name}`", "", told, ""]
+        records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
+        if words[1:] and not hasattr(command, "commands"):
+            sections += table(("option", "what it does"), [(f"`{name.strip()}`", cell(text)) for name, text in records])
+        if command.epilog:
+            sections += ["```", command.epilog.removeprefix("Example: "), "```", ""]
+    top = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
+    top += [f"- {about}{' ' if within else ''}{', '.join(within)}" for about, within in rows.values()]
+    return "\n".join([*top, "", *sections])
+
+
+def _tree(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, command
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from _tree(command.get_command(context, name), (*words, name))
+
+
+def recipes() -> str:
+    """Every setting of a recipe, from the dataclasses that check it."""
+    lines = [
+        "# Recipe settings",
+        "",
+        "Made from the dataclasses that check a recipe, which are the only lists there are.",
+    ]
+    inner: dict[str, type[Any]] = {}
+    lines += ["", "## Top level", "", *_settings(RecipeFile, inner)]
+    for name in GENERATORS:
+        lines += [f'## `[[generate]]` with `component = "{name}"`', ""]
+        lines += _settings(declared({"component": name}, GENERATORS, ""), inner)
+    for name, kind in (("link", Linking), ("clean", Cleaning), ("group", Grouping), ("pool", Pooling)):
+        lines += [f"## `[{name}]`", "", *_settings(kind, inner)]
+    lines += ["## Tables within", ""]
+    done: set[str] = set()
+    while todo := [name for name in inner if name not in done]:
+        for name in todo:
+            done.add(name)
+            lines += [f"### {name}", "", *_settings(inner[name], inner)]
+    lines += ["## `[select]`: rules", "", "`rule` names one of these; the rest are its parameters.", ""]
+    for name, rule in sorted(RULES.items()):
+        lines += [f"### `{name}`", "", *_settings(rule, inner)]
+    return "\n".join(lines)
+
+
+def _settings(kind: type[Any], inner: dict[str, type[Any]]) -> list[str]:
+    """Return a dataclass's docstring and a table of its fields; dataclasses within go to `inner`."""
+    hints = typing.get_type_hints(kind)
+    rows = []
+    for field in fields(kind):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        shown = "needed" if default is MISSING else "" if default is None or is_dataclass(default) else f"`{default!r}`"
+        rows.append((f"`{field.name}`", cell(_kind(hints[field.name], inner)), cell(shown)))
+    told = inspect.cleandoc(kind.__doc__ or "").replace("<", "&lt;")
+    return [told, "", *(table(("setting", "is", "default"), rows) if rows else [])]
+
+
+def _kind(hint: Any, inner: dict[str, type[Any]]) -> str:
+    """Return the name of a type in TOML."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(f"`{value!r}`" for value in args)
+    if isinstance(hint, type) and is_dataclass(hint):
+        inner.setdefault(hint.__name__, hint)
+        return f"table {hint.__name__}"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"table of {_kind(args[1], inner)}"
+    if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, typing.Sequence)):
+        return f"list of {_kind(args[0], inner)}" if args else "list"
+    if args:
+        return " or ".join(dict.fromkeys(_kind(one, inner) for one in args if one is not type(None)))
+    name = getattr(hint, "__name__", str(hint))
+    return WORDS.get(name, f"table with a rule ({name})" if name.endswith("Rule") else name)
+
+
+def python() -> str:
+    """Return the page of the public names, with their signatures and docstrings."""
+    lines = [
+        "# Python",
+        "",
+        "The public names of `lmkbc`, made from their docstrings. [How they go together](../python.md).",
+        "",
+    ]
+    for name in sorted(lmkbc.__all__, key=lambda name: (name[0].isupper(), name)):
+        value = getattr(lmkbc, name)
+        lines += [f"## `{name}`", "", *_signature(name, value), _told(value), ""]
+        for own, member in vars(value).items() if inspect.isclass(value) else ():
+            if not own.startswith("_") and (told := inspect.getdoc(member)) and _is_own(member):
+                mark = "()" if inspect.isfunction(member) else ""
+                lines += [f"- `{own}{mark}`: {cell(told)}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _is_own(member: Any) -> bool:
+    return inspect.isfunction(member) or isinstance(member, property | classmethod) or hasattr(member, "attrname")
+
+
+def _signature(name: str, value: Any) -> list[str]:
+    if not inspect.isfunction(value):
+        return []
+    written = ",\n    ".join(map(_parameter, inspect.signature(value).parameters.values()))
+    return ["```", f"{name}(\n    {written},\n)", "```", ""]
+
+
+def _parameter(one: inspect.Parameter) -> str:
+    default = getattr(one.default, "__name__", repr(one.default))
+    shown = "" if one.default is inspect.Parameter.empty else f" = {default}"
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
+    return f"{stars}{one.name}: {one.annotation}{shown}"
+
+
+def _told(value: Any) -> str:
+    return (inspect.getdoc(value) or "").replace("<", "&lt;")
+
+
+def scores(space: Workspace) -> str:
+    """How each edition scores, from its module and scorer."""
+    lines = ["# How scores are computed", "", inspect.cleandoc(SCORED), ""]
+    for edition in space.editions.values():
+        lines += [f"## {edition.name}", "", inspect.cleandoc(_about(edition)), ""]
+        for profile, metric in (("", edition.metric), *edition.profiles.items()):
+            lines += [f"**{f'Profile `{profile}`' if profile else 'Metric'}.** {_metric(metric)}", ""]
+        rows = [
+            (cell(one.system), one.split, *map(_printed, (one.p, one.r, one.f1)), one.profile)
+            for one in edition.published
+        ]
+        lines += table(("published", "split", "P", "R", "F1", "profile"), rows) if rows else []
+    return "\n".join(lines)
+
+
+SCORED = """
+Of each query, precision is the share of predicted objects that are right, recall the share of gold objects that are
+found, F1 their harmonic mean. Nothing predicted has precision 1, nothing to find has recall 1: an empty answer to an
+empty gold scores 1, and either alone scores 0. Macro figures are means over queries, and over relations where the
+edition says so. A query that no model answered is no empty answer: it is never submitted as one unless that is asked
+for.
+"""
+
+
+def _printed(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
+
+
+def _about(edition: Edition) -> str:
+    names = ", ".join(f"`{name}`" for name in edition.relations)
+    target = "QIDs, so names are linked" if edition.target == "id" else "strings"
+    return f"Column `{edition.column}`: {target}. Tuned on the split `{edition.held_out}`. Relations: {names}."
+
+
+def _metric(metric: Metric) -> str:
+    average = "the mean over relations" if metric.average == "relation" else "the mean over queries"
+    missing = "counts as empty" if metric.missing == "empty" else "is refused"
+    parts = [_told(type(metric.scorer)), f"Overall: {average}. A query that a file lacks {missing}."]
+    if metric.vacuous != 1.0:
+        parts.append(
+            f"Precision of no answer where there is one, and recall of one where there is none: {metric.vacuous:g}."
+        )
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    main()
