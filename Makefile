@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 # Hundreds of commands are started by the tests: none of them compiles the engine again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: predict test test-fast attack docs clean
+.PHONY: predict test check test-fast attack docs clean
 
 predict: $(VENV)/models
 	$(BIN)/lmkbc predict --split test
@@ -20,6 +20,13 @@ test: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --numprocesses 2
 	$(BIN)/python tests/processors.py sse4 -m pytest --numprocesses 2 -m floats
+
+# The quick loop: one folder of lmkbc/ and its tests, as in `make check FOLDER=select`.
+check: $(VENV)/dev
+	$(BIN)/ruff check lmkbc/$(FOLDER) tests/$(FOLDER)
+	$(BIN)/ruff format --check lmkbc/$(FOLDER) tests/$(FOLDER)
+	$(BIN)/mypy lmkbc/$(FOLDER)
+	$(BIN)/python -m pytest tests/$(FOLDER) -m "not (kill or model or server or slow)"
 
 # What needs no deep-learning library and no server, in less than a minute.
 test-fast: $(VENV)/dev
