@@ -76,7 +76,7 @@ def read(file: Path = FIGURES) -> dict[str, Any]:
 
 def written(known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return entries as TOML: sorted by name, rows in the order of their command, one per line."""
-    lines = ["# Written by the commands named below, with --figures eval/figures.toml; docs/results.md shows it."]
+    lines = ["# Written by the commands named below, with --figures eval/figures.toml; documents show it."]
     for name, entry in sorted(known.items()):
         lines += ["", f"[{name}]", f"command = {quoted(entry['command'])}", f"date = {entry['date'].isoformat()}"]
         lines += [f"machine = {quoted(entry['machine'])}", "", f"[{name}.rows]"]
