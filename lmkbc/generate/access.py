@@ -11,12 +11,12 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
+from lmkbc.models.call import Database
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store_place import Database
 from lmkbc.notes import Notes
 from lmkbc.run.base import ModelRun
 from lmkbc.settings import checked

@@ -103,7 +103,6 @@ class ServerModel:
         remarks = (
             (True, session.account),
             (session.dropped, f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"),
-            *((True, remark) for remark in self._store.remarks),
             (session.stopped and session.commonest, f"most of the failures: {session.commonest}"),
             (session.window.reduced, _reduced(session.window)),
             (refused, f"the server takes no {refused}: asked {_in_place(session.offers.refused)}"),

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.answers import Store, answered
+from lmkbc.models.answers import DryStore, Store, answered
 from lmkbc.models.base import Prompt
 from lmkbc.models.call import Call
-from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.likelihood import Echo, OptionLikelihoods, Walk, way_of
 from lmkbc.models.server.refusal import ServerError, TooLongError

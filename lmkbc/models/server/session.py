@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
-from lmkbc.models.answers import Store, commit
+from lmkbc.models.answers import DryStore, Store, commit
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
-from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ChatClient

@@ -16,10 +16,10 @@ from space import SPACE
 import lmkbc
 from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of, step_model
+from lmkbc.models.call import Database
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.models.store_place import Database
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 
