@@ -11,7 +11,6 @@ from lmkbc.errors import InputError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
-from lmkbc.models.call import Database
 from lmkbc.models.files import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
@@ -108,7 +107,6 @@ def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
             offline=run.offline,
             recipe_url=model.base_url,
             key_env=model.key_env,
-            shared=isinstance(store.place, Database),
         )
     except InputError as error:
         if not lacking:

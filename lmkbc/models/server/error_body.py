@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ STATUSES = {
 }
 """Code or type of an error -> the status that it should have had."""
 
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>|<h1[^>]*>(.*?)</h1>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
 def error_in(raw: bytes) -> dict[str, Any]:
@@ -76,8 +75,7 @@ def described(raw: bytes) -> str:
     text = raw.decode(errors="replace").strip()
     if text[:1] == "<":
         title = _TITLE.search(text)
-        name = _line(html.unescape(title[1] or title[2] or "")) if title else ""
-        return f"a web page, {name[:SHOWN]!r}" if name else "a web page"
+        return f"a web page, {_line(title[1])[:SHOWN]!r}" if title else "a web page"
     if not text:
         return "an empty body"
     return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {_line(text)[:60]!r}"

@@ -102,7 +102,6 @@ class ServerModel:
         offers, refused = session.offers, " and ".join(sorted(session.offers.refused))
         remarks = (
             (True, session.account),
-            (session.dropped, f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"),
             (session.stopped and session.commonest, f"most of the failures: {session.commonest}"),
             (session.window.reduced, _reduced(session.window)),
             (refused, f"the server takes no {refused}: asked {_in_place(session.offers.refused)}"),

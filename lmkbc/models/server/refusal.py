@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, by_proxy, proxy_variable, retry_after
+from lmkbc.http import CallError, by_proxy, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
 from lmkbc.models.server.error_body import SHOWN, described, error_in, status_of, words
@@ -25,6 +23,9 @@ _ROLES = re.compile(
     re.IGNORECASE,
 )
 """Words of a chat template, or of a server, that refuses the turns of a prompt."""
+
+_DELAY = re.compile(r'"retryDelay": *"([0-9.]+)s"')
+"""Seconds that Google's servers ask a client to wait, as in "35.5s"."""
 
 _NO_TEMPLATE = re.compile(r"\b(?:no|provide a|does not have a|without a) chat template\b", re.IGNORECASE)
 
@@ -63,29 +64,30 @@ class AbsentError(ServerError):
 
 def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] | None = None) -> LmkbcError:
     """Return the error for a response's status and body. The body of a response of status 200 names the status."""
+    raw = server.without_key(raw)
     fields, header = error_in(raw), headers or {}
-    whole = server.without_key(words(fields))
+    whole = words(fields)
     codes = [str(one) for one in (fields.get("code"), fields.get("type")) if one]
     code = codes[0] if codes else ""
     named = str(status)
     if status < 300:
         status = status_of(fields)
-        named = code if code == str(status) else f"{named}, {server.without_key(code)[:SHOWN]}" if code else named
+        named = code if code == str(status) else f"{named}, {code[:SHOWN]}" if code else named
     message = whole[:SHOWN] or "no reason given"
-    proxy = proxy_variable(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
-    message += by_proxy(server.base_url) if proxy else ""
+    message += by_proxy(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
     reason = f"({named}: {message})"
     if 300 <= status < 400:
-        return ServerError(_redirected(server, status, header.get("location", "")))
-    if proxy and status in (403, PROXY_REFUSES):
-        host = urlsplit(server.base_url).hostname
-        return ServerError(f"{server.base_url} is not reached {reason}: mend {proxy}, or name {host} in NO_PROXY")
+        place = header.get("location", "nowhere")[:SHOWN]
+        return ServerError(
+            f"{server.base_url} redirects to {place!r} ({status}), where no prompt was sent: "
+            "if you trust it, give the address that answers itself with --base-url"
+        )
     if "flagged_input" in str(fields.get("metadata")) or "content_filter" in codes:
         return WithheldError(f"{named}: {message}")
-    if status == 403 and described(raw):
-        ways = "a firewall or a login stands before it, or the key is missing"
+    if status in (403, PROXY_REFUSES) and described(raw):
+        ways = "a proxy, a firewall or a login stands before it, or the key is missing"
         return ServerError(f"{server.base_url} answers with a web page {reason}: {ways}; check --base-url and the key")
-    if status in (401, 403) or "API_KEY_INVALID" in _details(fields, "reason"):
+    if status in (401, 403) or b"API_KEY_INVALID" in raw:  # of Google's servers
         return ServerError(_unauthorised(server, reason))
     if _ROLES.search(whole):
         return ServerError(f"{server.base_url} refuses the turns of a prompt {reason}: {ONE_TURN}")
@@ -99,8 +101,8 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         return RejectedError(quota, whole) if "max_tokens" in whole else ServerError(quota)
     is_final = status == 501 or (status == 429 and "too large" in whole)  # larger than what a minute allows
     if not is_final and (status in (408, 409, 425, 429) or status >= 500):
-        wait = retry_after(header.get("retry-after"))
-        return CallError(f"{named}: {message}", wait=_delay(fields) if wait is None else wait)
+        delay = _DELAY.search(raw.decode(errors="replace"))
+        return CallError(f"{named}: {message}", wait=retry_after(header.get("retry-after") or (delay and delay[1])))
     if lengths := too_long(fields, whole):
         return TooLongError(f"{named}: {message}", lengths, whole)
     return RejectedError(f"{named}: {message}", whole)
@@ -115,34 +117,3 @@ def _unauthorised(server: Server, reason: str) -> str:
     if not server.key_variable:  # only a recipe names the server
         way += f" and give the address with --base-url, or set {KEYS}={host}=VARIABLE"
     return f"{server.base_url} was sent no key and wants one {reason}: {way}"
-
-
-def _details(body: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts with a given name in the details of a Google error."""
-    details = body.get("details")
-    found = [one.get(name) for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-    return [text for text in found if isinstance(text, str)]
-
-
-def _delay(body: Mapping[str, Any]) -> float | None:
-    """Return the seconds that Google's servers ask a client to wait, as in "35.5s"."""
-    for text in _details(body, "retryDelay"):
-        try:
-            seconds = float(text.removesuffix("s"))
-        except ValueError:
-            continue
-        return seconds if 0 <= seconds < math.inf else None
-    return None
-
-
-def _redirected(server: Server, status: int, location: str) -> str:
-    """Return the error message for a redirect, which is not followed."""
-    try:
-        target = urlsplit(urljoin(server.base_url, server.without_key(location)))
-        place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"
-    except ValueError:
-        place = "nowhere"
-    return (
-        f"{server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
-        "if you trust it, give the address that answers itself with --base-url"
-    )

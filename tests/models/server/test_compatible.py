@@ -121,3 +121,35 @@ def test_a_model_of_a_list_is_known_without_its_folder(tmp_path: Path) -> None:
         assert found.model == "models/gemini-2.5-pro"
         with pytest.raises(InputError, match="serves 2 models"):
             as_served(Server.of(server.url, "another", any_model=True), Limits(), store, {}, offline=False)
+
+
+def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
+    server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
+    found = as_served(server, Limits(), Store(tmp_path / "s.sqlite"), {}, offline=False)
+    assert (found.model, found.takes("gpt-4o-2024-08-06")) == ("prod", True)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("https://mine.openai.azure.com/openai/deployments/prod?api-version=1", r"give https://mine.*/openai/v1, and "),
+        ("https://mine.example/v1?api-version=1", "carries more than an address"),
+    ],
+)
+def test_an_address_with_more_than_an_address_is_refused_before_it_is_asked(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Server.of(url, "gpt-4o")
+
+
+def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(chat: Make) -> None:
+    def edit(_: Body, __: Body) -> tuple[int, Body]:
+        said = "The response was filtered due to the prompt triggering the content management policy."
+        return 400, {"message": said, "code": "content_filter", "param": "prompt", "type": None}
+
+    with Loopback(spain, change=edit) as server:
+        generator = chat(server, schema=True, sampling={"seed": 1})
+        found = one(generator, Query("land", BORDERS))
+        assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
+        assert any("refused by the model or a content filter" in remark for remark in generator.notes.remarks)
+        one(chat(server, schema=True, sampling={"seed": 1}))
+    assert len(server.requests) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from space import SPACE
 import lmkbc
 from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of, step_model
-from lmkbc.models.call import Database
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.refusal import ServerError
@@ -105,28 +103,6 @@ def test_plain_http_is_warned_of_beyond_this_machine(caplog: pytest.LogCaptureFi
         server({}, base_url="http://plain.example:8000/v1", store=tmp_path / "s.sqlite")
     (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.getMessage().startswith("plain.example is asked over http: ")
-
-
-def test_loopback_servers_of_two_users_are_two_in_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    def key(url: str, user: str, machine: str, *, shared: bool) -> str:
-        monkeypatch.setattr("getpass.getuser", lambda: user)
-        monkeypatch.setattr("platform.node", lambda: machine)
-        return Server.of(url, "m", shared=shared).call("Who?", {}).key
-
-    here, far = "http://127.0.0.1:8080/v1", "http://gpu.example:8080/v1"
-    people = [("ann", "one"), ("bob", "one"), ("ann", "two")]
-    assert len({key(here, *who, shared=True) for who in people}) == 3
-    assert key(here, *people[0], shared=True) == key(here, *people[0], shared=True)
-    assert len({key(here, *who, shared=False) for who in people}) == 1  # a file is of one user, and may be passed on
-    assert len({key(far, *who, shared=True) for who in people}) == 1
-
-
-def test_the_store_says_whether_others_share_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    url = "http://127.0.0.1:8080/v1"
-    assert server({}, base_url=url, store=tmp_path / "s.sqlite").place == url
-    database = SimpleNamespace(place=Database("postgresql://me@db.example/kb"))
-    monkeypatch.setattr(Run, "store", lambda _: database)
-    assert server({}, base_url=url).place.startswith(f"{url} of ")
 
 
 @pytest.mark.parametrize(
