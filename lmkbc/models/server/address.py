@@ -38,7 +38,7 @@ AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.a
 
 
 @dataclass(slots=True)
-class Seen:
+class _Seen:
     """Observations of a server. reached: whether it ever answered.
 
     refused: fields of a request that it does not support. cuts: whether it was seen to cut a prompt without an error.
@@ -63,7 +63,7 @@ class Server:
     any_model: bool = False
     key: str = field(default="", repr=False)
     key_variable: str = KEY
-    seen: Seen = field(default_factory=Seen, repr=False, compare=False)
+    seen: _Seen = field(default_factory=_Seen, repr=False, compare=False)
 
     @classmethod
     def of(

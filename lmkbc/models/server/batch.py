@@ -21,8 +21,8 @@ from lmkbc.http import CallError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
-from lmkbc.models.server.error_body import SHOWN, error_in, words
 from lmkbc.models.server.limits import estimate, tokens_of
+from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
 
 MOST = 50_000

@@ -22,9 +22,17 @@ from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport, decode, decode_tokens
-from lmkbc.models.server.error_body import SHOWN, described, error_in, is_error
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusal import AbsentError, OtherModelError, ServerError, WithheldError, refusal
+from lmkbc.models.server.refusal import (
+    SHOWN,
+    AbsentError,
+    ServerError,
+    WithheldError,
+    described,
+    error_in,
+    is_error,
+    refusal,
+)
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -38,7 +46,7 @@ SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
 
 
-class Listing(msgspec.Struct):
+class _Listing(msgspec.Struct):
     """Models that a server lists."""
 
     data: list[msgspec.Raw]
@@ -91,7 +99,7 @@ class ChatClient:
     async def elsewhere(self) -> ServerError | None:
         """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
         root = self.server.base_url
-        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", Listing) is None:
+        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
             return None
         return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
 
@@ -178,14 +186,14 @@ class ChatClient:
     def _recognised(self, served: str) -> str:
         """Return the model's name in an answer.
 
-        Raise OtherModelError, which ends the session, for another model; CallError if the right model has answered
+        Raise ServerError, which ends the session, for another model; CallError if the right model has answered
         before.
         """
         server, served = self.server, model_name(served)
         if not server.takes(served):
             if self._has_answered:
                 raise CallError(f"model {served[:SHOWN]!r} answered in place of {server.name!r}")
-            raise OtherModelError(
+            raise ServerError(
                 f"asked for model {server.name!r}, {server.base_url} answers as {served[:SHOWN]!r}: say --model "
                 f"{served[:SHOWN]}, or --any-model to take what it serves"
             )
