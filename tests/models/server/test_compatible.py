@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loopback import Body, Loopback, Request
 from providers import KEY, Anthropic, Gemini
-from responses import Sent, response
+from responses import Sent
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
@@ -70,32 +68,6 @@ def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
     with Busy(spain) as server:
         assert not one(chat(server)).failed
     assert server.served == 2
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ([{"error": {"code": 400, "message": "Odd thing."}}], "400: Odd thing."),
-        ({"type": "error", "error": {"type": "invalid_request_error", "message": "Odd thing."}}, "400: Odd thing."),
-        ({"object": "error", "message": "Odd thing.", "code": 400}, "400: Odd thing."),
-        ({"error": "Odd thing."}, "400: Odd thing."),
-        ({"detail": "Odd thing."}, "400: Odd thing."),
-        ([], "400: "),
-        ("Odd thing.", "400: Odd thing."),
-        ({"error": {"message": ["Odd thing."], "details": "none", "code": 7}}, "400: ['Odd thing.']"),
-    ],
-)
-def test_errors_of_any_shape_are_one_sentence(chat: Make, body: Any, said: str) -> None:
-    class Odd(Loopback):
-        def respond(self, request: Request) -> Sent:
-            return (
-                response(json.dumps(body).encode(), 400) if request.name == "completions" else super().respond(request)
-            )
-
-    with Odd() as server:
-        generator = chat(server)
-        assert one(generator).draws == (State.MISSING,)
-    assert any(f"1 queries lack answers ({said}" in remark for remark in generator.notes.remarks)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
         {"content": "", "function_call": TOOL["function"]},
         {"content": "", "tool_calls": [{"function": {"name": "answer", "arguments": {"objects": ["Spain"]}}}]},
         {"content": [{"type": "reasoning", "text": "Peru"}, {"type": "output_text", "text": '["Spain"]'}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Peru"}]}, {"text": '["Spain"]'}]},
         {"content": ['["Sp', 'ain"]']},
         {"content": {"objects": ["Spain"]}},
         {"content": '["Spain"]', "tool_calls": [], "reasoning": {"text": "Peru"}, "reasoning_details": [1]},

@@ -128,3 +128,45 @@ def test_a_missing_key_is_asked_for_where_it_can_be_given(monkeypatch: pytest.Mo
         more = re.escape(" and give the address with --base-url, or set LMKBC_KEYS=127.0.0.1=VARIABLE")
         with pytest.raises(ServerError, match=f"^{said}{more}$"):
             lmkbc.predict("val", out=tmp_path / "b", **given)
+
+
+STRANGERS = [
+    "https://evil.example/v1",
+    "http://evil.example/v1",
+    "https://api.openai.com.evil.example/v1",
+    "https://api.openai.com:80@evil.example/v1",
+    "https://evil.example/https://api.openai.com/v1",
+    "https://evil.example\\@api.openai.com/v1",
+    "https://evil.example#@api.openai.com/v1",
+    "https://evil.example?@api.openai.com/v1",
+    "https://api.openai.com./v1",
+    "https://xapi.openai.com/v1",
+    "https://openai.com/v1",
+    "http://api.openai.com/v1",
+    "http://localhost.evil.example/v1",
+    "http://127.0.0.1.evil.example/v1",
+    "http://0.0.0.0:80/v1",
+    "http://2130706433/v1",
+    "http://[::ffff:192.0.2.1]/v1",
+    "http://127.1/v1",
+    "https://ａｐｉ.openai.com/v1",
+    "ftp://api.openai.com/v1",
+]
+
+
+HERE = ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://[::1]:9/v1"]
+
+
+@pytest.mark.parametrize("wanted", ["", "OPENAI_API_KEY", "PATH"])
+@pytest.mark.parametrize("url", [*STRANGERS, *HERE])
+def test_a_recipe_gets_no_key_whatever_its_address_looks_like(
+    url: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEYS, raising=False)
+    table, store = {"base_url": url, "key_env": wanted}, tmp_path / "s.sqlite"
+    if url in HERE:
+        assert server(table, store=store).key == ""
+        return
+    with pytest.raises(InputError) as error:
+        server(table, store=store)
+    assert CANARY not in str(error.value)
