@@ -12,7 +12,6 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -57,6 +56,18 @@ class _OptionLikelihoods(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def count(self, report: TokenReport) -> TokenReport:
+        """Count a report's tokens, and return the report."""
+        self.prompt_tokens += report.prompt_tokens
+        self.completion_tokens += report.completion_tokens
+        return report
+
+    def add(self, steps: Sequence[float | None], length: int) -> None:
+        """Add an option, from the log-probabilities of its tokens."""
+        finite = [step for step in steps if step is not None and step > -math.inf]
+        self.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
+        self.lengths.append(max(length, 1))
+
 
 async def way_of(session: Session, text: str) -> _Echo | _Walk:
     """Return the method that a server supports, tested on a text. Raise ServerError if it supports none."""
@@ -85,19 +96,13 @@ class _Echo:
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
-        row = _Row()
+        row = _OptionLikelihoods([], [])
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
-            steps: Sequence[float | None] = [None]
-            length = 1
-            with row.room():
-                whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
-                first = common(start, [token for token, _ in whole])
-                length = len(whole) - first
-                if first:
-                    steps = [logprob for _, logprob in whole[first:]]
-            row.add(steps, length)
-        return row.scored()
+            whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
+            first = common(start, [token for token, _ in whole])
+            row.add([logprob for _, logprob in whole[first:]] if first else [None], len(whole) - first)
+        return row
 
 
 def _echo(session: Session, text: str) -> dict[str, Any]:
@@ -157,27 +162,24 @@ class _Walk:
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        row = _Row()
+        row = _OptionLikelihoods([], [])
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
         for whole, first in paths:
             for place in range(first, len(whole)):
                 wanted[whole[:place]].add(whole[place])
         report: dict[Tokens, Mapping[int, float]] = {}
-        room = math.inf
         async with self._free:
             for tokens in sorted(wanted):  # in this order, the cache holds most tokens before each position
-                if 0 < len(tokens) < room:
-                    with row.room():
-                        report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
-                    room = room if tokens in report else len(tokens)
+                if tokens:
+                    report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
         for whole, first in paths:
             steps = [report.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
             row.add(steps if first else [None], len(whole) - first)
-        return row.scored()
+        return row
 
     async def _reported(
-        self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
+        self, session: Session, row: _OptionLikelihoods, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
         """Return log-probabilities of tokens at a position: likely tokens in one request, others one by one."""
         found: dict[int, float] = {}
@@ -217,40 +219,6 @@ async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
     return dict(await asyncio.gather(*map(split, texts)))
 
 
-class _Row:
-    """Scores of a prompt's options, one by one; options that exceed the server's context have none."""
-
-    def __init__(self) -> None:
-        self._scores = _OptionLikelihoods([], [])
-        self._refused: TooLongError | None = None
-
-    def count(self, report: TokenReport) -> TokenReport:
-        """Count a report's tokens, and return the report."""
-        self._scores.prompt_tokens += report.prompt_tokens
-        self._scores.completion_tokens += report.completion_tokens
-        return report
-
-    @contextmanager
-    def room(self) -> Iterator[None]:
-        """Continue if an option exceeds the server's context."""
-        try:
-            yield
-        except TooLongError as error:
-            self._refused = error
-
-    def add(self, steps: Sequence[float | None], length: int) -> None:
-        """Add an option, from the log-probabilities of its tokens."""
-        finite = [step for step in steps if step is not None and step > -math.inf]
-        self._scores.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
-        self._scores.lengths.append(max(length, 1))
-
-    def scored(self) -> _OptionLikelihoods:
-        """Return the scores of all options. Raise CallError if all are unknown."""
-        if all(log is None for log in self._scores.logs):
-            raise self._refused or CallError("the server returns no score of any option", transient=False)
-        return self._scores
-
-
 class _Templated(msgspec.Struct):
     prompt: str
 
@@ -273,7 +241,8 @@ class OptionScorer:
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
         """Return the log-probability of each of its options as the answer to each prompt.
 
-        It is -inf for an option that exceeds the server's context. None stands for a prompt whose call failed.
+        None stands for a prompt whose call failed, or that leaves no room for one of its options. A log-probability
+        that the server does not report is -inf.
         """
         calls = [
             self._server.call(prompt.text if prompt.form == "completion" else prompt.messages(), {"options": list(row)})
@@ -338,7 +307,10 @@ class OptionScorer:
             if session.stopped is None and self._way is not None:
                 try:
                     call = calls[place]
-                    return place, await self._way.scores(session, texts[call.key], _options(call))
+                    scored = await self._way.scores(session, texts[call.key], _options(call))
+                    if all(log is None for log in scored.logs):
+                        raise CallError("the server returns no score of any option", transient=False)
+                    return place, scored
                 except CallError as error:
                     session.failed(error)
             return place, None
