@@ -1,4 +1,4 @@
-"""HTTP for model servers, Wikidata and downloads: checks of addresses, certificates, pace, retries and response limits.
+"""HTTP for model servers, Wikidata and downloads: checks of addresses, certificates, pace and retries.
 
 The openai SDK uses it too. A request with a key follows no redirect.
 """
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import math
-import os
 import ssl
-import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,12 +16,11 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import getproxies
 
 from lmkbc.errors import InputError, LmkbcError
 
 if TYPE_CHECKING:
-    import httpx2
     import tenacity
 
 Item = TypeVar("Item")
@@ -33,32 +29,17 @@ Result = TypeVar("Result")
 LONGEST_PAUSE = 60.0
 """Maximum number of seconds between two attempts, unless the server asks for more."""
 
-HEADERS = {"Accept-Encoding": "gzip"}
-"""Gzip is the only encoding that is unpacked; `read_body` refuses others."""
-_GZIP = zlib.MAX_WBITS | 16
-
-log = logging.getLogger(__name__)
-
 
 class CallError(LmkbcError):
     """A request that got no answer.
 
-    transient: whether a retry may help. wait: seconds that the server asks to wait. once: whether a second such error
-    of a request is final.
+    transient: whether a retry may help. wait: seconds that the server asks to wait.
     """
 
-    def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None, once: bool = False) -> None:
+    def __init__(self, reason: str, *, transient: bool = True, wait: float | None = None) -> None:
         super().__init__(reason)
         self.transient = transient
         self.wait = wait
-        self.once = once
-
-
-class TooLargeError(CallError):
-    """A response body that is larger than its limit."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"its response is larger than {limit / 2**20:g} MiB", transient=False)
 
 
 def is_web_address(url: str) -> bool:
@@ -85,70 +66,43 @@ def is_loopback(host: str) -> bool:
 
 
 def connection(url: str) -> dict[str, Any]:
-    """Return the settings of a client for an address: its certificates, and the proxy of the environment.
+    """Return the settings of a client for an address: its certificates, and whether the environment's proxies hold.
 
-    An address of this machine has no proxy. Raise InputError, which names the variable, for a proxy or certificates
-    that cannot be used.
+    An address of this machine has no proxy. Raise InputError for proxies or certificates that cannot be used.
     """
     import httpx2
 
-    variable, proxy = _proxy(url)
-    secure = urlsplit(url).scheme == "https"
-    context = _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"), secure=secure)
+    settings: dict[str, Any] = {"verify": _certificates(), "trust_env": not is_loopback(urlsplit(url).hostname or "")}
     try:
-        httpx2.AsyncHTTPTransport(verify=context, proxy=proxy)
+        httpx2.AsyncClient(**settings)
     except (ValueError, ImportError, httpx2.InvalidURL):
         raise InputError(
-            f"{variable} names a proxy of the kind {(proxy or '').partition('://')[0]!r}, which cannot be used: unset "
-            f"{variable}, or name a proxy whose address begins with http://"
+            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that cannot be used: unset it, or name a proxy whose "
+            "address begins with http://"
         ) from None
-    return {"verify": context, "proxy": proxy, "trust_env": False}
-
-
-def proxy_variable(url: str) -> str:
-    """Return the environment variable that names the proxy for an address; "" if there is no proxy."""
-    return _proxy(url)[0]
+    return settings
 
 
 def by_proxy(url: str) -> str:
-    """Return a remark for errors about the proxy for an address; "" if there is no proxy."""
-    variable = proxy_variable(url)
-    return f", by way of the proxy that {variable} names" if variable else ""
-
-
-def _proxy(url: str) -> tuple[str, str | None]:
-    """Return the proxy for an address, after the name of its variable."""
-    parts, proxies = urlsplit(url), getproxies()
-    host = parts.hostname or ""
-    scheme = next((name for name in (parts.scheme, "all") if proxies.get(name)), None)
-    if scheme is None or is_loopback(host) or proxy_bypass(f"{host}:{parts.port}" if parts.port else host):
-        return "", None
-    name, proxy = f"{scheme}_proxy", proxies[scheme]
-    variable = next((name for name in (name, name.upper()) if os.environ.get(name)), "the system's settings")
-    return variable, proxy if "://" in proxy else f"http://{proxy}"
+    """Return a remark for errors about an address if the environment names proxies; "" if there is none."""
+    local = is_loopback(urlsplit(url).hostname or "")
+    return "" if local or not getproxies() else ", by way of the proxy that the environment names"
 
 
 @cache
-def _certificates(file: str | None, folder: str | None, *, secure: bool) -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates, of the file or folder that the environment names.
+def _certificates() -> ssl.SSLContext:
+    """Return the TLS context with the trusted certificates.
 
-    It is made once per process, since that takes longer than many requests. secure: whether a certificate will be
-    checked; otherwise, wrong names are only a warning.
+    It is made once per process, since that takes longer than many requests.
     """
     import httpx2
 
     try:
-        if file or not folder or os.path.isdir(folder):
-            return httpx2.create_ssl_context()
-        raise FileNotFoundError
+        return httpx2.create_ssl_context()
     except OSError as error:  # an SSLError is one, too
-        variable, given = ("SSL_CERT_FILE", file) if file else ("SSL_CERT_DIR", folder)
-        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"holds no certificates ({error})"
-        message = f"{variable} is {given!r}, which {reason}: name one that does, or unset {variable}"
-        if secure:
-            raise InputError(message) from None
-        log.warning(message)
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
+        raise InputError(
+            f"SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read ({error}): correct or unset it"
+        ) from None
 
 
 def retry_after(value: str | None) -> float | None:
@@ -166,35 +120,6 @@ def retry_after(value: str | None) -> float | None:
         except (ValueError, TypeError, OverflowError):
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-async def read_body(response: httpx2.Response, limit: int) -> bytes:
-    """Read, unpack and close a streamed response of at most `limit` bytes, packed and unpacked.
-
-    Memory stays within the limit, since unpacking stops there. Raise TooLargeError beyond the limit. Raise CallError if
-    the body is cut off, or packed in an encoding that was not requested.
-    """
-    try:
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding not in ("gzip", "identity", ""):
-            raise CallError(f"a body in the encoding {encoding[:40]!r}, which was not asked for")
-        unpack = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
-        body, sent = bytearray(), 0
-        async for chunk in response.aiter_raw():
-            sent += len(chunk)
-            if unpack and unpack.eof:
-                raise CallError("a body that goes on after its end")
-            try:
-                body += unpack.decompress(chunk, limit - len(body) + 1) if unpack else chunk
-            except zlib.error as error:
-                raise CallError(f"a body that cannot be unpacked ({error})") from None
-            if max(sent, len(body)) > limit:
-                raise TooLargeError(limit)
-        if unpack and not unpack.eof:
-            raise CallError("a body that was cut off")
-        return bytes(body)
-    finally:
-        await response.aclose()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,16 +192,8 @@ class Pace:
             reraise=True,
         )
 
-        failed_once = False
-
         async def attempt() -> Result:
-            nonlocal failed_once
-            try:
-                return await request()
-            except CallError as error:
-                error.transient &= not (error.once and failed_once)
-                failed_once |= error.once
-                raise
+            return await request()
 
         return await attempts(attempt)
 

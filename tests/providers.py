@@ -7,51 +7,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-from loopback import Body, Loopback, Request, Server, some_names
+from loopback import Body, Loopback, Request, some_names
 from responses import Sent, response
 
 KEY = "canary-8d2f60b1"
-
-
-class Azure(Loopback):
-    """A deployment called prod of gpt-4o: its path holds its name, its key is a header of its own, models are not told.
-
-    newer: the path without a version, where the key is a bearer's, and the request names the deployment.
-    """
-
-    VERSION = "2024-10-21"
-
-    def __init__(self, *, newer: bool = False, served: str = "gpt-4o-2024-08-06", **how: object) -> None:
-        super().__init__(**how)  # type: ignore[arg-type]
-        self._newer, self._served = newer, served
-
-    @property
-    def url(self) -> str:
-        base = Server.url.fget(self)  # type: ignore[attr-defined]
-        return f"{base}/openai/v1" if self._newer else f"{base}/openai/deployments/prod?api-version={self.VERSION}"
-
-    def respond(self, request: Request) -> Sent:
-        parts = urlsplit(request.path)
-        keys = request.fields.get("api-key"), request.fields.get("authorization")
-        if keys != ((None, f"Bearer {KEY}") if self._newer else (KEY, None)):
-            said = "Access denied due to invalid subscription key or wrong API endpoint."
-            return response({"error": {"code": "401", "message": said}}, 401)
-        version = parse_qs(parts.query).get("api-version", [])
-        if version != ([] if self._newer else [self.VERSION]):
-            return response({"error": {"code": "404", "message": "Resource not found"}}, 404)
-        path = "/openai/v1" if self._newer else "/openai/deployments/prod"
-        if parts.path != f"{path}/chat/completions":
-            return response({"error": {"code": "404", "message": "Resource not found"}}, 404)
-        return super().respond(request._replace(path=parts.path))
-
-    def reply(self, body: Body) -> tuple[int, Body]:
-        if self._newer and body["model"] != "prod":
-            said = "The API deployment for this resource does not exist."
-            return 404, {"error": {"code": "DeploymentNotFound", "message": said}}
-        status, answer = super().reply(body)
-        return status, answer | {"model": self._served} if status == 200 else answer
 
 
 class Reasoning(Loopback):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import Store
-from lmkbc.models.dry import CallCounter, DryStore
+from lmkbc.models.answers import CallCounter, DryStore, Store
+from lmkbc.models.call import Database, Place
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
@@ -158,7 +156,7 @@ def test_a_shared_store_is_looked_into_unless_no_socket_may_be_opened(
 
     def opened(store: DryStore, place: Place, counter: CallCounter, *, fresh: bool) -> None:
         looked.append(place)
-        store.counter, store.blank, store.place, store.damaged = counter, True, place, Counter()
+        store.counter, store.blank, store.place = counter, True, place
 
     monkeypatch.setattr(DryStore, "__init__", opened)
     shared = replace(run, servers=Servers(store=Database("postgresql://me@localhost:1/answers")))

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from lmkbc.cli.terminal import error_status
 from lmkbc.models.answers import Store
-from lmkbc.models.call import Call
-from lmkbc.models.store_place import Database, Place
+from lmkbc.models.call import Call, Database, Place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 import figures

@@ -14,7 +14,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
 from lmkbc.models.answers import Store
-from lmkbc.models.store_place import Place, default_place
+from lmkbc.models.call import Place, default_place
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]
@@ -23,9 +23,7 @@ OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's 
 @app.command("stats", epilog="Example: lmkbc store stats")
 def stats(store: Place | None = None, json: bool = False) -> None:
     """Count answers, prompts and tokens per model."""
-    opened = _open(store)
-    rows = opened.stats()
-    _note_damage(opened)
+    rows = _open(store).stats()
     if json:
         show_json(rows)
     elif rows:
@@ -43,15 +41,13 @@ def export(
     """Write every answer with its call and prompt, one JSON line each."""
     chosen = default_place(store)
     check_new(out, chosen if isinstance(chosen, Path) else None)
-    opened = _open(store)
-    lines = opened.export(model)
+    lines = _open(store).export(model)
     if out is not None:
         write_bytes(out, b"".join(line + b"\n" for line in lines))
     else:
         for line in lines:
             sys.stdout.buffer.write(tame(line.decode()).encode() + b"\n")
         sys.stdout.flush()
-    _note_damage(opened)
 
 
 @app.command("prune", epilog="Example: lmkbc store prune --before 2026-01-01")
@@ -68,13 +64,7 @@ def prune(
         raise InputError(f"--before is {before!r}: give a date as YYYY-MM-DD")
     opened = _open(store)
     count = opened.prune(model=model, before=before)
-    _note_damage(opened)
     note(f"{opened.place}: {counted(count, 'answer')} dropped")
-
-
-def _note_damage(store: Store) -> None:
-    for remark in store.remarks:
-        note(remark)
 
 
 def _open(place: Place | None) -> Store:

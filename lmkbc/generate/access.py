@@ -16,7 +16,6 @@ from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store_place import Database
 from lmkbc.notes import Notes
 from lmkbc.run.base import ModelRun
 from lmkbc.settings import checked
@@ -108,7 +107,6 @@ def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
             offline=run.offline,
             recipe_url=model.base_url,
             key_env=model.key_env,
-            shared=isinstance(store.place, Database),
         )
     except InputError as error:
         if not lacking:

@@ -6,7 +6,6 @@ checked when they are read. A row with a wrong checksum or shape is not used, an
 
 from __future__ import annotations
 
-import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +16,11 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.database import DATABASE_ERRORS, columns, is_unwritable, opened
+from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
-_TABLE = """CREATE TABLE IF NOT EXISTS answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
+_TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
     date TEXT NOT NULL, checksum INTEGER, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
 _GET = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
 _PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date, checksum) VALUES (?, ?, ?, ?, ?, ?)"
@@ -40,7 +39,7 @@ class Cache:
         self.unwritable: Exception | None = None
         advice = "move the file away"
         try:
-            self._db = opened(path, VERSION, _upgrade, _checksum, advice)
+            self._db = opened(path, VERSION, [_TABLE], advice)
             self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
         except (OSError, *DATABASE_ERRORS) as error:
             if not is_unwritable(error):
@@ -48,7 +47,7 @@ class Cache:
                     f"{path} cannot serve as the linker's cache ({error}): move it away; it is then filled anew"
                 ) from None
             self.unwritable = error
-            self._db = opened(None, VERSION, _upgrade, _checksum, advice)
+            self._db = opened(None, VERSION, [_TABLE], advice)
 
     def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
         """Return the stored answers among `keys`. LmkbcError if the whole file is damaged."""
@@ -92,14 +91,6 @@ class Cache:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Create the table, or add checksums to a table of version 0."""
-    db.execute(_TABLE)
-    if "checksum" not in columns(db, "answers"):
-        db.execute("ALTER TABLE answers ADD COLUMN checksum INTEGER")
-        db.execute("UPDATE answers SET checksum = row_checksum(source, kind, key, answer)")
 
 
 def _checksum(source: str, kind: str, key: str, answer: Any) -> int:

@@ -18,16 +18,13 @@ import httpx2
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import (
-    HEADERS,
     CallError,
     Pace,
     RequestLimits,
-    TooLargeError,
     by_proxy,
     connection,
     is_web_address,
     pooled,
-    read_body,
     retry_after,
 )
 from lmkbc.link.api import ApiCall, Refusal
@@ -39,8 +36,6 @@ CONTACT = "LMKBC_CONTACT"
 IN_FLIGHT = 3
 MAXLAG = 5.0
 """Seconds of replication lag above which we wait, and the least seconds of that wait: Manual:Maxlag_parameter."""
-LARGEST_REPLY = 32 << 20
-"""Bytes of a decompressed reply at most. The API's own limit is 12 MB of values (Manual:$wgAPIMaxResultSize)."""
 PASSING = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
@@ -70,7 +65,7 @@ class Client:
         if not is_web_address(api_url):
             raise InputError(f"API URL {api_url!r} is no web address: give one like {API_URL}")
         self._url, self._timeout, self._deadline = api_url, timeout, deadline
-        self._headers = {"User-Agent": user_agent(contact), **HEADERS}
+        self._headers = {"User-Agent": user_agent(contact)}
         self._limits = RequestLimits(
             requests_per_minute=60 * rate, attempts=attempts, total_wait=patience, first_wait=backoff
         )
@@ -113,7 +108,7 @@ class Client:
         try:
             async with asyncio.timeout(self._deadline), http.stream("GET", self._url, params=params) as response:
                 after = self._checked(response)
-                reply = decode(await read_body(response, LARGEST_REPLY), call.decoder)
+                reply = decode(await response.aread(), call.decoder)
             if reply.error is None:
                 return call.read(reply)
             if reply.error.code in call.passes:
@@ -123,7 +118,7 @@ class Client:
             raise CallError(f"no whole reply in {self._deadline:g} s") from None
         except httpx2.RequestError as error:
             raise CallError(f"{type(error).__name__}: {error}{by_proxy(self._url)}") from None
-        except (TooLargeError, ShapeError) as error:
+        except ShapeError as error:
             raise CallError(f"a broken reply: {str(error)[:200]}") from None
 
     def _checked(self, response: httpx2.Response) -> float | None:

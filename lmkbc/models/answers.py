@@ -1,23 +1,22 @@
 """The store: all answers of models, under keys of everything that determines them, in a SQLite file or in PostgreSQL.
 
 An answer is committed as soon as it arrives. A killed run therefore repeats only the calls in flight. Answers are JSON;
-a prompt that many draws share is stored once. A row whose checksum is wrong is treated as missing.
+a prompt that many draws share is stored once. Workers on many machines share a PostgreSQL database. A dry run looks
+answers up, and counts missing ones instead of requesting them.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.database import row_checksum
-from lmkbc.models.call import Call, canonical_json
-from lmkbc.models.store_place import Place
+from lmkbc.models.call import Call, Place, canonical_json
 
 if TYPE_CHECKING:
     from lmkbc.models.store_rows import Row, Rows
@@ -31,45 +30,25 @@ class Store:
     """Answers by call. Failures are never stored, so a failed call is repeated.
 
     place: the file or database.
-    damaged: model (or table) -> number of rows with a wrong checksum; these are dropped, so that the calls are
-    repeated.
 
-    Raise LmkbcError if the store cannot be read or written, or if more than single rows are damaged. A store that fails
-    is never treated as empty.
+    Raise LmkbcError if the store cannot be read or written. A store that fails is never treated as empty.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.damaged: Counter[str] = Counter()
         self._rows = _opened(place)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Return sentences for the user about damaged rows, by model."""
-        if not self.damaged:
-            return ()
-        whose = ", ".join(f"{count} of {name!r}" for name, count in sorted(self.damaged.items()))
-        return (
-            f"{self.place}: {self.damaged.total()} damaged rows dropped ({whose}): what they held is asked for again",
-        )
 
     def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
         """Return the stored answer; None if there is none.
 
-        shape: its type; an answer of another type counts as damaged.
+        shape: its type; an answer of another type is dropped, so that the call is repeated.
         """
-        row = self._rows.get(self._rows.answers, call.key)
-        if row is None:
+        answer = self._rows.get(self._rows.answers, call.key)
+        try:
+            return None if answer is None else msgspec.json.decode(answer, type=shape)
+        except msgspec.DecodeError:
+            self.drop(call)
             return None
-        *fields, checksum = row
-        if checksum == row_checksum(call.key.encode(), *fields).encode():
-            try:
-                return msgspec.json.decode(fields[3], type=shape)
-            except msgspec.DecodeError:  # a row of another type, or from before checksums
-                pass
-        self.damaged[call.model] += 1
-        self.drop(call)
-        return None
 
     def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:
         """Commit answers (JSON values) in one transaction, and return the keys that already had an answer.
@@ -80,9 +59,8 @@ class Store:
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         prompts: dict[str, str] = {}
         rows: dict[str, Row] = {}
-        calls: dict[str, Call] = {}
         for call, answer in answers:
-            row = {
+            rows[call.key] = {
                 "key": call.key,
                 "model": _column(call.model),
                 "call": canonical_json(call.settings),
@@ -90,13 +68,8 @@ class Store:
                 "answer": canonical_json(answer),
                 "date": date,
             }
-            rows[call.key] = row | {"checksum": row_checksum(*(field.encode() for field in row.values()))}
-            calls[call.key], prompts[call.prompt_digest] = call, canonical_json(call.prompt)
-        there = self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else set()
-        broken = {key for key in there if self.get(calls[key]) is None}
-        if broken:
-            self._rows.insert(prompts, [rows[key] for key in sorted(broken)])
-        return frozenset(there - broken)
+            prompts[call.prompt_digest] = canonical_json(call.prompt)
+        return frozenset(self._rows.insert(prompts, [rows[key] for key in sorted(rows)]) if rows else ())
 
     def drop(self, call: Call) -> None:
         """Delete an answer, so that the call is repeated."""
@@ -104,37 +77,25 @@ class Store:
 
     def note(self, key: str) -> Any | None:
         """Return the note under a key; None if there is none."""
-        row = self._rows.get(self._rows.notes, key)
-        if row is None:
-            return None
-        if row[1] == row_checksum(key.encode(), row[0]).encode():
-            return msgspec.json.decode(row[0])
-        self.damaged["notes"] += 1
-        self.set_note(key, None)
-        return None
+        note = self._rows.get(self._rows.notes, key)
+        return None if note is None else msgspec.json.decode(note)
 
     def set_note(self, key: str, note: Any) -> None:
         """Store a JSON value under a key, such as the id of a job at a server; None deletes it."""
-        text = canonical_json(note)
         if note is None:
             self._rows.delete(self._rows.notes, key)
         else:
-            self._rows.set_note(key, text, row_checksum(key.encode(), text.encode()))
+            self._rows.set_note(key, canonical_json(note))
 
     def stats(self) -> list[dict[str, Any]]:
         """Return, per model: answers, distinct prompts, tokens reported with answers, first and last date (UTC)."""
-        self.heal()
         return self._rows.summary()
 
     def export(self, model: str | None = None) -> Iterator[bytes]:
-        """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared.
-
-        If the prompt of an answer was damaged, its line has null for it.
-        """
-        self.heal()
+        """Yield one JSON line per answer, in the order of the keys, so that two exports can be compared."""
         for key, call, prompt, answer, date in self._rows.lines(model and _column(model)):
             raw = {"call": call, "prompt": prompt, "answer": answer}
-            parts = {name: msgspec.Raw((text or "null").encode()) for name, text in raw.items()}
+            parts = {name: msgspec.Raw(text.encode()) for name, text in raw.items()}
             yield msgspec.json.encode({"key": key, "date": date} | parts)
 
     def prune(self, *, model: str | None = None, before: str | None = None) -> int:
@@ -142,12 +103,7 @@ class Store:
 
         Without model and date, all answers are dropped.
         """
-        self.heal()
         return self._rows.prune(model and _column(model), before)
-
-    def heal(self) -> None:
-        """Drop all damaged rows, and count them by model."""
-        self.damaged.update(self._rows.heal())
 
     def close(self) -> None:
         """Close the file, or the connection."""
@@ -175,6 +131,77 @@ class FreshStore(Store):
             self.drop(call)
         self._renewed.update(call.key for call, _ in given)
         return super().put(given)
+
+
+@dataclass(slots=True)
+class CallCounter:
+    """Counts of a dry run's calls, each call once.
+
+    answer_tokens: limits of the answers, or guesses without a limit.
+    estimated: requests with estimated token counts.
+    stored: answers in the store.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    estimated: int = 0
+    stored: int = 0
+    _keys: set[str] = field(default_factory=set, repr=False)
+
+    def add(self, key: str, prompt: int, answer: int, *, requests: int = 1, estimated: bool = False) -> None:
+        """Count a call, unless it was counted before: a real run would then have it in the store."""
+        if key not in self._keys:
+            self._keys.add(key)
+            self.requests += requests
+            self.prompt_tokens += prompt
+            self.answer_tokens += answer
+            self.estimated += requests * estimated
+
+    def taken(self) -> CallCounter:
+        """Return the counts and start new ones; counted calls are not counted again."""
+        counts = CallCounter(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
+        self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
+        return counts
+
+
+class DryStore(Store):
+    """Store that neither stores nor drops answers.
+
+    blank: whether there is no file; none is made. fresh: whether earlier answers are ignored.
+    """
+
+    def __init__(self, place: Place, counter: CallCounter, *, fresh: bool = False) -> None:
+        self.counter, self.blank = counter, isinstance(place, Path) and not place.exists()
+        self._fresh = fresh
+        self.place = place
+        if not self.blank:
+            super().__init__(place)
+
+    def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
+        """Return the stored answer; None if there is none."""
+        answer = None if self.blank or self._fresh else super().get(call, shape)
+        self.counter.stored += answer is not None
+        return answer
+
+    def put(self, answers: Iterable[tuple[Call, Any]]) -> frozenset[str]:  # noqa: ARG002 -- the store's signature
+        """Store nothing."""
+        return frozenset()
+
+    def drop(self, call: Call) -> None:
+        """Drop nothing."""
+
+    def note(self, key: str) -> Any | None:
+        """Return the note; None if there is none."""
+        return None if self.blank else super().note(key)
+
+    def set_note(self, key: str, note: Any) -> None:
+        """Store no note."""
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.blank:
+            super().close()
 
 
 def answered(
@@ -248,7 +275,7 @@ def commit(
 
 def _opened(place: Place) -> Rows:
     if isinstance(place, Path):
-        from lmkbc.models.store_file import FileRows  # imported late: loads the database's library
+        from lmkbc.models.store_rows import FileRows  # imported late: loads the database's library
 
         return FileRows(place)
     try:

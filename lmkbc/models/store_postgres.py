@@ -1,4 +1,4 @@
-"""The store's rows in PostgreSQL, for workers on many machines: the same rows and checksums as in a file.
+"""The store's rows in PostgreSQL, for workers on many machines: the same rows as in a file.
 
 Every statement is idempotent. After a lost connection, a restart of the server or a deadlock it runs again on a new
 connection, for at most `WAIT` seconds. The tables are in the user's search path.
@@ -6,20 +6,18 @@ connection, for at most `WAIT` seconds. The tables are in the user's search path
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
 import tenacity
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Table, delete, make_url
+from sqlalchemy import make_url
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateTable
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import WAIT
-from lmkbc.models.store_place import Database
+from lmkbc.models.call import Database
 from lmkbc.models.store_rows import VERSION, Rows, Statement
 
 Result = TypeVar("Result")
@@ -30,29 +28,35 @@ LOCK = 0x6C6D6B6263
 """Advisory lock during the creation of tables, so that workers that start together create them once."""
 LONGEST = 300
 """Maximum number of characters of a server's message in errors."""
-PATIENCE: Mapping[str, Any] = {
+SETTINGS: Mapping[str, Any] = {
+    "application_name": "lmkbc",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Timeouts in seconds (the last: milliseconds) for a silent host, unless the URL sets them."""
+"""Settings that the URL may replace. Timeouts are for a silent host, in seconds; the last one in milliseconds."""
 
 
 class PostgresRows(Rows):
     """Rows in a database. Raise InputError if it cannot be a store, LmkbcError if it does not answer."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(make_url("postgresql+psycopg://").get_dialect()(), postgresql.insert, "lmkbc_")
+        super().__init__(make_url("postgresql+psycopg://").get_dialect()(), postgresql.insert, _tokens, "lmkbc_")
         self._database = database
-        self._secrets = _secrets(database)
+        try:
+            self._given = conninfo_to_dict(database.url)
+        except psycopg.Error:
+            raise InputError(
+                "the URL of the store has a parameter that PostgreSQL does not know: see to its end"
+            ) from None
         try:
             self._db = _patiently(START)(self._connected)
             self._prepare()
         except psycopg.Error as error:
             advice = "see that it runs and lets you in, or name another with --store"
-            raise LmkbcError(f"{database} cannot serve as the store ({self._message(error)}): {advice}") from None
+            raise LmkbcError(f"{database} cannot serve as the store ({_message(error)}): {advice}") from None
 
     def __del__(self) -> None:
         """Close the connection of a store that is no longer used."""
@@ -72,10 +76,6 @@ class PostgresRows(Rows):
             return [cursor.rowcount for cursor in cursors]
 
         return self._done(work, "written")
-
-    def drop_unsound(self, table: Table) -> None:
-        """Drop the rows of a table with a wrong checksum."""
-        self.write([self.sql(delete(table).where(~self.sound[table]))])
 
     def prune(self, model: str | None, before: str | None) -> int:
         """Drop answers while writers are locked out, so that no prompt is dropped before its answer arrives."""
@@ -102,48 +102,27 @@ class PostgresRows(Rows):
             return _patiently(WAIT)(attempt)
         except psycopg.Error as error:
             advice = "mend that and run again to resume" if done == "written" else "name another with --store"
-            raise LmkbcError(f"{self._database} cannot be {done} ({self._message(error)}): {advice}") from None
+            raise LmkbcError(f"{self._database} cannot be {done} ({_message(error)}): {advice}") from None
 
     def _connected(self) -> psycopg.Connection[Any]:
-        """Return a new connection with durable commits, whatever the server's default."""
-        given = conninfo_to_dict(self._database.url)
-        settings = {name: value for name, value in PATIENCE.items() if name not in given}
-        settings |= {"application_name": given.get("application_name", "lmkbc"), "client_encoding": "UTF8"}
-        db: psycopg.Connection[Any] = psycopg.connect(
-            self._database.url, autocommit=True, prepare_threshold=None, **settings
+        """Return a new connection."""
+        settings = {name: value for name, value in SETTINGS.items() if name not in self._given}
+        return psycopg.connect(
+            self._database.url, autocommit=True, prepare_threshold=None, client_encoding="UTF8", **settings
         )
-        db.execute("""SELECT set_config(name, 'on', false) FROM pg_settings
-            WHERE name = 'synchronous_commit' AND setting = 'off'""")
-        return db
 
     def _prepare(self) -> None:
-        """Create the tables if there are none.
-
-        Raise InputError for a newer version's tables, and for other encodings.
-        """
-        encoding = self._db.execute("SHOW server_encoding").fetchone()
-        if encoding != ("UTF8",):
-            raise InputError(f"{self._database} cannot serve as the store: its encoding is not UTF-8; make one that is")
+        """Create the tables if there are none. Raise InputError for another version's tables."""
         with self._db.transaction():
             self._db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             if self._db.execute("SELECT to_regclass('lmkbc_version')").fetchone() == (None,):
-                for table in (self.prompts, self.answers, self.notes):
-                    self._db.execute(self.sql(CreateTable(table))[0].encode())
+                for table in self.creation():
+                    self._db.execute(table.encode())
                 self._db.execute("CREATE TABLE lmkbc_version (version integer NOT NULL)")
                 self._db.execute("INSERT INTO lmkbc_version VALUES (%s)", (VERSION,))
             found = self._db.execute("SELECT max(version) FROM lmkbc_version").fetchone()
-        version = found[0] if found else None
-        if version is None or version > VERSION:
-            raise InputError(
-                f"{self._database} was written by a newer lmkbc: update lmkbc, or name another with --store"
-            )
-
-    def _message(self, error: Exception) -> str:
-        """Return the message of the server or its driver, in one line, without secrets."""
-        text = " ".join(str(error).split())
-        for secret in self._secrets:
-            text = text.replace(secret, "[password]")
-        return text[:LONGEST] or type(error).__name__
+        if found != (VERSION,):
+            raise InputError(f"{self._database} was written by another version of lmkbc: name another with --store")
 
 
 def _patiently(seconds: float) -> tenacity.Retrying:
@@ -164,11 +143,14 @@ def _passing(error: BaseException) -> bool:
     return state is None or state[:2] in ("08", "40", "57") or state == "53300"
 
 
-def _secrets(database: Database) -> list[str]:
-    """Return the passwords that a message might contain, the longest first."""
-    try:
-        given = conninfo_to_dict(database.url)
-    except psycopg.Error:
-        raise InputError("the URL of the store has a parameter that PostgreSQL does not know: see to its end") from None
-    named = [given.get("password"), given.get("sslpassword"), os.environ.get("PGPASSWORD")]
-    return sorted({str(secret) for secret in named if secret}, key=len, reverse=True)
+def _message(error: Exception) -> str:
+    """Return the message of the server or its driver, in one line."""
+    return " ".join(str(error).split())[:LONGEST] or type(error).__name__
+
+
+def _tokens(name: str) -> str:
+    """Return SQL that sums token counts by a pattern, since the server's JSON functions refuse U+0000 in answers.
+
+    In a model's text the quotation mark after the name is escaped, so only the field's name matches.
+    """
+    return f"""coalesce(sum(substring(answer from '"{name}":([0-9]{{1,15}})')::bigint), 0)::bigint"""

@@ -27,13 +27,6 @@ def body(**changes: Any) -> Callable[[Lines], list[Any]]:
     ]
 
 
-def other(lines: Lines) -> dict[str, Any]:
-    """The first query's line with an answer of its own."""
-    changed = json.loads(json.dumps(lines[0]))
-    changed["response"]["body"]["choices"][0]["message"]["content"] = '["Atlantis"]'
-    return changed  # type: ignore[no-any-return]
-
-
 FAILED: dict[str, Callable[[Lines], list[Any]]] = {
     "a line missing": lambda lines: lines[1:],
     "all lines missing": lambda _: [],
@@ -50,8 +43,6 @@ FAILED: dict[str, Callable[[Lines], list[Any]]] = {
     "another model": body(model="some-other-model"),
     "a broken line": lambda lines: ["{", *lines[1:]],
     "a list for a line": lambda lines: [[], *lines[1:]],
-    "two answers": lambda lines: [*lines, other(lines)],
-    "two answers, the other first": lambda lines: [other(lines), *lines],
     "a key twice": lambda lines: [
         f'{{"custom_id": {json.dumps(lines[0]["custom_id"])}, "custom_id": "x"}}',
         *lines[1:],

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.files.database import is_damage
 from lmkbc.link.build import build_index
 from lmkbc.link.cache import Cache
 from lmkbc.link.index import AliasIndex
@@ -47,8 +46,3 @@ def test_a_schema_that_is_no_text_is_told_as_damage(
             file.write(bytes([raw[at] | 0x80]))
         with pytest.raises(InputError, match=re.escape(str(damaged))):
             reopen(damaged)
-
-
-def test_a_sentence_that_cannot_be_read_is_damage() -> None:
-    assert is_damage(UnicodeDecodeError("utf-8", b"\xa0", 0, 1, "invalid start byte"))
-    assert not is_damage(OSError())

@@ -10,7 +10,6 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -67,12 +66,6 @@ def packed(body: bytes, status: str | int = OK, *fields: str, **how: Any) -> Sen
     return response(gzip.compress(body, 1), status, GZIP, *fields, **how)
 
 
-@cache
-def bomb() -> bytes:
-    """Return 40 MiB of zeros, compressed."""
-    return gzip.compress(bytes(40 << 20))
-
-
 LAG = b'{"error": {"code": "maxlag", "info": "Waiting for db1: 7 seconds lagged", "lag": 7}}'
 WAYS: dict[str, Fault] = {
     "maxlag": lambda _: packed(LAG, OK, "Retry-After: 0.05"),
@@ -80,15 +73,10 @@ WAYS: dict[str, Fault] = {
     "cut short": lambda body: response(body, length=len(body) + 1000, end="close"),
     "cut JSON": lambda body: packed(body[: len(body) // 2]),
     "hang up": lambda _: Sent(b"", "close"),
-    "cut gzip": lambda body: unbounded(GZIP, raw=gzip.compress(body)[:-9]),
     "no gzip": lambda body: unbounded(GZIP, raw=body),
-    "unasked encoding": lambda body: unbounded("Content-Encoding: br\x1b[31m", raw=body),
     "no HTTP": lambda body: Sent(body, "close"),
     "no chunks": lambda body: unbounded("Transfer-Encoding: chunked", raw=b"zz\r\n" + body),
     "endless headers": lambda _: Sent(b"HTTP/1.1 200 OK\r\n", pieces=itertools.repeat(b"X: " + b"y" * 1000 + b"\r\n")),
-    "endless body": lambda _: unbounded(pieces=itertools.repeat(b'{"search":[' + b" " * 65_000)),
-    "gzip bomb": lambda _: unbounded(GZIP, raw=bomb()),
-    "endless gzip": lambda body: unbounded(GZIP, raw=gzip.compress(body), pieces=itertools.repeat(bytes(65_000))),
     "byte by byte": lambda body: response(b"", length=len(body), pieces=itertools.repeat(b" "), pause=0.2),
 }
 SLOW = ("silence", "byte by byte")

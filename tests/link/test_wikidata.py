@@ -1,7 +1,6 @@
 import asyncio
 import sqlite3
 import time
-import tracemalloc
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
@@ -88,20 +87,6 @@ def test_a_fault_that_stays_is_a_failure_and_never_cached_as_an_answer(cache: Pa
         stand_in.fault = lambda *_: None
         found = Wikidata(client(stand_in), cache).search(["Name 1"])["Name 1"]
     assert [(hit.id, hit.classes[0]) for hit in found] == [(qid, "Q4022") for qid in WORLD["Name 1"]]
-
-
-@pytest.mark.parametrize("fault", ["endless body", "endless headers", "endless gzip", "gzip bomb"])
-def test_no_reply_takes_more_memory_than_its_limit(cache: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = 1 << 20
-    monkeypatch.setattr("lmkbc.link.wikidata.LARGEST_REPLY", limit)
-    with StandIn(WORLD, ITEMS, fault=lambda *_: fault) as stand_in:
-        asked = client(stand_in, attempts=1)
-        tracemalloc.start()
-        with pytest.raises(LmkbcError, match="did not answer"):
-            Wikidata(asked, cache).search(["Name 1"])
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < 6 * limit
 
 
 def test_what_never_answers_is_given_up_in_bounded_time_and_the_rest_is_kept(cache: Path) -> None:
@@ -251,19 +236,11 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("row", BAD_ROWS.values(), ids=BAD_ROWS)
-@pytest.mark.parametrize("age", ["old", "new"])
-def test_a_bad_cached_row_is_asked_anew_and_counted(
-    cache: Path, row: object, age: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    if age == "old" and row in (b"[]", "[]"):
-        pytest.skip("a cache without checksums cannot tell")
+def test_a_bad_cached_row_is_asked_anew_and_counted(cache: Path, row: object, caplog: pytest.LogCaptureFixture) -> None:
     with StandIn(WORLD, ITEMS) as stand_in:
         first = Wikidata(client(stand_in), cache).search(NAMES[:3])
         sound = rows(cache)
         spoil(cache, "UPDATE answers SET answer = ? WHERE key = 'name 1'", row)
-        if age == "old":  # as written before rows had checksums
-            spoil(cache, "ALTER TABLE answers DROP COLUMN checksum")
-            spoil(cache, "PRAGMA user_version = 0")
         with pytest.raises(LmkbcError, match="offline, and the cache lacks search answers for 1 names"):
             Wikidata(None, cache).search(NAMES[:3])
         assert Wikidata(client(stand_in), cache).search(NAMES[:3]) == first
@@ -311,10 +288,10 @@ def test_what_is_no_id_is_never_asked_for(cache: Path, text: str) -> None:
     assert stand_in.served == 0
 
 
-def test_a_cache_of_a_newer_program_is_left_alone(cache: Path) -> None:
+def test_a_cache_of_another_version_is_left_alone(cache: Path) -> None:
     Wikidata(None, cache).close()
     spoil(cache, "PRAGMA user_version = 99")
-    with pytest.raises(InputError, match="written by a newer lmkbc"):
+    with pytest.raises(InputError, match="written by another version of lmkbc"):
         Wikidata(None, cache)
 
 

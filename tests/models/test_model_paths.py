@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from command import Command
 from hypothesis import given
@@ -19,12 +16,7 @@ from loopback import Body, Loopback
 from opened import recipe_file
 
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Reply
-from lmkbc.models.budget import Budget
 from lmkbc.models.files import file_digest, model_identity, model_name, portable
-from lmkbc.models.server.address import Server
-from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.session import Session
 
 
 @pytest.mark.parametrize(
@@ -102,18 +94,3 @@ def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_pat
     assert {row["model"] for row in kept.stats()} == {"tiny.gguf"}
     assert b"someones-home" not in b"".join(kept.export())
     assert b"someones-home" not in b"".join(path.read_bytes() for path in tmp_path.glob("store.sqlite*"))
-
-
-def test_answers_that_were_kept_under_a_path_are_found(tmp_path: Path) -> None:
-    server = Server("http://127.0.0.1:9/v1", "/home/me/tiny.gguf")
-    store = Store(tmp_path / "store.sqlite")
-    call = server.call([{"role": "user", "content": "Who?"}], {"temperature": 0.0})
-    assert (call.model, call.revision) == ("tiny.gguf", hashlib.sha256(b"/home/me/tiny.gguf").hexdigest())
-    session = Session(server, store, Limits(), Budget(), offline=True)
-    assert session.stored(call) is None
-    old = replace(call, model="/home/me/tiny.gguf", revision="")
-    store.put([(old, msgspec.to_builtins(Reply("Nobody")))])
-    assert session.stored(call) == Reply("Nobody")
-    asyncio.run(session.client.close())
-    plain = Server("http://127.0.0.1:9/v1", "gpt-4", revision="r")
-    assert (plain.call("x", {}).model, plain.call("x", {}).revision) == ("gpt-4", "r")

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,3 +67,31 @@ def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store)
 
 def test_a_store_that_is_not_there_is_told(command: Command) -> None:
     assert "there is no store" in command.fails("store", "stats", "--store", "none")
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from lmkbc.models.answers import Store
+from lmkbc.models.call import Call
+Store(Path(sys.argv[1])).put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])
+"""
+
+
+def test_processes_that_open_a_new_store_at_once_make_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    running = [subprocess.Popen([sys.executable, "-c", OPEN, str(path), str(n)]) for n in range(4)]
+    assert [one.wait(timeout=600) for one in running] == [0] * 4
+    assert [row["answers"] for row in Store(path).stats()] == [4]
+
+
+def test_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE answers (question TEXT, reply TEXT)")
+        db.execute("INSERT INTO answers VALUES ('a', 'b')")
+    with pytest.raises(InputError, match=r"cannot serve as the store .*--store"):
+        Store(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT * FROM answers").fetchall() == [("a", "b")]
+        assert [row[1] for row in db.execute("PRAGMA table_info(answers)")] == ["question", "reply"]

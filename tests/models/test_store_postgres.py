@@ -18,8 +18,7 @@ from postgres import PASSWORD, Server
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import store_postgres
 from lmkbc.models.answers import Store
-from lmkbc.models.call import Call
-from lmkbc.models.store_place import Database, default_place, place_of
+from lmkbc.models.call import Call, Database, default_place, place_of
 
 CALLS = [Call(model="m", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(60)]
 
@@ -124,21 +123,6 @@ def test_what_is_refused_for_good_is_not_tried_again(store: Store, postgres: Ser
     assert time.monotonic() - began < 20
 
 
-def test_commits_are_durable_whatever_the_default_is(postgres: Server, url: str) -> None:
-    for default, wanted in (("off", "on"), ("local", "local"), ("on", "on")):
-        opened = Store(Database(f"{url}%20-csynchronous_commit%3D{default}"))
-        assert opened._rows._db.execute("SHOW synchronous_commit").fetchone() == (wanted,)
-        opened.close()
-
-
-def test_a_database_of_another_encoding_is_refused(postgres: Server) -> None:
-    postgres.execute(
-        "DROP DATABASE IF EXISTS latin", "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
-    )
-    with pytest.raises(InputError, match="UTF-8"):
-        Store(Database(postgres.url.removesuffix("postgres") + "latin"))
-
-
 def told(error: BaseException) -> str:
     """What a traceback with local variables shows, but for this file's own."""
     shown = traceback.TracebackException.from_exception(error, capture_locals=True)
@@ -183,7 +167,7 @@ def test_the_password_of_a_store_is_in_no_message(postgres: Server, way: str, mo
             store.get(CALLS[0])
     finally:
         postgres.start()
-    for shown in (told(caught.value), repr(store), str(store.place), repr(store.place), f"{store.remarks}"):
+    for shown in (told(caught.value), repr(store), str(store.place), repr(store.place)):
         assert PASSWORD not in shown
         assert secret not in shown
     postgres.execute("DROP OWNED BY guarded CASCADE", "GRANT ALL ON SCHEMA public TO guarded")

@@ -101,13 +101,12 @@ class LocalModel:
                 known = self._round(asked)
 
     def remarks(self) -> Iterator[str]:
-        """Yield sentences about incomplete draws, shortened prompts and damaged rows of the last conversation."""
+        """Yield sentences about incomplete draws and shortened prompts of the last conversation."""
         total = self._ends.total()
         yield from (f"{self._ends[end]} of {total} draws {why}" for end, why in ENDS.items() if self._ends[end])
         if self._shortened:
             shortened = counted(self._shortened, "prompt was", "prompts were")
             yield f"{shortened} shown fewer examples, to fit the model's window"
-        yield from self._store.remarks if self._store else ()
 
     def texts(
         self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from lmkbc.models.dry import CallCounter
+from lmkbc.models.answers import CallCounter
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 

@@ -5,15 +5,13 @@ A server gets only a key that the user has named for its host, not one that a re
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
-import platform
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_loopback, is_web_address
@@ -35,22 +33,18 @@ BASE_URL = "OPENAI_BASE_URL"
 ASKED_AT = ("/chat/completions", "/completions", "/models")
 """Ends of providers' full addresses, which are not part of a base URL."""
 
-DEPLOYMENTS = "/openai/deployments/"
-"""Part of an Azure address before a deployment's name. A deployment serves one model, under its owner's name."""
-
-AZURE_VERSION = "api-version"
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+"""Ends of Azure's hosts. A deployment there serves one model, under a name of its owner's."""
 
 
 @dataclass(slots=True)
-class Seen:
-    """Observations of a server. reached: whether it ever answered. name: the model's name in its answers.
+class _Seen:
+    """Observations of a server. reached: whether it ever answered.
 
     refused: fields of a request that it does not support. cuts: whether it was seen to cut a prompt without an error.
     """
 
     reached: bool = False
-    name: str = ""
     cuts: bool = False
     refused: set[str] = field(default_factory=set)
 
@@ -61,8 +55,6 @@ class Server:
 
     any_model: whether to accept a server's other name for the model.
     key_variable: environment variable with the key; "" if the user has named none for this server.
-    owner: user and machine, if others share the store and have their own server at the same address.
-    asked: the requested name, if `model` is the name that the server reports.
     """
 
     base_url: str
@@ -71,9 +63,7 @@ class Server:
     any_model: bool = False
     key: str = field(default="", repr=False)
     key_variable: str = KEY
-    owner: str = ""
-    asked: str = ""
-    seen: Seen = field(default_factory=Seen, repr=False, compare=False)
+    seen: _Seen = field(default_factory=_Seen, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -86,13 +76,11 @@ class Server:
         offline: bool = False,
         recipe_url: str | None = None,
         key_env: str = "",
-        shared: bool = False,
     ) -> Server:
         """Return a server by URL and model. The URL is base_url, from the user, else $OPENAI_BASE_URL, else recipe_url.
 
         offline: whether nothing will be requested, so that no key is needed.
         key_env: variable that a recipe names for its URL.
-        shared: whether users of other machines share the store.
 
         Raise InputError for an unusable address, and for a server without a key (`KEYS`).
         """
@@ -101,9 +89,8 @@ class Server:
         url, host = parts.geturl(), str(parts.hostname)
         if not model:
             raise InputError("no model is named: give one with --model")
-        owner = _owner() if shared and is_loopback(host) else ""
         if offline:
-            return cls(url, model, revision, any_model, owner=owner)
+            return cls(url, model, revision, any_model)
         variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env)
         key = os.environ.get(variable, "").strip() if variable else ""
         if not (key.isascii() and key.isprintable()):
@@ -112,72 +99,25 @@ class Server:
             hint = "; any word will do for a server that checks none"
             raise InputError(f"{host} needs a key: set the environment variable {variable}{hint}")
         _warn_of_plain(parts.scheme, host)
-        return cls(url, model, revision, any_model, key, variable, owner)
-
-    @property
-    def root(self) -> str:
-        """Return the address to which paths are appended."""
-        return self.base_url.partition("?")[0]
-
-    @property
-    def query(self) -> dict[str, str]:
-        """Return the query parameters of every request."""
-        return dict(parse_qsl(urlsplit(self.base_url).query))
-
-    @property
-    def deployment(self) -> str:
-        """Return the name of an Azure deployment; "" if it is none."""
-        parts = urlsplit(self.base_url)
-        if DEPLOYMENTS in parts.path:
-            return parts.path.rpartition(DEPLOYMENTS)[2]
-        return self.model if (parts.hostname or "").endswith(AZURE_HOSTS) else ""
-
-    @property
-    def key_fields(self) -> dict[str, str]:
-        """Return the header field with the key, if it differs from the API's."""
-        return {"api-key": self.key} if DEPLOYMENTS in self.base_url and self.key else {}
+        return cls(url, model, revision, any_model, key, variable)
 
     @property
     def name(self) -> str:
         """Return the model's name in files."""
         return model_name(self.model)
 
-    @property
-    def place(self) -> str:
-        """Return the server's name in the store: the address, with the owner if users have their own servers."""
-        return f"{self.base_url} of {self.owner}" if self.owner else self.base_url
-
     def call(self, prompt: Any, sampling: Mapping[str, Any], **how: Any) -> Call:
         """Return a call to this model. how: schema, seed, draw."""
         revision = self.revision or model_identity(self.model)
-        return Call(model=self.name, revision=revision, base_url=self.place, prompt=prompt, sampling=sampling, **how)
-
-    def known_as(self, call: Call) -> Iterator[Call]:
-        """Yield a call under its current key and under earlier ones: with a path, or with the requested name."""
-        yield call
-        if self.name != self.model:
-            yield replace(call, model=self.model, revision=self.revision)
-        if self.asked and self.asked != self.model:
-            yield replace(call, model=model_name(self.asked), revision=self.revision or model_identity(self.asked))
+        return Call(model=self.name, revision=revision, base_url=self.base_url, prompt=prompt, sampling=sampling, **how)
 
     def takes(self, served: str) -> bool:
         """Return whether an answer from a model of that name is accepted."""
         return self.any_model or same_model(self.model, served)
 
-    def takes_stored(self, known_as: Call, served: str) -> bool:
-        """Return whether a stored answer is accepted; under the requested name, only one of the model itself is."""
-        if self.asked and known_as.model not in (self.name, self.model):
-            return bool(served) and same_model(self.model, served)
-        return self.takes(served)
-
-    def without_key(self, text: str) -> str:
-        """Return a text of the server without our key, in case the server echoes it."""
-        return text.replace(self.key, "[key]") if len(self.key) > 3 else text
-
-    def echoes(self, tokens: Iterable[tuple[str, float]] | None) -> bool:
-        """Return whether tokens spell our key, one by one or together."""
-        whole = "".join(token for token, _ in tokens or ())
-        return self.without_key(whole) != whole
+    def without_key(self, body: bytes) -> bytes:
+        """Return what the server sent without our key, in case the server echoes it."""
+        return body.replace(self.key.encode(), b"[key]") if len(self.key) > 3 else body
 
 
 def _address(url: str) -> SplitResult:
@@ -188,25 +128,14 @@ def _address(url: str) -> SplitResult:
     path = parts.path.rstrip("/")
     for end in ASKED_AT:
         path = path.removesuffix(end)
-    azure, query = DEPLOYMENTS in path, parse_qsl(parts.query)
-    is_known = not parts.query or (azure and {name for name, _ in query} <= {AZURE_VERSION})
-    if parts.username or parts.password or parts.fragment or not is_known:
-        raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
-    if azure and not query:
+    if parts.hostname.endswith(AZURE_HOSTS) and "/deployments/" in path:
         raise InputError(
-            f"the base URL of {parts.hostname} names no version of Azure's API: put ?{AZURE_VERSION}=VERSION behind "
-            "it, or give https://RESOURCE.openai.azure.com/openai/v1 and name the deployment with --model"
+            f"the base URL of {parts.hostname} is of Azure's older API: give https://{parts.hostname}/openai/v1, and "
+            "name the deployment with --model"
         )
+    if parts.username or parts.password or parts.fragment or parts.query:
+        raise InputError(f"the base URL of {parts.hostname} carries more than an address: give the key in {KEY}")
     return parts._replace(path=path)
-
-
-def _owner() -> str:
-    """Return user@machine."""
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a user id without a name, as in containers
-        user = str(os.getuid())
-    return f"{user}@{platform.node()}"
 
 
 def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> str:

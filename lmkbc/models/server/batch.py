@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -18,14 +17,12 @@ import openai
 from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, read_body
+from lmkbc.http import CallError
 from lmkbc.models.answers import Store
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
-from lmkbc.models.server.client import MOST_BYTES
-from lmkbc.models.server.error_body import SHOWN, error_in, words
 from lmkbc.models.server.limits import estimate, tokens_of
-from lmkbc.models.server.refusal import OtherModelError
+from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
 
 MOST = 50_000
@@ -33,9 +30,6 @@ MOST = 50_000
 
 LARGEST = 100_000_000
 """Maximum number of bytes of one job's file: half of the API's limit."""
-
-MOST_OUTPUT = 2**30
-"""Maximum number of bytes of one job's output, decompressed."""
 
 WINDOW: Final = "24h"
 LONGEST = 25 * 3600.0
@@ -51,11 +45,8 @@ class _Response(msgspec.Struct):
     body: msgspec.Raw
 
 
-class _Named(msgspec.Struct):
+class _Line(msgspec.Struct):
     custom_id: str
-
-
-class _Line(_Named):
     response: _Response | None = None
 
 
@@ -142,19 +133,18 @@ async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int
     log.info("batch %s: %s", job.id, ended.status)
     if ended.status != "completed":
         message = ended.errors.data[0].message if ended.errors and ended.errors.data else None
-        session.failures[session.client.server.without_key(f"it {ended.status} ({message or 'no reason given'})")] += 1
+        without_key = session.client.server.without_key((message or "no reason given").encode()).decode()
+        session.failures[f"it {ended.status} ({without_key})"] += 1
     replies: list[Reply] = []
     for file in filter(None, (ended.output_file_id, ended.error_file_id)):
-        most = min(len(job.calls) * MOST_BYTES, MOST_OUTPUT)
-        content = await session.client.patiently(partial(_content, file, most))
-        replies += _commit(session, job.calls, content)
+        sent = await session.client.patiently(partial(_content, file))
+        replies += _commit(session, job.calls, session.client.server.without_key(sent.content))
     store.set_note(job.note, None)
     return tokens_of(replies, job.guess[0]) if replies else (0, 0)
 
 
-async def _content(file: str, most: int, sdk: openai.AsyncOpenAI) -> bytes:
-    async with sdk.files.with_streaming_response.content(file) as response:
-        return await read_body(response.http_response, most)
+async def _content(file: str, sdk: openai.AsyncOpenAI) -> openai.HttpxBinaryResponseContent:
+    return await sdk.files.content(file)
 
 
 async def _ended(session: Session, identifier: str) -> Batch | None:
@@ -175,45 +165,18 @@ async def _ended(session: Session, identifier: str) -> Batch | None:
     return job
 
 
-def _unambiguous(session: Session, raw: bytes) -> Iterator[bytes]:
-    """Yield the distinct lines of a job's output, without those that answer one call in different ways."""
-    lines = list(dict.fromkeys(raw.splitlines()))
-    times = Counter(map(_named, lines))
-    for line in lines:
-        if (name := _named(line)) and times[name] > 1:
-            session.failures["its output answers a call more than once"] += 1
-        else:
-            yield line
-
-
-def _named(line: bytes) -> str | None:
-    try:
-        return msgspec.json.decode(line, type=_Named).custom_id
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
 def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
-    """Commit the answers in a job's output, and return all replies.
-
-    Raise OtherModelError for answers of another model.
-    """
+    """Commit the answers in a job's output, and return all replies."""
     replies: list[tuple[Call, Reply]] = []
-    other: OtherModelError | None = None
-    for written in _unambiguous(session, raw):
+    for written in raw.splitlines():
         try:
             line = msgspec.json.decode(written, type=_Line)
             call = calls[line.custom_id]
             if line.response is None or line.response.status_code != 200:
                 status = line.response.status_code if line.response else "nothing"
                 why = words(error_in(bytes(line.response.body)))[:SHOWN] if line.response else ""
-                raise CallError(
-                    session.client.server.without_key(f"it answered {status}" + (f" ({why})" if why else ""))
-                )
+                raise CallError(f"it answered {status}" + (f" ({why})" if why else ""))
             reply = session.client.read(bytes(line.response.body))[0]
-        except OtherModelError as error:
-            other = error
-            continue
         except (CallError, msgspec.DecodeError, KeyError) as error:
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
@@ -222,6 +185,4 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
             session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
         replies.append((call, reply))
     session.keep(replies)
-    if other is not None:  # the job stays noted, so that a run that accepts this model need not send it again
-        raise other
     return [reply for _, reply in replies]

@@ -1,6 +1,7 @@
 """The client: single requests to an OpenAI-compatible server, and the errors of failed ones.
 
 The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
+Redirects are not followed, since a redirected POST may lose its body, and the user can give the right address once.
 """
 
 from __future__ import annotations
@@ -16,15 +17,22 @@ import httpx2
 import msgspec
 import openai
 
-from lmkbc.errors import LmkbcError
-from lmkbc.http import HEADERS, CallError, Pace, connection, proxy_variable, read_body
+from lmkbc.http import CallError, Pace, by_proxy, connection
 from lmkbc.models.base import Reply
-from lmkbc.models.files import model_name, same_model
+from lmkbc.models.files import model_name
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport, decode, decode_tokens
-from lmkbc.models.server.error_body import SHOWN, described, error_in, is_error
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusal import AbsentError, OtherModelError, ServerError, WithheldError, refusal
+from lmkbc.models.server.refusal import (
+    SHOWN,
+    AbsentError,
+    ServerError,
+    WithheldError,
+    described,
+    error_in,
+    is_error,
+    refusal,
+)
 
 JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
 LANE = 8
@@ -34,43 +42,14 @@ Result = TypeVar("Result")
 Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
 Decode = Callable[[bytes], tuple[str, list[Result]]]
 
-MOST_BYTES = 16 * 2**20
-"""Maximum number of bytes of an unpacked response: a hundred times the longest answer with log-probabilities."""
-
 SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
 
 
-class Listing(msgspec.Struct):
+class _Listing(msgspec.Struct):
     """Models that a server lists."""
 
     data: list[msgspec.Raw]
-
-
-class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """Transport under the SDK, which reads whole responses of up to MOST_BYTES and follows no redirect.
-
-    Redirects are refused even on the same host. Answers are stored under the requested address, a redirected POST may
-    lose its body, and the user can give the right address once. A successful response that the caller streams is left
-    to `read_body`. Some servers take the key in a header field of their own instead of `Authorization`.
-    """
-
-    def __init__(self, server: Server, **settings: Any) -> None:
-        self._key_fields = server.key_fields
-        super().__init__(follow_redirects=False, headers=HEADERS, **connection(server.base_url), **settings)
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **how: Any) -> httpx2.Response:
-        """Return the response, read. Raise CallError as `read_body` does."""
-        if self._key_fields:
-            request.headers.pop("Authorization", None)
-            request.headers.update(self._key_fields)
-        response = await super().send(request, stream=True, **how)
-        if stream and response.is_success:
-            return response
-        content = await read_body(response, MOST_BYTES)
-        names = ("content-encoding", "content-length", "transfer-encoding")  # true of the packed body only
-        headers = [(name, value) for name, value in response.headers.multi_items() if name not in names]
-        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 class ChatClient:
@@ -79,13 +58,15 @@ class ChatClient:
     def __init__(self, server: Server, limits: Limits) -> None:
         self.server, self._limits = server, limits
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
+        settings = connection(server.base_url)
         self._lanes = [
             openai.AsyncOpenAI(
-                base_url=server.root,
+                base_url=server.base_url,
                 api_key=server.key or "none",
-                default_query=server.query,
                 max_retries=0,
-                http_client=BoundedClient(server, limits=pool, timeout=limits.timeout),
+                http_client=openai.DefaultAsyncHttpxClient(
+                    follow_redirects=False, limits=pool, timeout=limits.timeout, **settings
+                ),
             )
             for _ in range(math.ceil(limits.concurrency / LANE))
         ]
@@ -117,14 +98,14 @@ class ChatClient:
 
     async def elsewhere(self) -> ServerError | None:
         """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
-        root = self.server.root
-        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", Listing) is None:
+        root = self.server.base_url
+        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
             return None
         return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return the server's answer at a path besides its API; None if it is of another type or late."""
-        url = urljoin(f"{self.server.root}/", path)
+        url = urljoin(f"{self.server.base_url}/", path)
         try:
             return msgspec.json.decode(await self._sent(url, body, min(SOON, self._limits.timeout)), type=kind)
         except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
@@ -138,7 +119,7 @@ class ChatClient:
                 return sdk.get(path, cast_to=httpx2.Response)
             return sdk.post(path, cast_to=httpx2.Response, content=msgspec.json.encode(body), options=JSON)
 
-        return (await self.through(ask, within)).content
+        return self.server.without_key((await self.through(ask, within)).content)
 
     async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
         """Return the result of a request, retried after transient failures. Raise errors as `through` does."""
@@ -165,69 +146,56 @@ class ChatClient:
                 raise ServerError(self._unreachable(error.__cause__)) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
-        except CallError as error:
-            raise CallError(f"{self.server.base_url}: {error}", transient=error.transient) from None
 
     def read(self, raw: bytes) -> list[Reply]:
         """Return the draws in a response's body. Raise CallError for a body without draws."""
         served, replies = self._decoded(raw, decode)
         for reply in replies:
-            reply.text, reply.served = self.server.without_key(reply.text), served
-            reply.finish = self.server.without_key(reply.finish)
-            reply.logprobs = None if self.server.echoes(reply.logprobs) else reply.logprobs
-            reply.first = None if self.server.echoes(reply.first) else reply.first
+            reply.served = served
         return replies
 
     def _unreachable(self, cause: Exception) -> str:
         """Return the error message for a server that was never reached."""
         url = self.server.base_url
-        if variable := proxy_variable(url):
-            host = urlsplit(url).hostname
-            return (
-                f"{url} cannot be reached through the proxy that {variable} names ({cause}): mend {variable}, or name "
-                f"{host} in NO_PROXY"
-            )
         hint = "start the server, or give its address with --base-url"
         if "CERTIFICATE_VERIFY_FAILED" in str(cause):
             hint = "name the file of the certificate that signs its own in SSL_CERT_FILE"
-        return f"{url} cannot be reached ({cause}): {hint}"
+        elif by_proxy(url):
+            hint = f"correct HTTP_PROXY or HTTPS_PROXY, or name {urlsplit(url).hostname} in NO_PROXY"
+        return f"{url} cannot be reached ({cause}){by_proxy(url)}: {hint}"
 
     def _decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
         """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does.
 
-        A body without an answer is asked for only once more if the server has never answered.
+        A web page or a plain text is asked for again only if the server has answered before.
         """
         try:
             served, answers = decode(raw)
         except ValueError as error:
             what = described(raw)
             fields = {} if what else error_in(raw)
-            fault: LmkbcError = CallError(
-                f"the answer is not what the API promises ({what or error})" + (": check --base-url" if what else "")
-            )
             if is_error(fields):
-                fault = refusal(self.server, 200, raw)
-            if isinstance(fault, CallError):
-                fault.once = not self._has_answered
-            raise fault from None
+                raise refusal(self.server, 200, raw) from None
+            hint = ": check --base-url" if what else ""
+            raise CallError(
+                f"the answer is not what the API promises ({what or error}){hint}",
+                transient=self._has_answered or not what,
+            ) from None
         return self._recognised(served), answers
 
     def _recognised(self, served: str) -> str:
         """Return the model's name in an answer.
 
-        Raise OtherModelError, which ends the session, for another model; CallError if the right model has answered
+        Raise ServerError, which ends the session, for another model; CallError if the right model has answered
         before.
         """
-        server, served = self.server, model_name(self.server.without_key(served))
-        if not server.takes(served) and not self._has_answered:
-            raise OtherModelError(
+        server, served = self.server, model_name(served)
+        if not server.takes(served):
+            if self._has_answered:
+                raise CallError(f"model {served[:SHOWN]!r} answered in place of {server.name!r}")
+            raise ServerError(
                 f"asked for model {server.name!r}, {server.base_url} answers as {served[:SHOWN]!r}: say --model "
                 f"{served[:SHOWN]}, or --any-model to take what it serves"
             )
-        if server.any_model:
-            server.seen.name = server.seen.name or served
-        wanted = server.seen.name or server.name
-        if not server.takes(served) or (server.any_model and not same_model(wanted, served)):
-            raise CallError(f"model {served[:SHOWN]!r} answered in place of {wanted[:SHOWN]!r}")
         self._has_answered = True
         return served

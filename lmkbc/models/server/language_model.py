@@ -16,9 +16,9 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
-from lmkbc.models.server.limits import LENGTH, Limits
-from lmkbc.models.server.option_scorer import OptionScorer
-from lmkbc.models.server.request import calls
+from lmkbc.models.server.body import LENGTH, calls
+from lmkbc.models.server.likelihood import OptionScorer
+from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
 from lmkbc.models.thoughts import answer_of
@@ -102,8 +102,6 @@ class ServerModel:
         offers, refused = session.offers, " and ".join(sorted(session.offers.refused))
         remarks = (
             (True, session.account),
-            (session.dropped, f"{session.dropped} rows of {self.place} were no answers: dropped, and asked for again"),
-            *((True, remark) for remark in self._store.remarks),
             (session.stopped and session.commonest, f"most of the failures: {session.commonest}"),
             (session.window.reduced, _reduced(session.window)),
             (refused, f"the server takes no {refused}: asked {_in_place(session.offers.refused)}"),

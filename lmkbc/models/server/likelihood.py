@@ -1,6 +1,6 @@
-"""Log-probabilities of given texts from a server: two methods, and the choice between them.
+"""Candidate ranking over a server: log-probabilities of given texts, by one of two methods, and their storage.
 
-`Echo` serves vLLM and older completion servers, which echo a prompt with the log-probabilities of its tokens. `Walk`
+`_Echo` serves vLLM and older completion servers, which echo a prompt with the log-probabilities of its tokens. `_Walk`
 serves llama.cpp, which reports only the next token, with any number of alternatives. If it is forced to write a token,
 it reports the token's original log-probability. The options of a prompt are therefore requested as a tree of tokens,
 each position once, and the prompt cache keeps the tokens before it.
@@ -11,19 +11,24 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lmkbc.http import CallError
+from lmkbc.models.answers import DryStore, Store, answered
+from lmkbc.models.base import Prompt
+from lmkbc.models.call import Call
 from lmkbc.models.local.options import Option, with_options
 from lmkbc.models.local.prefixes import Tokens, common
 from lmkbc.models.server import served
+from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
+from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
+from lmkbc.notes import Notes
 
 ALTERNATIVES = 1000
 """Alternatives requested from llama.cpp at a time; more take longer than a request for a single token."""
@@ -40,7 +45,7 @@ SURE = 1.01
 GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
-class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
+class _OptionLikelihoods(msgspec.Struct, omit_defaults=True):
     """Scores of a prompt: each option's log-probability, None if unknown, and its length in tokens.
 
     prompt_tokens, completion_tokens: of all requests for them, as the server counts.
@@ -51,18 +56,30 @@ class OptionLikelihoods(msgspec.Struct, omit_defaults=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def count(self, report: TokenReport) -> TokenReport:
+        """Count a report's tokens, and return the report."""
+        self.prompt_tokens += report.prompt_tokens
+        self.completion_tokens += report.completion_tokens
+        return report
 
-async def way_of(session: Session, text: str) -> Echo | Walk:
+    def add(self, steps: Sequence[float | None], length: int) -> None:
+        """Add an option, from the log-probabilities of its tokens."""
+        finite = [step for step in steps if step is not None and step > -math.inf]
+        self.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
+        self.lengths.append(max(length, 1))
+
+
+async def way_of(session: Session, text: str) -> _Echo | _Walk:
     """Return the method that a server supports, tested on a text. Raise ServerError if it supports none."""
     try:
         echoed = await session.token_report(_echo(session, text))
         logs = [logprob for _, logprob in echoed.tokens[1:]]
         if echoed.text.startswith(text) and logs and None not in logs:
-            return Echo()
+            return _Echo()
     except RejectedError as error:  # it does not support the field
         if isinstance(error, TooLongError):
             raise
-    if walk := await Walk.over(session, text):
+    if walk := await _Walk.over(session, text):
         return walk
     raise ServerError(
         f"{session.client.server.base_url} returns no log-probabilities of a given text, which candidate "
@@ -71,27 +88,21 @@ async def way_of(session: Session, text: str) -> Echo | Walk:
     )
 
 
-class Echo:
+class _Echo:
     """The server echoes prompts with log-probabilities: one request per option."""
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Do nothing; no preparation is needed."""
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
-        row = _Row()
+        row = _OptionLikelihoods([], [])
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
-            steps: Sequence[float | None] = [None]
-            length = 1
-            with row.room():
-                whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
-                first = common(start, [token for token, _ in whole])
-                length = len(whole) - first
-                if first:
-                    steps = [logprob for _, logprob in whole[first:]]
-            row.add(steps, length)
-        return row.scored()
+            whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
+            first = common(start, [token for token, _ in whole])
+            row.add([logprob for _, logprob in whole[first:]] if first else [None], len(whole) - first)
+        return row
 
 
 def _echo(session: Session, text: str) -> dict[str, Any]:
@@ -103,7 +114,7 @@ def _given(report: TokenReport) -> Sequence[tuple[str, float | None]]:
     return report.tokens[: max(len(report.tokens) - report.completion_tokens, 0)]
 
 
-class Walk:
+class _Walk:
     """The options of a prompt as a tree of tokens, whose positions are requested in the cache's order.
 
     plain: a token that can be written anywhere. llama.cpp reports nothing about a token that ends within a character.
@@ -115,7 +126,7 @@ class Walk:
         self._options: dict[tuple[str, tuple[str, ...]], list[Option]] = {}
 
     @classmethod
-    async def over(cls, session: Session, text: str) -> Walk | None:
+    async def over(cls, session: Session, text: str) -> _Walk | None:
         """Return the method for a server; None if it does not report original probabilities of forced tokens.
 
         In that case two forced tokens would both have probability 1.
@@ -149,29 +160,26 @@ class Walk:
         self._options = {(prompt, tuple(row)): one for prompt, row, one in zip(prompts, options, found, strict=True)}
         self._free = asyncio.Semaphore(max(self._slots, 1))  # belongs to the current event loop
 
-    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> OptionLikelihoods:
+    async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        row = _Row()
+        row = _OptionLikelihoods([], [])
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
         for whole, first in paths:
             for place in range(first, len(whole)):
                 wanted[whole[:place]].add(whole[place])
         report: dict[Tokens, Mapping[int, float]] = {}
-        room = math.inf
         async with self._free:
             for tokens in sorted(wanted):  # in this order, the cache holds most tokens before each position
-                if 0 < len(tokens) < room:
-                    with row.room():
-                        report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
-                    room = room if tokens in report else len(tokens)
+                if tokens:
+                    report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
         for whole, first in paths:
             steps = [report.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
             row.add(steps if first else [None], len(whole) - first)
-        return row.scored()
+        return row
 
     async def _reported(
-        self, session: Session, row: _Row, place: Tokens, wanted: Collection[int]
+        self, session: Session, row: _OptionLikelihoods, place: Tokens, wanted: Collection[int]
     ) -> Mapping[int, float]:
         """Return log-probabilities of tokens at a position: likely tokens in one request, others one by one."""
         found: dict[int, float] = {}
@@ -211,35 +219,136 @@ async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
     return dict(await asyncio.gather(*map(split, texts)))
 
 
-class _Row:
-    """Scores of a prompt's options, one by one; options that exceed the server's context have none."""
+class _Templated(msgspec.Struct):
+    prompt: str
 
-    def __init__(self) -> None:
-        self._scores = OptionLikelihoods([], [])
-        self._refused: TooLongError | None = None
 
-    def count(self, report: TokenReport) -> TokenReport:
-        """Count a report's tokens, and return the report."""
-        self._scores.prompt_tokens += report.prompt_tokens
-        self._scores.completion_tokens += report.completion_tokens
-        return report
+class OptionScorer:
+    """Scores options with a server that returns log-probabilities, several prompts at a time.
 
-    @contextmanager
-    def room(self) -> Iterator[None]:
-        """Continue if an option exceeds the server's context."""
+    notes: get the usage, and remarks about missing scores. Raise ServerError for a server without log-probabilities.
+    """
+
+    def __init__(
+        self, server: Server, store: Store, open_session: Callable[[], Session], notes: Notes | None = None
+    ) -> None:
+        self._server, self._store, self._open_session = server, store, open_session
+        self._notes = notes or Notes()
+        self._way: _Echo | _Walk | None = None
+        self._stopped: str | None = None
+        self._lengths: dict[str, int] = {}
+
+    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
+        """Return the log-probability of each of its options as the answer to each prompt.
+
+        None stands for a prompt whose call failed, or that leaves no room for one of its options. A log-probability
+        that the server does not report is -inf.
+        """
+        calls = [
+            self._server.call(prompt.text if prompt.form == "completion" else prompt.messages(), {"options": list(row)})
+            for prompt, row in zip(prompts, options, strict=True)
+        ]
+        distinct = list({call.key: call for call in calls}.values())
+        new: set[int] = set()
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
+            new.update(places)
+            return self._answers(distinct, places)
+
+        found: dict[str, _OptionLikelihoods] = {}
+        for place, scored in answered(
+            self._store, distinct, ask, _OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
+        ):
+            found[distinct[place].key] = scored
+            self._notes.used(
+                prompt_tokens=scored.prompt_tokens,
+                completion_tokens=scored.completion_tokens,
+                from_store=place not in new,
+            )
+        rows: list[list[float] | None] = []
+        for call, row in zip(calls, options, strict=True):
+            scored = found.get(call.key)
+            rows.append([-math.inf if log is None else log for log in scored.logs] if scored else None)
+            self._lengths |= zip(row, scored.lengths if scored else (), strict=False)
+        return rows
+
+    def lengths(self, options: Sequence[str]) -> list[int]:
+        """Return each option's length in tokens after a prompt; 1 if it was never scored."""
+        return [self._lengths.get(option, 1) for option in options]
+
+    def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
+        """Yield the scores at each place, one by one."""
+        missing = [calls[place] for place in places]
+        if isinstance(self._store, DryStore):
+            for call in missing:
+                requests = 1 + len(_options(call))  # as for a server that echoes prompts
+                given = requests * length_of(call)[0] + len("".join(_options(call))) // 4
+                self._store.counter.add(call.key, given, requests, requests=requests, estimated=True)
+            return
+        session = self._open_session()
+        session.stopped = session.stopped or self._stopped
+        texts: dict[str, str] = {}
+        found = 0
+
+        async def before() -> None:
+            if session.stopped is None:
+                try:
+                    texts.update([(call.key, await self._text(session, call)) for call in missing])
+                    self._way = self._way or await way_of(session, min(texts.values(), key=len))
+                    await self._way.prepare(session, list(texts.values()), list(map(_options, missing)))
+                except TooLongError as error:  # even the shortest prompt
+                    session.failed(error)
+                    session.too_long = len(missing)
+                except CallError as error:  # an error of the server, not of a prompt
+                    session.failed(error)
+                    session.stopped = session.stopped or str(error)
+
+        async def ask(place: int) -> tuple[int, _OptionLikelihoods | None]:
+            if session.stopped is None and self._way is not None:
+                try:
+                    call = calls[place]
+                    scored = await self._way.scores(session, texts[call.key], _options(call))
+                    if all(log is None for log in scored.logs):
+                        raise CallError("the server returns no score of any option", transient=False)
+                    return place, scored
+                except CallError as error:
+                    session.failed(error)
+            return place, None
+
         try:
-            yield
-        except TooLongError as error:
-            self._refused = error
+            for place, scored in session.answers(places, ask, before):
+                if scored is not None:
+                    found += 1
+                    yield {place: scored}
+        finally:
+            self._stopped = session.stopped
+        if session.too_long:
+            self._notes.remark(
+                f"prompts whose candidates are ranked exceed the context of {self._server.base_url} ({session.why()}): "
+                "show fewer examples, or have it read more tokens"
+            )
+        if found + session.too_long < len(missing):
+            self._notes.remark(
+                f"{self._server.base_url} has not returned the log-probabilities of all prompts ({session.why()}); run "
+                "again to go on"
+            )
 
-    def add(self, steps: Sequence[float | None], length: int) -> None:
-        """Add an option, from the log-probabilities of its tokens."""
-        finite = [step for step in steps if step is not None and step > -math.inf]
-        self._scores.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
-        self._scores.lengths.append(max(length, 1))
+    async def _text(self, session: Session, call: Call) -> str:
+        """Return a prompt, rendered by the server's chat template.
 
-    def scored(self) -> OptionLikelihoods:
-        """Return the scores of all options. Raise CallError if all are unknown."""
-        if all(log is None for log in self._scores.logs):
-            raise self._refused or CallError("the server returns no score of any option", transient=False)
-        return self._scores
+        Raise ServerError if the server does not return it.
+        """
+        if isinstance(call.prompt, str):
+            return call.prompt
+        asks = {"messages": call.prompt, "chat_template_kwargs": {"enable_thinking": False}}
+        if templated := await session.client.metadata("../apply-template", _Templated, asks):
+            return templated.prompt
+        raise ServerError(
+            f"{self._server.base_url} does not return prompts rendered by its chat template, which candidate ranking "
+            "needs: use form = 'completion'"
+        )
+
+
+def _options(call: Call) -> list[str]:
+    """Return the options of a call as they follow its prompt."""
+    return [f" {text}" if isinstance(call.prompt, str) else text for text in call.sampling["options"]]

@@ -11,14 +11,10 @@ from typing import Any, TypeVar
 from lmkbc.http import CallError, Pace, RequestLimits
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.body import TokenReport
+from lmkbc.models.server.body import LENGTH, TokenReport
 
 GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""
-
-
-LENGTH = ("max_tokens", "max_completion_tokens")
-"""Fields that limit an answer's length: in general, and for the API's newer models."""
 
 Answer = TypeVar("Answer", Reply, TokenReport)
 Body = Mapping[str, Any]

@@ -1,19 +1,215 @@
-"""Refusals: the meaning of responses that hold an error, in the formats of several providers."""
+"""Refusals: what the body of an error says, in the formats of several providers, and what it means.
+
+The lengths that a refusal names are of a prompt, of the server's context, and of the longest answer.
+"""
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
 
 from lmkbc.errors import LmkbcError
-from lmkbc.http import CallError, by_proxy, proxy_variable, retry_after
+from lmkbc.http import CallError, by_proxy, retry_after
 from lmkbc.models.base import ONE_TURN
 from lmkbc.models.server.address import KEY, KEYS, Server
-from lmkbc.models.server.error_body import SHOWN, described, error_in, status_of, words
-from lmkbc.models.server.lengths import TooLong, too_long
+
+SHOWN = 200
+"""Maximum number of characters of a server's message in errors."""
+
+WORDS = ("message", "msg", "detail", "error", "reason", "status_msg", "title", "description")
+"""Fields that hold an error's words, the most telling ones first."""
+
+STATUSES = {
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "insufficient_quota": 402,
+    "model_not_found": 404,
+    "rate_limit_exceeded": 429,
+    "overloaded_error": 503,
+    "server_error": 500,
+}
+"""Code or type of an error -> the status that it should have had."""
+
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+def error_in(raw: bytes) -> dict[str, Any]:
+    """Return the fields of the error in a response's body; {} if it names none.
+
+    An error may be a text or an object, stand alone, in a list, in a choice, in an event of a stream, or under any of
+    several names.
+    """
+    return _error(_decoded(raw))
+
+
+def words(fields: Any) -> str:
+    """Return the words of an error, on one line, without invisible characters."""
+    if isinstance(fields, Mapping):
+        if "msg" in fields and isinstance(fields.get("loc"), list):  # of pydantic, which most servers in Python use
+            return f"{'.'.join(map(str, fields['loc']))}: {words(fields['msg'])}"
+        text = next((words(fields[name]) for name in WORDS if fields.get(name)), "")
+        metadata = fields.get("metadata")
+        if isinstance(metadata, Mapping) and isinstance(raw := metadata.get("raw"), str):  # of the provider behind
+            text += f" ({words(error_in(raw.encode())) or raw})"
+        return text or _line(json.dumps(fields, ensure_ascii=False)) if fields else ""
+    if isinstance(fields, list) and fields and all(isinstance(one, Mapping) for one in fields):
+        return "; ".join(map(words, fields))
+    return _line(str(fields))
+
+
+def is_error(fields: Mapping[str, Any]) -> bool:
+    """Return whether the fields of a body hold the words of an error; a message with a role is a turn of a chat."""
+    told = [fields.get(name) for name in WORDS]
+    return any(one and not (isinstance(one, Mapping) and "role" in one) for one in told)
+
+
+def status_of(fields: Mapping[str, Any]) -> int:
+    """Return the status that an error names, in a body whose own status is another; 400 if it names none."""
+    for name in ("code", "status", "status_code", "statusCode"):
+        code = str(fields.get(name))
+        if code.isascii() and code.isdigit() and 400 <= int(code) < 600:
+            return int(code)
+    return next(
+        (STATUSES[name] for name in (str(fields.get("code")), str(fields.get("type"))) if name in STATUSES), 400
+    )
+
+
+def described(raw: bytes) -> str:
+    """Return what a body is that is neither JSON nor an event stream; "" for these."""
+    text = raw.decode(errors="replace").strip()
+    if text[:1] == "<":
+        title = _TITLE.search(text)
+        return f"a web page, {_line(title[1])[:SHOWN]!r}" if title else "a web page"
+    if not text:
+        return "an empty body"
+    return "" if text.startswith(("{", "[", "data:", "event:", ":")) else f"the text {_line(text)[:60]!r}"
+
+
+def _decoded(raw: bytes) -> Any:
+    """Return a body's JSON, or that of the first event that holds an error; else its text, or the title of a page."""
+    for part in (raw, *re.findall(rb"^data:(.*error.*)", raw, re.MULTILINE)):
+        try:
+            return msgspec.json.decode(part)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+    what = described(raw)
+    if not what:  # JSON that was cut off, or events without an error
+        return {}
+    return what if what.startswith("a web page") else raw.decode(errors="replace")
+
+
+def _error(body: Any) -> dict[str, Any]:
+    if isinstance(body, list):
+        return _error(body[0]) if body else {}
+    if isinstance(body, str):
+        return {"message": body} if body.strip() else {}
+    if not isinstance(body, dict):
+        return {}
+    choices = body.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict) and choices[0].get("error"):
+        return _error(choices[0])
+    for name in ("error", "errors", "base_resp"):
+        if inner := body.get(name):
+            outer = {key: value for key, value in body.items() if key != name}
+            return _error(inner) | outer if isinstance(inner, str) else outer | _error(inner)
+    return body
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+CODES = {"context_length_exceeded", "exceed_context_size_error"}
+MOST_TOKENS = 10**9
+"""Larger numbers of tokens in a server's message are ignored."""
+
+_CONTEXT = re.compile(r"\b(?:context|model) (?:length|size|window|limit)\b", re.IGNORECASE)
+_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d{1,9})"
+_WINDOW = re.compile(
+    rf"(?:context (?:length|size|limit)|model length)(?: is| of)?(?: only)? \(?{_NUMBER}\b"
+    rf"|\b{_NUMBER} maximum context",
+    re.IGNORECASE,
+)
+_PROMPT = re.compile(
+    rf"\b(?:request|input) \({_NUMBER} tokens|resulted in {_NUMBER} t|\({_NUMBER} (?:in |of text)|{_NUMBER} input t"
+    rf"|[Pp]rompt contains {_NUMBER} t|{_NUMBER} tokens from the input|{_NUMBER} .inputs.|\b{_NUMBER} \+ \d+ >"
+    rf"|length {_NUMBER}\)"
+)
+
+_INTEGER = re.compile(rf"(?<![\w.\-]){_NUMBER}(?!\w|[.\-]\w)")
+_TOTAL = re.compile(rf"\brequested (?:about )?{_NUMBER}\b(?! (?:output|completion))", re.IGNORECASE)
+_LENGTH = re.compile(r"max_?(?:new|completion|output)?_?tokens|\b(?:completion|output) tokens", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"\btoo (?:large|big|high|many|long)|at most|maximum|exceed|(?:less|smaller|lower|more) than|range|afford|limit"
+    r"|up to|[<>≤]",
+    re.IGNORECASE,
+)
+"""Words of a server about a number that is too large."""
+
+FEWEST = 16
+"""Least limit on an answer's tokens that is taken from a message."""
+
+
+class TooLong(NamedTuple):
+    """Tokens of the prompt and of the context, if the server reports them."""
+
+    prompt: int | None
+    window: int | None
+
+
+def too_long(body: Mapping[str, Any], message: str) -> TooLong | None:
+    """Return the lengths in a refusal of a prompt that is too long; None for another refusal."""
+    if not (CODES & {str(body.get("code")), str(body.get("type"))} or _CONTEXT.search(message)):
+        return None
+    return TooLong(
+        _number(body.get("n_prompt_tokens"), _PROMPT.search(message)),
+        _number(body.get("n_ctx"), _WINDOW.search(message)),
+    )
+
+
+class _AnswerLimit(NamedTuple):
+    """Limit on an answer's tokens: `answer` for any prompt, or what `window` leaves beside a prompt of `prompt`."""
+
+    answer: int | None
+    window: int | None
+    prompt: int | None
+
+
+def answer_limit(asked: int, message: str) -> _AnswerLimit | None:
+    """Return the limit that a refusal of an answer of `asked` tokens states; None for another refusal.
+
+    Without a number in the message, it is half of `asked`.
+    """
+    numbers = {int(number.replace(",", "")) for number in _INTEGER.findall(message)}
+    whole = _number(None, _TOTAL.search(message))
+    prompt = _number(None, _PROMPT.search(message)) or (whole - asked if whole and whole > asked else None)
+    rest = numbers - {asked, prompt, asked + (prompt or 0)}
+    window = _number(None, _WINDOW.search(message))
+    is_about = asked in numbers or bool(_LENGTH.search(message))
+    if prompt or window:
+        window = window or max(rest, default=None)
+        fits = window is not None and (prompt or 0) < window
+        return _AnswerLimit(None, window, prompt) if fits and (prompt or is_about) else None
+    if not (is_about and _LIMIT.search(message)) or asked <= FEWEST:
+        return None
+    least = max((number for number in rest if FEWEST <= number < asked), default=None)
+    if least is None and (asked in numbers or not rest):
+        least = asked // 2
+    if least is not None and f"{least} (exclusive" in message:
+        least -= 1
+    return None if least is None else _AnswerLimit(least, None, None)
+
+
+def _number(field: Any, written: re.Match[str] | None) -> int | None:
+    if isinstance(field, int) and 0 < field < MOST_TOKENS:
+        return field
+    return next((int(number.replace(",", "")) for number in written.groups() if number), None) if written else None
+
 
 PROXY_REFUSES = 407
 """Status of a proxy that wants a password."""
@@ -25,6 +221,9 @@ _ROLES = re.compile(
     re.IGNORECASE,
 )
 """Words of a chat template, or of a server, that refuses the turns of a prompt."""
+
+_DELAY = re.compile(r'"retryDelay": *"([0-9.]+)s"')
+"""Seconds that Google's servers ask a client to wait, as in "35.5s"."""
 
 _NO_TEMPLATE = re.compile(r"\b(?:no|provide a|does not have a|without a) chat template\b", re.IGNORECASE)
 
@@ -53,39 +252,36 @@ class ServerError(LmkbcError):
     """The server refuses all requests: the key, the model or the account is wrong."""
 
 
-class OtherModelError(ServerError):
-    """The server's name for its model differs from the requested one."""
-
-
 class AbsentError(ServerError):
     """The server has no such model, or no such path."""
 
 
 def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] | None = None) -> LmkbcError:
     """Return the error for a response's status and body. The body of a response of status 200 names the status."""
+    raw = server.without_key(raw)
     fields, header = error_in(raw), headers or {}
-    whole = server.without_key(words(fields))
+    whole = words(fields)
     codes = [str(one) for one in (fields.get("code"), fields.get("type")) if one]
     code = codes[0] if codes else ""
     named = str(status)
     if status < 300:
         status = status_of(fields)
-        named = code if code == str(status) else f"{named}, {server.without_key(code)[:SHOWN]}" if code else named
+        named = code if code == str(status) else f"{named}, {code[:SHOWN]}" if code else named
     message = whole[:SHOWN] or "no reason given"
-    proxy = proxy_variable(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
-    message += by_proxy(server.base_url) if proxy else ""
+    message += by_proxy(server.base_url) if described(raw) else ""  # it may be the proxy itself that answers
     reason = f"({named}: {message})"
     if 300 <= status < 400:
-        return ServerError(_redirected(server, status, header.get("location", "")))
-    if proxy and status in (403, PROXY_REFUSES):
-        host = urlsplit(server.base_url).hostname
-        return ServerError(f"{server.base_url} is not reached {reason}: mend {proxy}, or name {host} in NO_PROXY")
+        place = header.get("location", "nowhere")[:SHOWN]
+        return ServerError(
+            f"{server.base_url} redirects to {place!r} ({status}), where no prompt was sent: "
+            "if you trust it, give the address that answers itself with --base-url"
+        )
     if "flagged_input" in str(fields.get("metadata")) or "content_filter" in codes:
         return WithheldError(f"{named}: {message}")
-    if status == 403 and described(raw):
-        ways = "a firewall or a login stands before it, or the key is missing"
+    if status in (403, PROXY_REFUSES) and described(raw):
+        ways = "a proxy, a firewall or a login stands before it, or the key is missing"
         return ServerError(f"{server.base_url} answers with a web page {reason}: {ways}; check --base-url and the key")
-    if status in (401, 403) or "API_KEY_INVALID" in _details(fields, "reason"):
+    if status in (401, 403) or b"API_KEY_INVALID" in raw:  # of Google's servers
         return ServerError(_unauthorised(server, reason))
     if _ROLES.search(whole):
         return ServerError(f"{server.base_url} refuses the turns of a prompt {reason}: {ONE_TURN}")
@@ -99,8 +295,8 @@ def refusal(server: Server, status: int, raw: bytes, headers: Mapping[str, str] 
         return RejectedError(quota, whole) if "max_tokens" in whole else ServerError(quota)
     is_final = status == 501 or (status == 429 and "too large" in whole)  # larger than what a minute allows
     if not is_final and (status in (408, 409, 425, 429) or status >= 500):
-        wait = retry_after(header.get("retry-after"))
-        return CallError(f"{named}: {message}", wait=_delay(fields) if wait is None else wait)
+        delay = _DELAY.search(raw.decode(errors="replace"))
+        return CallError(f"{named}: {message}", wait=retry_after(header.get("retry-after") or (delay and delay[1])))
     if lengths := too_long(fields, whole):
         return TooLongError(f"{named}: {message}", lengths, whole)
     return RejectedError(f"{named}: {message}", whole)
@@ -115,34 +311,3 @@ def _unauthorised(server: Server, reason: str) -> str:
     if not server.key_variable:  # only a recipe names the server
         way += f" and give the address with --base-url, or set {KEYS}={host}=VARIABLE"
     return f"{server.base_url} was sent no key and wants one {reason}: {way}"
-
-
-def _details(body: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts with a given name in the details of a Google error."""
-    details = body.get("details")
-    found = [one.get(name) for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-    return [text for text in found if isinstance(text, str)]
-
-
-def _delay(body: Mapping[str, Any]) -> float | None:
-    """Return the seconds that Google's servers ask a client to wait, as in "35.5s"."""
-    for text in _details(body, "retryDelay"):
-        try:
-            seconds = float(text.removesuffix("s"))
-        except ValueError:
-            continue
-        return seconds if 0 <= seconds < math.inf else None
-    return None
-
-
-def _redirected(server: Server, status: int, location: str) -> str:
-    """Return the error message for a redirect, which is not followed."""
-    try:
-        target = urlsplit(urljoin(server.base_url, server.without_key(location)))
-        place = f"{target.scheme}://{target.netloc.rpartition('@')[2]}"
-    except ValueError:
-        place = "nowhere"
-    return (
-        f"{server.base_url} redirects to {place[:SHOWN]} ({status}), where no prompt was sent: "
-        "if you trust it, give the address that answers itself with --base-url"
-    )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Awaitable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -22,12 +23,11 @@ from lmkbc.http import CallError
 from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.files import same_model
-from lmkbc.models.server.address import Server
+from lmkbc.models.server.address import AZURE_HOSTS, Server
+from lmkbc.models.server.body import LENGTH
 from lmkbc.models.server.client import SOON, ChatClient
-from lmkbc.models.server.error_body import described, error_in, words
-from lmkbc.models.server.lengths import TooLong, answer_limit
-from lmkbc.models.server.limits import GUESSED_ANSWER, LENGTH, Limits, estimate, limit_of
-from lmkbc.models.server.refusal import RejectedError
+from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate, limit_of
+from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
 
 LLAMA_CPP = "llamacpp"
 SLACK = 8
@@ -41,9 +41,6 @@ Listings = MutableMapping[str, Sequence[str]]
 
 SHOWN = 5
 """Maximum number of models in an error."""
-
-LONGEST = 300
-"""Maximum number of characters of a model's name; longer names are ignored."""
 
 
 class _Meta(msgspec.Struct):
@@ -85,46 +82,41 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
     An Azure deployment keeps the name that its owner chose. Each server is asked once for the same listings. Offline,
     its last answer counts; without one, the requested name stays. Raise InputError if it serves several other models.
     """
-    if not server.any_model:
+    url = server.base_url
+    if not server.any_model or (urlsplit(url).hostname or "").endswith(AZURE_HOSTS):  # it lists what could be deployed
         return server
-    if server.deployment:  # Azure lists what could be deployed, or nothing
-        return replace(server, model=server.deployment, asked=server.model)
-    note = f"models of {server.place}"
-    if server.place not in listings:
-        listings[server.place] = tuple(store.note(note) or ()) if offline else asyncio.run(_listed(server, limits))
-        if not offline and store.note(note) != list(listings[server.place]):
-            store.set_note(note, list(listings[server.place]))
-    models = listings[server.place]
-    return replace(server, model=_chosen(server, models), asked=server.model) if models else server
+    note = f"models of {url}"
+    if url not in listings and offline:
+        listings[url] = tuple(store.note(note) or ())
+    elif url not in listings:
+        listings[url] = asyncio.run(_listed(server, limits))
+        store.set_note(note, list(listings[url]))
+    return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
 
 
 async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
     """Return the models that a server lists. Raise LmkbcError if it lists none."""
-    client, names, raw, reason = ChatClient(server, limits), list[str](), b"", ""
-
-    async def ask(sdk: openai.AsyncOpenAI) -> bytes:
-        try:
-            return (await sdk.get("/models", cast_to=httpx2.Response)).content
-        except openai.NotFoundError:
-            return b""
-
+    client, names, reason = ChatClient(server, limits), list[str](), ""
     try:
-        raw = await client.patiently(ask, min(SOON, limits.timeout))
-        names = [model.id for model in msgspec.json.decode(raw, type=_Models).data]
-    except CallError as error:
+        raw = (await client.patiently(_models, min(SOON, limits.timeout))).content
+        names = [model.id for model in msgspec.json.decode(server.without_key(raw), type=_Models).data if model.id]
+    except AbsentError:
+        pass
+    except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = f" ({error})"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        reason = f" ({(described(raw) or server.without_key(words(error_in(raw))))[:LONGEST]})" if raw else ""
     finally:
         better = None if names else await client.elsewhere()
         await client.close()
-    listed = tuple(dict.fromkeys(server.without_key(name) for name in names if 0 < len(name) <= LONGEST))
-    if not listed:
+    if not names:
         raise better or LmkbcError(
             f"{server.base_url} does not tell at /models which model it serves{reason}: "
             "name the model with --model in place of --any-model"
         )
-    return listed
+    return tuple(dict.fromkeys(names))
+
+
+def _models(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
+    return sdk.get("/models", cast_to=httpx2.Response)
 
 
 def _chosen(server: Server, models: Sequence[str]) -> str:

@@ -14,17 +14,15 @@ from typing import Any, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
-from lmkbc.models.answers import Store, commit
+from lmkbc.models.answers import DryStore, Store, commit
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
-from lmkbc.models.dry import DryStore
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import TokenReport
+from lmkbc.models.server.body import MOST_DRAWS, Offers, TokenReport, blamed, guesses, without, without_prefill
 from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.refusal import RejectedError, TooLongError
-from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.notes import Notes
 
@@ -48,7 +46,6 @@ class Session:
 
     stopped: why the session sends no more requests; None while it does.
     replayed: answers from the store.
-    dropped: stored rows that were no answers, and are requested again.
     window: the server's context.
     too_long: prompts that exceed it. shortest: whether one of them does so without any examples.
     shortened: prompts that fit with fewer examples.
@@ -71,7 +68,7 @@ class Session:
         self.offers = Offers(server.model, server.seen.refused)
         self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
-        self.replayed = self.dropped = self.too_long = self.shortened = 0
+        self.replayed = self.too_long = self.shortened = 0
         self.shortest = False
         self.window = Window()
         self.tokens = (0, 0)
@@ -181,16 +178,9 @@ class Session:
         return report
 
     def stored(self, call: Call) -> Reply | None:
-        """Return the stored answer, None if there is none of this model; drop a row that is no answer."""
-        for known_as in self.client.server.known_as(call):
-            reply: Reply | None = self._store.get(known_as, Reply)
-            if reply is None or not self.client.server.takes_stored(known_as, reply.served):
-                continue
-            if reply.is_answer:
-                return reply
-            self._store.drop(known_as)
-            self.dropped += 1
-        return None
+        """Return the stored answer; None if there is none of this model."""
+        reply: Reply | None = self._store.get(call, Reply)
+        return reply if reply and reply.is_answer and self.client.server.takes(reply.served) else None
 
     def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
         """Commit the answers among replies, and return all; if another worker was faster, its answer is returned."""

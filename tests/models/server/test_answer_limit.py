@@ -11,11 +11,11 @@ from loopback import Body, Loopback, prompt_of
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.models.server.lengths import AnswerLimit, answer_limit
+from lmkbc.models.server.refusal import answer_limit
 from lmkbc.types import Query, State
 
 ASKED = 32768
-NARROW = AnswerLimit(None, 4096, 300)
+NARROW = (None, 4096, 300)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ NARROW = AnswerLimit(None, 4096, 300)
     ],
 )
 def test_a_limit_of_every_answer_is_read(said: str, limit: int) -> None:
-    assert answer_limit(ASKED, said) == AnswerLimit(limit, None, None)
+    assert answer_limit(ASKED, said) == (limit, None, None)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,17 @@ def test_a_limit_of_every_answer_is_read(said: str, limit: int) -> None:
         (
             "input length and `max_tokens` exceed context limit: 180000 + 32768 > 200000, decrease input length "
             "or `max_tokens`",
-            AnswerLimit(None, 200000, 180000),
+            (None, 200000, 180000),
         ),
         (
             "This model's maximum context length is 4096 tokens: max_tokens is more than is left.",
-            AnswerLimit(None, 4096, None),
+            (None, 4096, None),
         ),
     ],
 )
-def test_a_window_is_read_with_the_prompt_that_it_holds(said: str, limit: AnswerLimit) -> None:
+def test_a_window_is_read_with_the_prompt_that_it_holds(
+    said: str, limit: tuple[int | None, int | None, int | None]
+) -> None:
     assert answer_limit(ASKED, said) == limit
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loopback import Body, Loopback, Request
 from providers import KEY, Anthropic, Gemini
-from responses import Sent, response
+from responses import Sent
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
@@ -73,32 +71,6 @@ def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ([{"error": {"code": 400, "message": "Odd thing."}}], "400: Odd thing."),
-        ({"type": "error", "error": {"type": "invalid_request_error", "message": "Odd thing."}}, "400: Odd thing."),
-        ({"object": "error", "message": "Odd thing.", "code": 400}, "400: Odd thing."),
-        ({"error": "Odd thing."}, "400: Odd thing."),
-        ({"detail": "Odd thing."}, "400: Odd thing."),
-        ([], "400: "),
-        ("Odd thing.", "400: Odd thing."),
-        ({"error": {"message": ["Odd thing."], "details": "none", "code": 7}}, "400: ['Odd thing.']"),
-    ],
-)
-def test_errors_of_any_shape_are_one_sentence(chat: Make, body: Any, said: str) -> None:
-    class Odd(Loopback):
-        def respond(self, request: Request) -> Sent:
-            return (
-                response(json.dumps(body).encode(), 400) if request.name == "completions" else super().respond(request)
-            )
-
-    with Odd() as server:
-        generator = chat(server)
-        assert one(generator).draws == (State.MISSING,)
-    assert any(f"1 queries lack answers ({said}" in remark for remark in generator.notes.remarks)
-
-
-@pytest.mark.parametrize(
     "finish", ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
 )
 @pytest.mark.parametrize("message", [None, {"role": "assistant"}, {"role": "assistant", "content": None}])
@@ -121,3 +93,35 @@ def test_a_model_of_a_list_is_known_without_its_folder(tmp_path: Path) -> None:
         assert found.model == "models/gemini-2.5-pro"
         with pytest.raises(InputError, match="serves 2 models"):
             as_served(Server.of(server.url, "another", any_model=True), Limits(), store, {}, offline=False)
+
+
+def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
+    server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
+    found = as_served(server, Limits(), Store(tmp_path / "s.sqlite"), {}, offline=False)
+    assert (found.model, found.takes("gpt-4o-2024-08-06")) == ("prod", True)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("https://mine.openai.azure.com/openai/deployments/prod?api-version=1", r"give https://mine.*/openai/v1, and "),
+        ("https://mine.example/v1?api-version=1", "carries more than an address"),
+    ],
+)
+def test_an_address_with_more_than_an_address_is_refused_before_it_is_asked(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Server.of(url, "gpt-4o")
+
+
+def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(chat: Make) -> None:
+    def edit(_: Body, __: Body) -> tuple[int, Body]:
+        said = "The response was filtered due to the prompt triggering the content management policy."
+        return 400, {"message": said, "code": "content_filter", "param": "prompt", "type": None}
+
+    with Loopback(spain, change=edit) as server:
+        generator = chat(server, schema=True, sampling={"seed": 1})
+        found = one(generator, Query("land", BORDERS))
+        assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
+        assert any("refused by the model or a content filter" in remark for remark in generator.notes.remarks)
+        one(chat(server, schema=True, sampling={"seed": 1}))
+    assert len(server.requests) == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.models.store_place import Database
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 
@@ -107,28 +105,6 @@ def test_plain_http_is_warned_of_beyond_this_machine(caplog: pytest.LogCaptureFi
     assert record.getMessage().startswith("plain.example is asked over http: ")
 
 
-def test_loopback_servers_of_two_users_are_two_in_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    def key(url: str, user: str, machine: str, *, shared: bool) -> str:
-        monkeypatch.setattr("getpass.getuser", lambda: user)
-        monkeypatch.setattr("platform.node", lambda: machine)
-        return Server.of(url, "m", shared=shared).call("Who?", {}).key
-
-    here, far = "http://127.0.0.1:8080/v1", "http://gpu.example:8080/v1"
-    people = [("ann", "one"), ("bob", "one"), ("ann", "two")]
-    assert len({key(here, *who, shared=True) for who in people}) == 3
-    assert key(here, *people[0], shared=True) == key(here, *people[0], shared=True)
-    assert len({key(here, *who, shared=False) for who in people}) == 1  # a file is of one user, and may be passed on
-    assert len({key(far, *who, shared=True) for who in people}) == 1
-
-
-def test_the_store_says_whether_others_share_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    url = "http://127.0.0.1:8080/v1"
-    assert server({}, base_url=url, store=tmp_path / "s.sqlite").place == url
-    database = SimpleNamespace(place=Database("postgresql://me@db.example/kb"))
-    monkeypatch.setattr(Run, "store", lambda _: database)
-    assert server({}, base_url=url).place.startswith(f"{url} of ")
-
-
 @pytest.mark.parametrize(
     "name", ["model", "Model", "n", "messages", "prompt", "max_tokens", "seed", "stream", "best_of"]
 )
@@ -152,3 +128,45 @@ def test_a_missing_key_is_asked_for_where_it_can_be_given(monkeypatch: pytest.Mo
         more = re.escape(" and give the address with --base-url, or set LMKBC_KEYS=127.0.0.1=VARIABLE")
         with pytest.raises(ServerError, match=f"^{said}{more}$"):
             lmkbc.predict("val", out=tmp_path / "b", **given)
+
+
+STRANGERS = [
+    "https://evil.example/v1",
+    "http://evil.example/v1",
+    "https://api.openai.com.evil.example/v1",
+    "https://api.openai.com:80@evil.example/v1",
+    "https://evil.example/https://api.openai.com/v1",
+    "https://evil.example\\@api.openai.com/v1",
+    "https://evil.example#@api.openai.com/v1",
+    "https://evil.example?@api.openai.com/v1",
+    "https://api.openai.com./v1",
+    "https://xapi.openai.com/v1",
+    "https://openai.com/v1",
+    "http://api.openai.com/v1",
+    "http://localhost.evil.example/v1",
+    "http://127.0.0.1.evil.example/v1",
+    "http://0.0.0.0:80/v1",
+    "http://2130706433/v1",
+    "http://[::ffff:192.0.2.1]/v1",
+    "http://127.1/v1",
+    "https://ａｐｉ.openai.com/v1",
+    "ftp://api.openai.com/v1",
+]
+
+
+HERE = ["http://127.0.0.1:9/v1", "http://localhost:9/v1", "http://[::1]:9/v1"]
+
+
+@pytest.mark.parametrize("wanted", ["", "OPENAI_API_KEY", "PATH"])
+@pytest.mark.parametrize("url", [*STRANGERS, *HERE])
+def test_a_recipe_gets_no_key_whatever_its_address_looks_like(
+    url: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEYS, raising=False)
+    table, store = {"base_url": url, "key_env": wanted}, tmp_path / "s.sqlite"
+    if url in HERE:
+        assert server(table, store=store).key == ""
+        return
+    with pytest.raises(InputError) as error:
+        server(table, store=store)
+    assert CANARY not in str(error.value)

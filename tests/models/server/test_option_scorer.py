@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -163,28 +162,25 @@ def test_a_budget_ends_the_asking(model: CausalModel, scorer: Make) -> None:
         assert len(serving.requests) == count  # nothing is asked for once it has ended
 
 
-def test_requests_at_a_time_are_bounded(model: CausalModel, scorer: Make) -> None:
-    with Telling("echo", model, delay=0.002) as serving:
-        scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
-        assert 1 < serving.most_at_once <= HASTY.concurrency
-
-
-def test_no_more_prompts_are_asked_about_than_a_server_has_slots(model: CausalModel, scorer: Make) -> None:
+@pytest.mark.parametrize(("kind", "slots", "most"), [("llama.cpp", 2, 2), ("llama.cpp", None, 3), ("echo", None, 3)])
+def test_no_more_prompts_are_asked_about_than_a_server_has_slots(
+    kind: Any, slots: int | None, most: int, model: CausalModel, scorer: Make
+) -> None:
     """Else each drives the others out of its prompt cache."""
-    with Telling("llama.cpp", model, delay=0.002) as serving:
-        serving.tells["props"] = {"total_slots": 2}
+    with Telling(kind, model, delay=0.002) as serving:
+        serving.tells["props"] = {"total_slots": slots}
         scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
-        assert serving.most_at_once == 2 < HASTY.concurrency
+        assert 1 < serving.most_at_once <= most <= HASTY.concurrency
 
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "echo"])
 def test_what_there_is_no_room_for_cannot_be_told(kind: Any, model: CausalModel, scorer: Make) -> None:
-    prompts, rows = [text("a:"), text("b" * 60)], [["x", "y" * 60], ["x", "z"]]
+    prompts, rows = [text("a:"), text("b:"), text("b" * 60)], [["x"], ["x", "y" * 60], ["x", "z"]]
     with Telling(kind, model, window=40) as serving:
-        fits, lost = scorer(serving.url).option_scores(prompts, rows)
-        assert fits == [pytest.approx(here(model, prompts[:1], [["x"]])[0][0], abs=1e-4), -math.inf]
-        assert lost is None
-        assert scorer(serving.url, offline=True).option_scores(prompts, rows) == [fits, None]
+        fits, *lost = scorer(serving.url).option_scores(prompts, rows)
+        assert fits == [pytest.approx(here(model, prompts[:1], [["x"]])[0][0], abs=1e-4)]
+        assert lost == [None, None]
+        assert scorer(serving.url, offline=True).option_scores(prompts, rows) == [fits, None, None]
 
 
 @pytest.mark.parametrize(

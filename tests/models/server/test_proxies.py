@@ -1,10 +1,8 @@
-"""Proxies and certificates of the environment: none is between this machine and itself, and a bad one is named."""
+"""Proxies and certificates of the environment: none is between this machine and itself, and a bad one is an error."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from responses import Sent, response
 from test_server_odd import Make, one, spain
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.http import connection, proxy_variable
+from lmkbc.http import _certificates
 from lmkbc.models.server.limits import Limits
 
 DEAD = "http://ann:canary-word@127.0.0.1:9"
@@ -38,12 +36,8 @@ class Refusing(Server):
         return response(b"<html><title>Access Denied</title></html>", self._code, "Content-Type: text/html")
 
 
-@pytest.fixture(params=["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-def variable(request: pytest.FixtureRequest) -> Iterator[str]:
-    return request.param
-
-
-@pytest.mark.parametrize("proxy", [DEAD, "socks://127.0.0.1:9", "socks5://127.0.0.1:9", "127.0.0.1:9", "http://[bad"])
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "all_proxy"])
+@pytest.mark.parametrize("proxy", [DEAD, "socks://127.0.0.1:9", "127.0.0.1:9", "http://[bad"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_this_machine_is_asked_past_any_proxy(
     chat: Make, monkeypatch: pytest.MonkeyPatch, variable: str, proxy: str, host: str
@@ -54,18 +48,12 @@ def test_this_machine_is_asked_past_any_proxy(
 
 
 @pytest.mark.parametrize("proxy", ["socks://127.0.0.1:9", "socks5://127.0.0.1:9", "ftp://127.0.0.1:9"])
-def test_a_proxy_of_a_kind_that_cannot_be_used_is_named_by_its_variable(
+def test_a_proxy_of_a_kind_that_cannot_be_used_is_an_error(
     chat: Make, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
-    kind = proxy.partition(":")[0]
-    with pytest.raises(
-        InputError, match=f"^ALL_PROXY names a proxy of the kind '{kind}', which cannot be used: unset "
-    ):
+    with pytest.raises(InputError, match="ALL_PROXY names a proxy that cannot be used: unset it"):
         one(chat(SECURE))
-    monkeypatch.setenv("HTTPS_PROXY", DEAD)  # comes first for this address, so the other does not matter
-    assert proxy_variable(SECURE) == "HTTPS_PROXY"
-    assert connection(SECURE)["proxy"] == DEAD
 
 
 @pytest.mark.parametrize(("url", "name"), [(FAR, "HTTP_PROXY"), (SECURE, "HTTPS_PROXY"), (SECURE, "all_proxy")])
@@ -79,37 +67,18 @@ def test_a_proxy_that_is_dead_or_refuses_is_named_at_once(
             one(chat(url, limits=Limits(concurrency=1, first_wait=600.0)))
         assert proxy.served <= 2  # of the server's models, and of the question
     said = str(error.value)
-    assert re.search(
-        rf"^{re.escape(url)} (?:cannot be reached through|is not reached) .*the proxy that {name} names", said
-    )
-    assert said.endswith(f"mend {name}, or name models.example.org in NO_PROXY")
+    assert said.startswith(url)
+    assert "by way of the proxy that the environment names" in said
     assert not code or str(code) in said
     assert "canary" not in said
 
 
-def test_a_host_of_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", DEAD)
-    monkeypatch.setenv("NO_PROXY", "example.org")
-    assert (proxy_variable(SECURE), connection(SECURE)["proxy"]) == ("", None)
-    assert proxy_variable("https://example.com/v1") == "HTTPS_PROXY"
-
-
-@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
-def test_certificates_that_are_not_there_are_named(
-    chat: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, name: str
+def test_certificates_that_cannot_be_read_are_an_error(
+    chat: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(name, absent := str(tmp_path / "absent"))
-    said = f"{name} is {absent!r}, which does not exist: name one that does, or unset {name}"
-    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
-        one(chat(SECURE))
-    with Loopback(spain) as server:
-        for place in range(2):
-            assert not one(chat(server, store=str(place))).failed  # no certificate is checked there
-    assert caplog.messages.count(said) == 1
-
-
-def test_a_file_without_certificates_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with pytest.raises(InputError, match=r"^SSL_CERT_FILE is '.*ca\.pem', which holds no certificates"):
-        connection(SECURE)
+    for file in ("ca.pem", "absent.pem"):
+        _certificates.cache_clear()
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+        with pytest.raises(InputError, match=r"^SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read"):
+            one(chat(SECURE))

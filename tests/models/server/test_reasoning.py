@@ -50,19 +50,6 @@ def test_refused_fields_are_found_out_once_for_a_model(chat: Make) -> None:
     assert any(told in remark for remark in generator.notes.remarks)
 
 
-def test_a_field_of_the_user_s_own_that_is_refused_is_left_out_and_named(chat: Make) -> None:
-    said = "Unrecognized request argument supplied: reasoning_effort"
-    change = lambda body, _: (400, said) if "reasoning_effort" in body else None  # noqa: E731
-    with Loopback(spain, change=change) as server:
-        generator = chat(server, sampling=SAMPLING)
-        assert [c.text for c in one(generator).candidates] == ["Spain"]
-    assert [sorted(body.keys() & {"logprobs", "reasoning_effort"}) for body in server.requests] == [
-        ["logprobs", "reasoning_effort"],
-        ["logprobs"],
-    ]
-    assert any("the server takes no reasoning_effort: asked without" in remark for remark in generator.notes.remarks)
-
-
 def test_a_refusal_that_stays_without_the_field_that_it_names_is_one_sentence(chat: Make) -> None:
     said = "Unrecognized request argument supplied: reasoning_effort"
     with Loopback(spain, change=lambda _, __: (400, said)) as server:

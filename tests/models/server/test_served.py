@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from loopback import Body, Loopback
 from opened import recipe_file
@@ -18,26 +17,22 @@ import lmkbc
 from lmkbc.api.predicting import estimate
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Reply
-from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.served import as_served
-from lmkbc.models.server.session import Session
 
 
 class Named(Loopback):
-    """Serves one model, which it names in its list, and in its answers; at the `turn`th answer another one."""
+    """Serves one model, which it names in its list, and in its answers."""
 
-    def __init__(self, name: str, text: str, port: int = 0, turn: int = 0) -> None:
+    def __init__(self, name: str, text: str, port: int = 0) -> None:
         super().__init__(lambda _: text, port=port)
         self.tells["models"] = {"data": [{"id": name}]}
-        self._name, self._turn = name, turn
+        self._name = name
 
     def reply(self, body: Body) -> tuple[int, Body]:
         status, answer = super().reply(body)
-        other = self._turn and len(self.requests) >= self._turn
-        return status, answer | {"model": "another" if other else self._name}
+        return status, answer | {"model": self._name}
 
 
 @pytest.fixture
@@ -107,12 +102,6 @@ def test_a_build_names_the_model_that_is_served_and_goes_on_with_no_other(
     assert server.served == 0
 
 
-def test_another_model_in_the_middle_of_a_run_is_no_answer(tmp_path: Path, port: int, given: dict[str, Any]) -> None:
-    with Named("model-a", '["Chad"]', port, turn=2), pytest.raises(LmkbcError, match="2 of 3 queries failed"):
-        lmkbc.predict("val", out=tmp_path / "run", **given)
-    assert [row["model"] for row in Store(given["store"]).stats()] == ["model-a"]
-
-
 @pytest.mark.parametrize(
     ("listed", "said"),
     [
@@ -144,16 +133,4 @@ def test_the_model_that_is_asked_for_comes_before_others(listed: Sequence[str], 
     with Loopback() as server:
         server.tells["models"] = {"data": [{"id": name} for name in listed]}
         found = as_served(Server(server.url, "gpt-4", any_model=True), Limits(), store, {}, offline=False)
-    assert (found.model, found.asked) == (chosen, "gpt-4")
-
-
-@pytest.mark.parametrize(("served", "counts"), [("model-a", True), ("gpt-4", False), ("model-b", False), ("", False)])
-def test_answers_kept_under_the_name_asked_for_count_where_they_name_the_model(
-    served: str, counts: bool, tmp_path: Path
-) -> None:
-    store, url = Store(tmp_path / "s.sqlite"), "http://127.0.0.1:9/v1"
-    before = Server(url, "gpt-4", any_model=True)
-    store.put([(before.call("Who?", {}), msgspec.to_builtins(Reply("he", served=served)))])
-    now = Server(url, "model-a", any_model=True, asked="gpt-4")
-    found = Session(now, store, Limits(), Budget()).stored(now.call("Who?", {}))
-    assert (found is not None) is counts
+    assert found.model == chosen

@@ -18,7 +18,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.lengths import TooLong, too_long
+from lmkbc.models.server.refusal import TooLong, too_long
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from loopback import Loopback, prompt_of
 from space import RELATIONS
@@ -16,8 +14,6 @@ from test_server_odd import BORDERS, Body, Make, one, spain
 
 from lmkbc.answer.parse import parse
 from lmkbc.models.answers import Store
-from lmkbc.models.base import Reply
-from lmkbc.models.call import Call
 from lmkbc.types import Query, State
 
 QUERY = Query("land", BORDERS)
@@ -122,31 +118,6 @@ def test_blank_text_is_not_parsed(text: str) -> None:
 def test_marks_that_say_nothing_are_no_abstention(text: str) -> None:
     for relation in RELATIONS.values():
         assert parse(text, relation, "land").state in (State.UNPARSED, State.TRUNCATED)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [Reply(""), Reply("\u200b"), Reply("", "length"), Reply("<think>It is"), Reply("None", "error")],
-    ids=["empty", "blank", "length", "thought", "error"],
-)
-def test_a_store_that_holds_such_rows_is_healed(chat: Make, tmp_path: Path, row: Reply) -> None:
-    with Loopback(spain) as server:
-        first = chat(server)
-        assert not one(first).failed
-        store = Store(tmp_path / "store.sqlite")
-        (line,) = map(json.loads, store.export())
-        call = Call(prompt=line["prompt"], **line["call"])
-        store.drop(call)
-        store.put([(call, msgspec.to_builtins(row))])
-        offline = chat(server, offline=True)
-        assert one(offline).failed
-        assert store.get(call) is None  # dropped as soon as it is read
-        assert any("1 rows of" in told and "no answers" in told for told in offline.notes.remarks)
-        store.put([(call, msgspec.to_builtins(row))])
-        assert [c.text for c in one(first).candidates] == ["Spain"]
-        assert server.served == 2
-        assert [c.text for c in one(chat(server)).candidates] == ["Spain"]
-        assert server.served == 2
 
 
 def test_of_several_draws_only_those_that_say_something_are_kept(chat: Make) -> None:
