@@ -26,7 +26,6 @@ from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read,
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.options import Option, with_options
 from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
-from lmkbc.models.local.template import rendered
 from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.precision import computes
@@ -168,11 +167,19 @@ class CausalModel:
         A last assistant turn is the beginning of the answer. Raise InputError if the template refuses the turns; some
         refuse a system turn.
         """
-        values = {**self.tokenizer.special_tokens_map, "enable_thinking": False}
+        begun = messages[-1]["role"] == "assistant"
         try:
-            return rendered(self.tokenizer.get_chat_template(), messages, values)
-        except ValueError as error:
-            raise InputError(f"the model's chat template refuses a prompt ({error}): {ONE_TURN}") from None
+            text = self.tokenizer.apply_chat_template(
+                [dict(turn) for turn in messages],
+                tokenize=False,
+                add_generation_prompt=not begun,
+                continue_final_message=begun,
+                enable_thinking=False,
+            )
+        except Exception as error:  # a template may raise any error
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"the model's chat template refuses a prompt ({reason}): {ONE_TURN}") from None
+        return str(text)
 
     def text(self, prompt: Prompt) -> str:
         """Return a prompt as the text that the model reads: a text unchanged, turns rendered by the chat template."""
