@@ -7,7 +7,6 @@ it were ignored, the model would answer differently.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,6 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from lmkbc.errors import InputError
 from lmkbc.models.gguf.header import ELSEWHERE, Header, Tensor
 
-MOST = 1 << 24
-"""Largest value of any dimension of a model."""
 GEMMA = "gemma3"
 ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3", GEMMA: "Gemma3"}
 PATTERN, LOCAL_THETA = 6, 10000.0
@@ -47,7 +44,7 @@ class Placed:
 
 
 def config_of(header: Header) -> Config:
-    """Return the content of config.json. Raise InputError for another architecture, or impossible sizes.
+    """Return the content of config.json. Raise InputError for a model that is not supported.
 
     The dtype is meant for accelerators; the weights stay as exact as in the file.
     """
@@ -62,19 +59,12 @@ def config_of(header: Header) -> Config:
         raise InputError(f"{header.path} stretches its positions ({stretched!r}), which is not read: {ELSEWHERE}")
 
     def size(key: str, default: int | None = None) -> int:
-        number = int(header.value(f"{name}.{key}", int, default))
-        if not 0 < number <= MOST:
-            raise InputError(f"{header.path}: its field {name}.{key} is {number}, which is no size; fetch it again")
-        return number
+        return int(header.value(f"{name}.{key}", int, default))
 
     width, heads = size("embedding_length"), size("attention.head_count")
-    groups, head = size("attention.head_count_kv", heads), size("attention.key_length", width // heads or 1)
-    theta = header.value(f"{name}.rope.freq_base", float, 10000.0)
-    epsilon = header.value(f"{name}.attention.layer_norm_rms_epsilon", float)
-    turned = size("rope.dimension_count", head), size("attention.value_length", head)
-    sound = all(math.isfinite(number) and number > 0 for number in (theta, epsilon))
-    if not sound or heads % groups or head % 2 or turned != (head, head):
-        raise _unfit(header)
+    groups, head = size("attention.head_count_kv", heads), size("attention.key_length", width // heads)
+    if {size("rope.dimension_count", head), size("attention.value_length", head)} != {head}:
+        raise InputError(f"{header.path} has parts of heads of other sizes than {head}, which is not read: {ELSEWHERE}")
     sizes = {
         "architectures": [f"{ARCHITECTURES[name]}ForCausalLM"],
         "model_type": name,
@@ -87,16 +77,19 @@ def config_of(header: Header) -> Config:
         "head_dim": head,
         "vocab_size": len(header.value("tokenizer.ggml.tokens", list)),
         "max_position_embeddings": size("context_length"),
-        "rope_parameters": {"rope_type": "default", "rope_theta": theta},
-        "rms_norm_eps": epsilon,
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": header.value(f"{name}.rope.freq_base", float, 10000.0),
+        },
+        "rms_norm_eps": header.value(f"{name}.attention.layer_norm_rms_epsilon", float),
         "hidden_act": "silu",
         "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in header.tensors),
         "use_sliding_window": False,
     }
     if name != GEMMA:
         return sizes
-    if size("attention.sliding_window_pattern", PATTERN) != PATTERN:
-        raise _unfit(header)
+    if (pattern := size("attention.sliding_window_pattern", PATTERN)) != PATTERN:
+        raise InputError(f"{header.path} has full attention in every {pattern}th layer, which is not read: {ELSEWHERE}")
     return _gemma(sizes, size("attention.sliding_window"))
 
 
@@ -140,14 +133,9 @@ def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:
 
     The shapes of all layers follow from a model of one layer.
     """
-    layers, auto = config["num_hidden_layers"], AutoConfig
-    if layers > len(header.tensors):
-        raise InputError(f"{header.path} lacks tensors of its {layers} layers: fetch it again")
-    try:
-        with torch.device("meta"):
-            one_layer = AutoModelForCausalLM.from_config(auto.for_model(**{**config, "num_hidden_layers": 1}))
-    except Exception:  # wrong sizes may raise any error
-        raise _unfit(header) from None
+    layers = config["num_hidden_layers"]
+    with torch.device("meta"):
+        one_layer = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**config, "num_hidden_layers": 1}))
     names = get_tensor_name_map(MODEL_ARCH[header.architecture.upper()], 1)
     for name, value in one_layer.state_dict().items():
         part, _, end = name.rpartition(".")
@@ -158,8 +146,3 @@ def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:
         for layer in range(layers if called.startswith("blk.") else 1):
             new = name.replace("layers.0.", f"layers.{layer}.")
             yield f"{called.replace('blk.0.', f'blk.{layer}.')}.{end}", (new, tuple(value.shape), heads)
-
-
-def _unfit(header: Header) -> InputError:
-    kind = ARCHITECTURES[header.architecture]
-    return InputError(f"{header.path}: its sizes do not fit together as those of a {kind}; fetch it again")

@@ -62,10 +62,10 @@ def load(
     its own code while `trust_remote_code` is False.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
-        from lmkbc.models.gguf.convert import plan, write_settings
+        from lmkbc.models.gguf.convert import write_settings
 
         with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
-            write_settings(plan(packed_file), Path(folder))
+            write_settings(packed_file, Path(folder))
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
     directory = Path(source)
