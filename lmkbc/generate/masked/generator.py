@@ -72,7 +72,7 @@ class MaskedGenerator:
                 f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or set "
                 'probe.objects = "expand"'
             )
-        self._forward = Forward(backbone, probe.precision, probe.match)
+        self._forward = Forward(backbone, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
         self._answers = ClozeAnswers(probe, AnswerCleaning(probe, edition, relations, self._origins))

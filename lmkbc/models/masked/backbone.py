@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from transformers import (
@@ -25,6 +25,8 @@ from transformers import (
 from lmkbc.errors import InputError
 from lmkbc.models.hub import local_only
 from lmkbc.models.loading import check_files, device_of, explained
+
+Dtype = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +66,14 @@ def load(
     trust_remote_code: bool = False,
     new_head: bool = False,
     device: str | None = None,
+    dtype: Dtype = "float32",
 ) -> Backbone:
-    """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone if offline).
+    """Load a masked LM from a directory, or by its id on the hub (from the cache alone if offline).
 
     new_head: whether to add an untrained head, tied to the input embeddings, to an encoder without one. device: None
-    for CUDA if available. Raise InputError for a model that is missing, damaged or pickled, or that needs its own code.
-    Raise it also for a model without a mask token or a trained head, and for one that generates left to right.
+    for CUDA if available. dtype: of the weights; bfloat16 is for accelerators. Raise InputError for a model that is
+    missing, damaged or pickled, or that needs its own code. Raise it also for a model without a mask token or a trained
+    head, and for one that generates left to right.
     """
     name, place = str(model), device_of(device)
     check_files(name)
@@ -82,7 +86,7 @@ def load(
         _check_config(name, where)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
         loaded, report = AutoModelForMaskedLM.from_pretrained(
-            name, use_safetensors=True, dtype="float32", output_loading_info=True, ignore_mismatched_sizes=True, **where
+            name, use_safetensors=True, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **where
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"the tokenizer of {name} has no mask token: name a masked language model, such as BERT's")
