@@ -11,8 +11,8 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
-from lmkbc.models import hub
-from lmkbc.models.kind import model_kind
+from lmkbc.models import located as hub
+from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import load as causal
 from lmkbc.models.masked.backbone import load as masked
 

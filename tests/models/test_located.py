@@ -21,7 +21,7 @@ from small_disk import small_disk
 from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import packaged
-from lmkbc.models.kind import model_kind
+from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.located import gguf_file, located
 from lmkbc.models.packaged import ENCODER, GENERATIVE, Packaged, generative

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import torch
 from transformers import PreTrainedModel
 
+from lmkbc.models.hardware import side_by_side
 from lmkbc.models.local.branches import Batched
 from lmkbc.models.local.caches import PrefixCaches, read_row
-from lmkbc.models.local.options import Option
-from lmkbc.models.local.prefixes import Group, Tokens, of_one_length, portions
-from lmkbc.models.parallel import side_by_side
+from lmkbc.models.local.prefixes import Group, Option, Tokens, of_one_length, portions
 
 COLUMNS = 768
 """Maximum number of tokens that are read at once; more save little, and the mask grows with the square."""

@@ -23,8 +23,9 @@ from transformers import (
 )
 
 from lmkbc.errors import InputError
-from lmkbc.models.hub import local_only
-from lmkbc.models.loading import check_files, device_of, explained
+from lmkbc.models.hardware import device_of
+from lmkbc.models.loading import check_files, explained
+from lmkbc.models.located import local_only
 
 Dtype = Literal["float32", "bfloat16"]
 

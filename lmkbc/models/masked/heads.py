@@ -20,10 +20,10 @@ from torch.nn import functional as fn
 from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError, OptionError
+from lmkbc.models.hardware import half_precision
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.tensors import buckets, word_vectors
-from lmkbc.models.precision import half_precision
 from lmkbc.progress import Report, silent
 
 CACHED = 4096

@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.local.options import Option, with_options
-from lmkbc.models.local.prefixes import Tokens, common
+from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server import served
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
