@@ -51,7 +51,7 @@ def alone(prompt: Tokens) -> list[Option]:
 
 
 @dataclass(slots=True)
-class Tree:
+class _Tree:
     """Tree of tokens after a common prefix.
 
     parents: index of each token's parent, -1 for the prefix. depths: from 0.
@@ -108,7 +108,7 @@ def read_packed(
 
 def _size(options: Sequence[Option], shared: int) -> int:
     """Return the number of tokens in a prompt's tree."""
-    tree = Tree()
+    tree = _Tree()
     for option in options:
         tree.path(0, option.whole[shared:-1])
     return len(tree.tokens)
@@ -122,7 +122,7 @@ def _read(
     part: Sequence[int],
     layer: int | None,
 ) -> list[tuple[int, PromptScores]]:
-    tree, before = Tree(), len(shared)
+    tree, before = _Tree(), len(shared)
     steps: list[tuple[int, int]] = []  # position that predicts a token of an option, and the token
     ends: dict[int, int] = {}  # prompt -> position of its last token
     for number in part:

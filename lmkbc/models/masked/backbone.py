@@ -12,12 +12,10 @@ from typing import Any, Literal, cast
 
 import torch
 from transformers import (
-    CONFIG_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModelForMaskedLM,
     AutoTokenizer,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -109,18 +107,10 @@ def load(
 
 def _check_config(name: str, where: dict[str, Any]) -> None:
     """Raise InputError for a model that is no bidirectional masked LM, before weights are read."""
-    place = {key: where[key] for key in ("revision", "local_files_only")}
-    raw, _ = PreTrainedConfig.get_config_dict(name, **place)
-    kind = raw.get("model_type", "")
-    own_code = "auto_map" in raw and kind not in CONFIG_MAPPING
-    if own_code and where["trust_remote_code"]:
+    config = AutoConfig.from_pretrained(name, **where)
+    if "AutoModelForMaskedLM" in (getattr(config, "auto_map", None) or {}):
         return
-    if own_code:
-        raise InputError(
-            f"{name} wants to run code of its own repository: name another model, or read that code "
-            "and set trust_remote_code = true in the recipe"
-        )
-    config = AutoConfig.from_pretrained(name, **place)
+    kind = config.model_type
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING or getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name} is a {kind} model, which fills no masks: name a masked language model, such as BERT")
     if getattr(config, "is_decoder", False):
