@@ -23,7 +23,7 @@ from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
-from lmkbc.models.gguf.shape import Placed, config_of, placed
+from lmkbc.models.gguf.header import Placed, config_of, placed
 
 if TYPE_CHECKING:
     pass

@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from lmkbc.errors import InputError
-from lmkbc.models.gguf.header import ELSEWHERE, Header
-from lmkbc.models.gguf.shape import GEMMA
+from lmkbc.models.gguf.header import ELSEWHERE, GEMMA, Header
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

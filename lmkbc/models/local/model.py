@@ -28,7 +28,7 @@ from lmkbc.models.local.caches import PrefixCaches, sliding_window
 from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
-from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
+from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
 from lmkbc.models.thoughts import answer_of
 
@@ -92,16 +92,16 @@ class CausalModel:
         asked = [number for number, places in enumerate(fits) if places]
         kept = [[tokens[number][place] for place in fits[number]] for number in asked]
         self._count([min(option.first for option in choices) for choices in kept])
-        for at, read in self._timed(self._read(kept, self._watched, reuse=True)):
-            if read.state is not None:
-                self._noted[_start(kept[at])] = read.state.float().cpu().numpy()
-            for place, score in zip(fits[asked[at]], read.logs, strict=True):
+        for at, (scores, state) in self._timed(self._read(kept, self._watched, reuse=True)):
+            if state is not None:
+                self._noted[_start(kept[at])] = state.float().cpu().numpy()
+            for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
         return logs
 
     def _read(
         self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
-    ) -> Iterator[tuple[int, PromptScores]]:
+    ) -> Iterator[tuple[int, Scores]]:
         """Yield the scores of prompts with options, by place.
 
         reuse: whether to continue cached prefixes of earlier calls.
@@ -140,9 +140,9 @@ class CausalModel:
             self.usage.replayed(len(tokens[place]))
         read = [at for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window]
         self._count([len(tokens[at]) for at in read])
-        for place, found in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
-            if found.state is not None:
-                states[read[place]] = found.state.float().cpu().numpy()
+        for place, (_, state) in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
+            if state is not None:
+                states[read[place]] = state.float().cpu().numpy()
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:

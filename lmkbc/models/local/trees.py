@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -31,12 +30,8 @@ CPU_COLUMNS = 160
 MOST_VALUES = 1 << 26
 """Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""
 
-
-class PromptScores(NamedTuple):
-    """Scores of a prompt: the log-probabilities of its options, and the state of its last token, (d,)."""
-
-    logs: list[float]
-    state: torch.Tensor | None
+Scores = tuple[list[float], torch.Tensor | None]
+"""Scores of a prompt: the log-probabilities of its options, and the state of its last token, (d,)."""
 
 
 def layer_at(model: PreTrainedModel, depth: float) -> int:
@@ -89,7 +84,7 @@ def read_packed(
     groups: Sequence[Group],
     prompts: Sequence[Sequence[Option]],
     layer: int | None = None,
-) -> Iterator[tuple[int, PromptScores]]:
+) -> Iterator[tuple[int, Scores]]:
     """Read prompts with their options, many in one row, and yield each prompt's place and scores, in any order.
 
     Scores are the natural log-probabilities that a prompt continues with an option. groups: prompts by prefix, which is
@@ -121,7 +116,7 @@ def _read(
     prompts: Sequence[Sequence[Option]],
     part: Sequence[int],
     layer: int | None,
-) -> list[tuple[int, PromptScores]]:
+) -> list[tuple[int, Scores]]:
     tree, before = _Tree(), len(shared)
     steps: list[tuple[int, int]] = []  # position that predicts a token of an option, and the token
     ends: dict[int, int] = {}  # prompt -> position of its last token
@@ -142,7 +137,7 @@ def _read(
     found = []
     for number in part:
         scores = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
-        found.append((number, PromptScores(scores, None if states is None else states[ends[number]].clone())))
+        found.append((number, (scores, None if states is None else states[ends[number]].clone())))
     return found
 
 
@@ -154,7 +149,7 @@ def read_batched(
     layer: int | None = None,
     *,
     grows: bool = True,
-) -> Iterator[tuple[int, PromptScores]]:
+) -> Iterator[tuple[int, Scores]]:
     """Return the same as `read_packed`, from one row for each prompt and option, for a model without attention masks.
 
     find_groups: groups sequences by prefix, with a number of tokens left outside it. most: maximum tokens at a time.
@@ -181,7 +176,7 @@ def read_batched(
     for number, options in enumerate(prompts):
         (read, first), *_ = [(whole[:-1], first) for whole, first in options]
         state = states[read][first - 1 - len(read)] if states else None
-        yield number, PromptScores([logs[option] for option in options], state)
+        yield number, ([logs[option] for option in options], state)
 
 
 def _length(option: Option) -> int:
