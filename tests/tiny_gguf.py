@@ -155,8 +155,3 @@ def _put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
         writer.add_float32(key, value)
     else:
         writer.add_string(key, value)
-
-
-def header_size(path: Path) -> int:
-    """Bytes before the tensors' numbers."""
-    return int(gguf.GGUFReader(path).data_offset)

@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from masked import prompts, random_bert
@@ -44,7 +45,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = prompts(Workspace(data=given.data))
     filled = [ids for template, subject in rows for ids in Clozes(backbone).fill(template, [subject])]
     inputs = filled * given.repeat
-    forward = Forward(backbone, given.precision)
+    model: Any = backbone.model
+    model.to(FORMATS[given.precision])
+    forward = Forward(backbone)
 
     def ask() -> None:
         found = [logits[:, 0].topk(TOP).indices for _, logits in forward.logits(inputs)]

@@ -11,6 +11,7 @@ Agreement is with the pipeline's top 10.
 from __future__ import annotations
 
 import argparse
+import copy
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,11 +26,10 @@ from lmkbc.cli.terminal import error_status
 from lmkbc.models.encoder import TOKENIZER, find_encoder
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
-from lmkbc.models.masked.forward import Forward, Precision
+from lmkbc.models.masked.forward import Forward
 from lmkbc.workspace import Workspace
 
 TOP = 10
-PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "int8")
 Rows = list[tuple[str, str]]
 Answers = list[list[int]]
 
@@ -46,8 +46,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = sample(prompts(Workspace(data=given.data)), given.rows)
     backbone = load(given.model, offline=True) if given.model else random_bert()
     ways: dict[str, Callable[[Rows], Answers]] = {"pipeline": organisers(backbone)}
-    for precision in PRECISIONS:
-        ways[precision] = ours(backbone, Forward(backbone, precision))
+    lower = Backbone(backbone.name, copy.deepcopy(backbone.model).bfloat16(), backbone.tokenizer)
+    for name, one in (("fp32", backbone), ("bf16", lower)):
+        ways[name] = ours(one, Forward(one))
     seconds = dict.fromkeys(ways, 0.0)
     answers: dict[str, Answers] = {name: [] for name in ways}
     for part in range(given.parts):

@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--edition", nargs="+", default=["mini"])
     parser.add_argument("--rows", nargs="+", help="names of rows (default: all)")
-    small = [known.hub.rpartition("/")[2] for known in GENERATIVE if not known.extra]
+    small = [known.hub.rpartition("/")[2] for known in GENERATIVE if not known.requirements]
     parser.add_argument("--models", nargs="+", default=small, help="names of this machine's, or FILE.gguf")
     parser.add_argument("--limit", type=int, help="queries, and rows of train, the first ones, for a trial")
     parser.add_argument("--store", type=Path, help="where answers are kept (default: nowhere)")

@@ -6,7 +6,7 @@
 One model answers both editions. It learns KAMEL and silver facts related to the challenge, then the challenge's train
 splits, as in `lmkbc train mlm`. Subjects of val and test splits are left out, under all their names. Selection rules
 are tuned on candidates for train rows. These candidates are from heads that have not seen their subjects. The model is
-also run in bf16 and int8, with the rules of fp32.
+also run in bf16, with the rules of fp32.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.link.recipe import Linking
 from lmkbc.models.encoder import find_encoder
-from lmkbc.models.masked.forward import Precision
+from lmkbc.models.masked.backbone import Dtype
 from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.select.pool import Pool
@@ -103,10 +103,10 @@ class Bench:
         return list(self.candidates(model, edition, train)), list(self.candidates(model, edition, asked))
 
     def candidates(
-        self, model: Path, edition: Edition, queries: Sequence[Query], precision: Precision = "fp32"
+        self, model: Path, edition: Edition, queries: Sequence[Query], dtype: Dtype = "float32"
     ) -> Iterator[CandidateSet]:
         """Return the model's candidates, linked if the edition needs ids."""
-        found = EntityMasked.read(model, self.workspace.relations, precision=precision).generate(queries)
+        found = EntityMasked.read(model, self.workspace.relations, dtype=dtype).generate(queries)
         if edition.target == "id":
             context = Run(workspace=self.workspace, edition=edition, search_table=self.table, offline=True)
             return Linking().open(context, Notes()).link(list(found))
@@ -129,14 +129,12 @@ class Bench:
         return edition.metric.evaluate(kept, gold).overall.f1
 
     def formats(self, model: Path, rules: Sequence[Tuned]) -> None:
-        """Print the scores of the same model and rules in cheaper number formats."""
-        formats: tuple[Precision, ...] = ("bf16", "int8")
-        for precision in formats:
-            scores = []
-            for edition, tuned in zip(self.editions, rules, strict=True):
-                asked = self.workspace.queries(edition, edition.held_out)
-                scores.append(self.score(edition, tuned, list(self.candidates(model, edition, asked, precision))))
-            self.show(f"{EXPANDED}, in {precision}, same rules", scores)
+        """Print the scores of the same model and rules in bf16."""
+        scores = []
+        for edition, tuned in zip(self.editions, rules, strict=True):
+            asked = self.workspace.queries(edition, edition.held_out)
+            scores.append(self.score(edition, tuned, list(self.candidates(model, edition, asked, "bfloat16"))))
+        self.show(f"{EXPANDED}, in bf16, same rules", scores)
 
     def pooled(self, made: Sequence[tuple[list[CandidateSet], list[CandidateSet]]]) -> None:
         """Print the scores with the embedded default pooled at equal weight, and of that default alone.

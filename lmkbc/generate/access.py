@@ -167,8 +167,7 @@ def local_model(
     """Return a model of this machine. All steps of a run share it. vllm: whether vLLM runs it."""
     from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
     from lmkbc.models.local.language_model import LocalModel
-    from lmkbc.models.local.model import CausalModel
-    from lmkbc.models.local.token_counter import TokenCounter
+    from lmkbc.models.local.model import CausalModel, TokenCounter
 
     place = source(model, run)
 

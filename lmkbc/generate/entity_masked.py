@@ -11,9 +11,9 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.groups import grouped
-from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.backbone import Backbone, Dtype, load
 from lmkbc.models.masked.entities import FILE, Entities
-from lmkbc.models.masked.forward import Forward, Precision
+from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
@@ -33,15 +33,15 @@ class EntityMaskedSpec(GeneratorSpec):
 
     model: str = ""
     top_k: int = 40
-    precision: Precision = "fp32"
     device: str | None = None
+    dtype: Dtype = "float32"
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it has nothing to note
         """Return the generator. Raise InputError if no model is named."""
         directory = run.model or self.model
         if not directory:
             raise InputError("this system reads a model that 'lmkbc train mlm' made: name its directory with --model")
-        return EntityMasked.read(Path(directory), run.relations, self.top_k, self.precision, self.device)
+        return EntityMasked.read(Path(directory), run.relations, self.top_k, self.device, self.dtype)
 
 
 class EntityMasked:
@@ -62,11 +62,10 @@ class EntityMasked:
         relations: Mapping[str, Relation],
         top_k: int = 40,
         *,
-        precision: Precision = "fp32",
         fold: Callable[[int], Backbone] | None = None,
     ) -> None:
         self._backbone, self._entities, self._relations, self._top_k = backbone, entities, relations, top_k
-        self._precision, self._fold = precision, fold
+        self._fold = fold
 
     @classmethod
     def read(
@@ -74,11 +73,11 @@ class EntityMasked:
         directory: Path,
         relations: Mapping[str, Relation],
         top_k: int = 40,
-        precision: Precision = "fp32",
         device: str | None = None,
+        dtype: Dtype = "float32",
     ) -> EntityMasked:
         """Return the generator for a trained model's directory."""
-        backbone = load(directory, offline=True, device=device)
+        backbone = load(directory, offline=True, device=device, dtype=dtype)
         if not (directory / FILE).is_file():
             raise InputError(f"{directory} holds no {FILE}: name a directory that 'lmkbc train mlm' made")
         entities = Entities.read(directory)
@@ -88,7 +87,7 @@ class EntityMasked:
         def fold(number: int) -> Backbone:
             return fold_model(directory, number, backbone, entities)
 
-        return cls(backbone, entities, relations, top_k, precision=precision, fold=fold)
+        return cls(backbone, entities, relations, top_k, fold=fold)
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query, best first, relation by relation."""
@@ -96,7 +95,7 @@ class EntityMasked:
         by_fold = grouped((folds.get(folded_key(query.subject), ALL), query) for query in distinct)
         for fold, members in sorted(by_fold.items()):
             backbone = self._backbone if self._fold is None or fold == ALL else self._fold(fold)
-            forward = Forward(backbone, self._precision)
+            forward = Forward(backbone)
             for name, group in grouped((query.relation, query) for query in members).items():
                 yield from self._answered(forward, self._relations[name], group)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.models.hub import cached
+from lmkbc.models.located import cached
 from lmkbc.models.packaged import ENCODER, Packaged
 from lmkbc.progress import Report, silent
 
@@ -70,7 +70,7 @@ class Encoder:
         so all processors give the same vectors.
         """
         report("sentence vectors (texts)", 0, len(texts))  # before the imports, which take seconds
-        from lmkbc.models.parallel import side_by_side
+        from lmkbc.models.hardware import side_by_side
 
         tokens = [encoding.ids[:LONGEST] for encoding in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(tokens)), key=lambda index: len(tokens[index]))

@@ -1,4 +1,4 @@
-"""Shared steps of loading a model with transformers: only safe files, an existing device, errors in one sentence."""
+"""Shared steps of loading a model with transformers: only safe, undamaged files; its kind; errors in one sentence."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import ERROR
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import msgspec
-import torch
 import transformers
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_damage, check_sizes, read_json
-from lmkbc.models.files import is_path
+from lmkbc.files.checksum import damaged, read_record
+from lmkbc.models.files import READ, is_path
+from lmkbc.models.located import local_only, located
 
 ADAPTER = "adapter_config.json"
 """File that marks a directory as a LoRA adapter."""
+TRAINING = "training.json"
+"""Record of a training; its field `outputs` lists the files with their SHA-256."""
+POINTER, SHORT = b"version https://git-lfs", 1024
+"""Beginning of a file that stands for another one, and the bytes that it never exceeds."""
+JSON = ("config.json", "tokenizer.json", "tokenizer_config.json")
+"""Files that a model cannot be loaded without, if they are there."""
+
+Read = TypeVar("Read")
+Kind = Literal["masked", "causal"]
 
 
 def check_files(name: str, *, weights: bool = True) -> None:
@@ -27,9 +37,9 @@ def check_files(name: str, *, weights: bool = True) -> None:
         if is_path(name):
             raise InputError(f"{name} is no model directory: name a directory or a model of the hub")
         return
-    check_sizes(directory)
+    _check_whole(directory)
     if weights:
-        check_damage(directory)
+        _check_training(directory)
     if (directory / ADAPTER).is_file():
         return
     if not (directory / "config.json").is_file():
@@ -44,7 +54,7 @@ def _check_weights(directory: Path) -> None:
     """Raise InputError for a directory without safetensors of transformers' names, or with some of them missing."""
     index = directory / "model.safetensors.index.json"
     if index.is_file():
-        shards = set(read_json(index, _Index).weight_map.values())
+        shards = set(_read_json(index, _Index).weight_map.values())
         if lost := sorted(shard for shard in shards if not (directory / shard).is_file()):
             raise InputError(f"{directory} lacks {lost[0]}, which {index.name} lists: fetch or save the model again")
     elif not (directory / "model.safetensors").is_file():
@@ -60,14 +70,66 @@ class _Index(msgspec.Struct):
     weight_map: dict[str, str]
 
 
-def device_of(device: str | None) -> torch.device:
-    """Return the device for weights: by default CUDA if available. Raise InputError for an unavailable device."""
+def _check_whole(directory: Path) -> None:
+    """Raise InputError for a pointer in place of a file, or for damaged JSON."""
+    for path in sorted(path for path in directory.iterdir() if path.suffix in READ and path.is_file()):
+        if path.stat().st_size < SHORT and path.read_bytes().startswith(POINTER):
+            raise InputError(f"{path} is a pointer of Git LFS, not the file itself: fetch it with git lfs pull")
+        if path.name in JSON:
+            _read_json(path, dict[str, Any])
+
+
+def _check_training(directory: Path) -> None:
+    """Raise InputError if a trained file is missing or has changed. Pass if the training left no record.
+
+    A model with a damaged bit in its weights still answers, but differently, and safetensors does not detect it.
+    """
+    path = directory / TRAINING
+    if path.is_file() and (lost := next(damaged(directory, read_record(path).outputs), None)):
+        raise InputError(
+            f"{directory / lost} is not what the training wrote: copy it again or train again; or remove {TRAINING} to "
+            "take the model as it is"
+        )
+
+
+def _read_json(path: Path, kind: type[Read]) -> Read:
+    """Return the content of a JSON file of a model. Raise InputError for a damaged file."""
     try:
-        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.ones(1, device=place).item()  # the meta device holds no numbers
-    except Exception:  # each kind of device has errors of its own
-        raise InputError(f"device is {device!r}, and no such device computes here: use cpu or cuda") from None
-    return place
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}): fetch or save its model again") from None
+
+
+def model_kind(name: str, *, offline: bool = False) -> Kind:
+    """Return the kind of a model by id or directory. Raise InputError if it is of neither kind, or does not exist."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+
+    source = located(name)
+    directory = Path(source)
+    check_files(source, weights=False)
+    if (directory / ADAPTER).is_file():
+        return "causal"
+    with explained(name):
+        config = AutoConfig.from_pretrained(source, local_files_only=local_only(source, offline=offline))
+    called = (config.architectures or ["model"])[0]
+    if fills_masks(config):
+        return "masked"
+    if not config.is_encoder_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return "causal"
+    raise InputError(
+        f"the model {name!r} is a {called}, which neither fills masks nor continues a text: name a masked language "
+        "model, such as BERT, or a causal one, such as GPT-2"
+    )
+
+
+def fills_masks(config: Any) -> bool:
+    """Return whether a configuration is of a masked language model, which may belong to a class that also continues."""
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING
+
+    continues = getattr(config, "is_decoder", False) or any(
+        name.endswith(("CausalLM", "LMHeadModel")) for name in config.architectures or ()
+    )
+    return type(config) in MODEL_FOR_MASKED_LM_MAPPING and not continues and not config.is_encoder_decoder
 
 
 @contextmanager

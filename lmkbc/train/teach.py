@@ -21,10 +21,9 @@ from torch import Tensor
 from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError
-from lmkbc.models.masked.activations import Activations, activations
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import Top, assemble, fold_file
+from lmkbc.models.masked.heads import Activations, Top, activations, assemble, fold_file
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent

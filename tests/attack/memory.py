@@ -21,15 +21,12 @@ atexit.register(lambda: pathlib.Path(os.environ["PEAK"]).write_text(str(peak()))
 """
 
 
-def measured(
-    code: str, *words: object, text: str = "", environment: Mapping[str, str] | None = None
-) -> tuple[int, str, int]:
-    """Run Python code on words and a text. Return its exit status, what it wrote, and its peak in MB or its child's."""
+def measured(code: str, *words: object, environment: Mapping[str, str] | None = None) -> tuple[int, str, int]:
+    """Run Python code on words. Return its exit status, what it wrote, and its peak in MB or its child's."""
     with tempfile.TemporaryDirectory() as folder:
-        given, told, peak = (Path(folder, name) for name in ("given", "told", "peak"))
-        given.write_text(text)
+        told, peak = (Path(folder, name) for name in ("told", "peak"))
         own = {**os.environ, "PYTHONPATH": str(ROOT), "PEAK": str(peak), **(environment or {})}
         argv: Sequence[str] = [sys.executable, "-c", PEAK + code, *map(str, words)]
-        with given.open() as stdin, told.open("wb") as out:
-            done = subprocess.run(argv, cwd=folder, stdin=stdin, stdout=out, stderr=out, env=own, check=False)
+        with told.open("wb") as out:
+            done = subprocess.run(argv, cwd=folder, stdout=out, stderr=out, env=own, check=False)
         return done.returncode, told.read_text("utf-8", "replace"), int(peak.read_text())

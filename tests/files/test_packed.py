@@ -23,7 +23,7 @@ from lmkbc.files.jsonl import read_bytes
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.dump import open_dump
 from lmkbc.link.tables import read_table
-from lmkbc.models.masked.entity_space import read_vectors
+from lmkbc.models.masked.vocabulary import read_vectors
 from lmkbc.probe.kamel import dataset as kamel
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}

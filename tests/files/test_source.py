@@ -18,7 +18,6 @@ from lmkbc.files.columns import read_column
 from lmkbc.files.toml import read_toml
 from lmkbc.generate.recorded_rows import read_rows
 from lmkbc.link.search_table import SearchTable
-from lmkbc.models.directory import check_sizes
 
 EDITION = SPACE.edition("2023")
 ROW = b'{"SubjectEntity": "a", "Relation": "BandHasMember", "ObjectEntitiesID": ["Q%d"]}\n'
@@ -131,30 +130,6 @@ def test_rows_that_wait_for_the_other_file_have_a_bound(tmp_path: Path, monkeypa
     (tmp_path / "p").write_bytes(b"".join(rows))
     with pytest.raises(InputError, match="p has too many rows that the other file lacks"):
         evaluate(tmp_path / "p", tmp_path / "gold", EDITION)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
-        ("config.json", b" " * ((8 << 20) + 1), "more than 8 MiB"),
-        ("vocab.txt", b"a\n" * 300_001, "lists 300,001 words"),
-        ("merges.txt", b"a\n" * 1_200_001, "1,200,001 parts of merges"),
-        ("tokenizer.json", b'{"model": {"vocab": {%s"a": 0}}}' % (b'"a": 1, ' * 300_000), "lists 300,001 words"),
-        ("tokenizer.json", b'{"model": {"vocab": [%s["a", 0]]}}' % (b'["a", 1], ' * 300_000), "lists 300,001 words"),
-    ],
-)
-def test_a_forged_vocabulary_is_refused_before_it_is_read(tmp_path: Path, name: str, content: bytes, told: str) -> None:
-    (tmp_path / name).write_bytes(b'{"model": {"vocab": {"a": 0}}}')
-    check_sizes(tmp_path)
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=told):
-        check_sizes(tmp_path)
-
-
-def test_a_device_in_a_model_directory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no regular file"):
-        check_sizes(tmp_path)
 
 
 def test_a_text_of_many_sentences_is_no_long_key(tmp_path: Path) -> None:

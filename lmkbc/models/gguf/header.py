@@ -1,39 +1,47 @@
-"""Header of a GGUF file, read as untrusted data.
+"""A GGUF file: its fields, the places of its tensors, and both in transformers' terms.
 
-Layout: github.com/ggml-org/ggml, docs/gguf.md. The package gguf reads such files too, but trusts every length in them;
-for example, it walks through a claimed array of 2^60 entries. Here a length is used only if the file is long enough.
+Layout: github.com/ggml-org/ggml, docs/gguf.md. The reader of the package gguf takes thirty times as long.
+
+Supported are Llama and related models (Llama, Mistral, SmolLM2, Qwen2, Qwen3), and Gemma 3 without scaled positions
+(270M, 1B). The package gguf maps the names, and transformers' model gives the shapes. An unknown tensor is refused: if
+it were ignored, the model would answer differently.
 """
 
 from __future__ import annotations
 
-import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import torch
+from gguf.constants import GGML_QUANT_SIZES, MODEL_ARCH, GGMLQuantizationType
+from gguf.tensor_mapping import get_tensor_name_map
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from lmkbc.errors import InputError
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_BYTES = 64 << 20
-"""Maximum number of bytes of a header; a vocabulary of 256,000 tokens with its merges takes 15 MiB."""
-MOST_STRINGS = 800_000
-"""Maximum number of strings in all arrays; each takes 60 bytes or more in Python, and 300 more in a tokenizer."""
-MOST_KEYS = MOST_TENSORS = 1 << 16
-MOST_AXES = 4
 ALIGNMENT = 32
 ELSEWHERE = "serve it with llama.cpp and name the server with --base-url, or name a directory of safetensors"
 """Advice for a sound file that is not supported here."""
 
 _STRING, _ARRAY = 8, 9
 _SCALARS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?"))) | {10: "<u8", 11: "<i8", 12: "<f8"}
+
+GEMMA = "gemma3"
+ARCHITECTURES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3", GEMMA: "Gemma3"}
+PATTERN, LOCAL_THETA = 6, 10000.0
+"""In Gemma 3, every sixth layer has full attention; the others have a window, and rotary positions of this base."""
+PAIRED = {"llama": {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}}
+"""Architecture -> tensor whose rows llama.cpp orders by rotary pairs -> setting with its number of heads."""
+Config = Mapping[str, Any]
+Place = tuple[str, tuple[int, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,119 +77,188 @@ class Header:
     def value(self, key: str, kind: type, default: Any = None) -> Any:
         """Return a value by its key. Raise InputError if it has another type, or is missing without a default."""
         value = self.metadata.get(key, default)
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        if type(value) is not kind:
             what = "is missing" if value is None else f"is no {kind.__name__}"
             raise InputError(f"{self.path}: its field {key} {what}, so it is no model that can be read; fetch it again")
         return value
 
 
 def read(path: Path) -> Header:
-    """Return the header of a file. Raise InputError if it is no GGUF file, or is cut off, damaged or out of bounds."""
-    try:
-        with path.open("rb") as file:
-            return _Reading(path, file).header()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; name a GGUF file") from None
-
-
-class _Reading:
-    """Reader of a header, with its position in the file."""
-
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._path, self._file = path, file
-        self._size = os.fstat(file.fileno()).st_size
-        self._place = self._strings = 0
-
-    def header(self) -> Header:
-        if self._size < len(MAGIC) or self._take(len(MAGIC)) != MAGIC:
-            raise InputError(f"{self._path} is no GGUF file: name one, or a directory that save_pretrained wrote")
-        version = self._number("<I")
-        self._require(version in VERSIONS, f"is of GGUF's version {version}, and versions {VERSIONS} are read")
-        tensors, keys = self._number("<Q"), self._number("<Q")
-        few = tensors <= MOST_TENSORS and keys <= MOST_KEYS
-        self._require(few, f"claims {tensors} tensors and {keys} fields, which no model has")
+    """Return the header of a file. Raise InputError for another kind of file, or one that is cut short."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path} is no GGUF file: name one, or a directory that save_pretrained wrote")
+        if (version := _number(file, "<I")) not in VERSIONS:
+            raise InputError(f"{path} is of GGUF's version {version}, and versions {VERSIONS} are read: {ELSEWHERE}")
+        tensors, keys = _number(file, "<Q"), _number(file, "<Q")
         metadata = {}
         for _ in range(keys):
-            key = self._string()
-            self._require(key not in metadata, f"has the field {key} twice")
-            metadata[key] = self._value(self._number("<I"))
-        infos = [self._info() for _ in range(tensors)]
-        return Header(self._path, metadata, tuple(self._placed(infos, metadata.get("general.alignment", ALIGNMENT))))
+            key = _string(file)
+            metadata[key] = _value(file, _number(file, "<I"))
+        described = [_described(file) for _ in range(tensors)]
+        alignment = metadata.get("general.alignment", ALIGNMENT)
+        base = -(-file.tell() // alignment) * alignment
+    return Header(path, metadata, tuple(_placed(path, base, *one) for one in described))
 
-    def _value(self, kind: int) -> Any:
-        if kind == _STRING:
-            return self._string()
-        if kind in _SCALARS:
-            return self._numbers(kind, 1).item()
-        self._require(kind == _ARRAY, f"has a field of the unknown type {kind}")
-        inner, count = self._number("<I"), self._number("<Q")
-        if inner in _SCALARS:
-            return self._numbers(inner, count)
-        self._require(inner == _STRING, f"has an array of the type {inner}, which no model needs")
-        self._strings += count
-        self._require(self._strings <= MOST_STRINGS, f"claims {self._strings} strings, which no model has")
-        return [self._string() for _ in range(count)]
 
-    def _info(self) -> tuple[str, tuple[int, ...], int, int]:
-        name, axes = self._string(), self._number("<I")
-        self._require(1 <= axes <= MOST_AXES, f"has a tensor of {axes} axes")
-        shape = tuple(self._number("<Q") for _ in range(axes))
-        return name, shape[::-1], self._number("<I"), self._number("<Q")
+def _described(file: IO[bytes]) -> tuple[str, tuple[int, ...], int, int]:
+    """Return name, shape, number of the format and offset of a tensor."""
+    name, axes = _string(file), _number(file, "<I")
+    shape = tuple(_number(file, "<Q") for _ in range(axes))
+    return name, shape[::-1], _number(file, "<I"), _number(file, "<Q")
 
-    def _placed(self, infos: list[tuple[str, tuple[int, ...], int, int]], alignment: Any) -> list[Tensor]:
-        from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
-        if not isinstance(alignment, int) or not 8 <= alignment <= MOST_BYTES or alignment & (alignment - 1):
-            raise self._refused(f"has the alignment {alignment}")
-        base = -(-self._place // alignment) * alignment
-        tensors = []
-        for name, shape, number, offset in infos:
-            try:
-                kind = GGMLQuantizationType(number)
-            except ValueError:
-                raise InputError(
-                    f"{self._path}: tensor {name} is kept as numbers of the unknown type {number}: name the model in "
-                    "another quantisation, such as Q4_1 or Q8_0"
-                ) from None
-            block, bytes_each = GGML_QUANT_SIZES[kind]
-            size = prod(shape) // block * bytes_each
-            misplaced = not size or shape[-1] % block or offset % alignment or base + offset + size > self._size
-            self._require(not misplaced, f"ends before its tensor {name} does, or that is misplaced")
-            tensors.append(Tensor(name, shape, kind.name, base + offset, size))
-        self._require(len({tensor.name for tensor in tensors}) == len(tensors), "names a tensor twice")
-        ordered = pairwise(sorted(tensors, key=lambda tensor: tensor.start))
-        apart = all(tensor.start + tensor.size <= following.start for tensor, following in ordered)
-        self._require(apart, "keeps two tensors in one place")
-        return tensors
+def _placed(path: Path, base: int, name: str, shape: tuple[int, ...], number: int, offset: int) -> Tensor:
+    try:
+        kind = GGMLQuantizationType(number)
+    except ValueError:
+        raise InputError(
+            f"{path}: tensor {name} is kept as numbers of the unknown type {number}: name the model in another "
+            "quantisation, such as Q4_1 or Q8_0"
+        ) from None
+    block, bytes_each = GGML_QUANT_SIZES[kind]
+    size = prod(shape) // block * bytes_each
+    if base + offset + size > path.stat().st_size:
+        raise InputError(f"{path} ends before its tensor {name} does; it is cut short or damaged, fetch it again")
+    return Tensor(name, shape, kind.name, base + offset, size)
 
-    def _numbers(self, kind: int, count: int) -> Any:
-        form = np.dtype(_SCALARS[kind])
-        return np.frombuffer(self._take(count * form.itemsize), form)
 
-    def _number(self, form: str) -> int:
-        return int(struct.unpack(form, self._take(struct.calcsize(form)))[0])
+def _value(file: IO[bytes], kind: int) -> Any:
+    if kind == _STRING:
+        return _string(file)
+    if kind != _ARRAY:
+        return _numbers(file, kind, 1).item()
+    inner, count = _number(file, "<I"), _number(file, "<Q")
+    return [_string(file) for _ in range(count)] if inner == _STRING else _numbers(file, inner, count)
 
-    def _string(self) -> str:
-        try:
-            return self._take(self._number("<Q")).decode()
-        except UnicodeDecodeError:
-            raise self._refused("has a text that is no UTF-8") from None
 
-    def _take(self, count: int) -> bytes:
-        if self._place + count > self._size:
-            raise self._refused(f"needs {count} bytes more than it has")
-        if self._place + count > MOST_BYTES:
-            raise self._refused(f"has a header of more than {MOST_BYTES >> 20} MiB")
-        self._place += count
-        return self._file.read(count)
+def _numbers(file: IO[bytes], kind: int, count: int) -> Any:
+    form = np.dtype(_SCALARS[kind])
+    return np.frombuffer(file.read(count * form.itemsize), form, count)
 
-    def _require(self, holds: bool, otherwise: str) -> None:
-        if not holds:
-            raise self._refused(otherwise)
 
-    def _refused(self, what: str) -> InputError:
-        return InputError(
-            f"{self._path}, byte {self._place}: this GGUF file {what}; it is cut short or damaged, fetch it again"
+def _number(file: IO[bytes], form: str) -> int:
+    return int(struct.unpack(form, file.read(struct.calcsize(form)))[0])
+
+
+def _string(file: IO[bytes]) -> str:
+    return file.read(_number(file, "<Q")).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A tensor with its name in transformers.
+
+    heads: number of heads whose rows are in the order of rotary pairs; 0 for none. raised: whether llama.cpp stores it
+    with 1 added.
+    """
+
+    tensor: Tensor
+    name: str
+    heads: int = 0
+    raised: bool = False
+
+
+def config_of(header: Header) -> Config:
+    """Return the content of config.json. Raise InputError for a model that is not supported.
+
+    The dtype is meant for accelerators; the weights stay as exact as in the file.
+    """
+    name = header.architecture
+    if name not in ARCHITECTURES:
+        raise InputError(
+            f"{header.path} holds a model of the architecture {name!r}, and {', '.join(ARCHITECTURES)} are read: "
+            f"{ELSEWHERE}"
         )
+    stretched = header.value(f"{name}.rope.scaling.type", str, "none")
+    if stretched != "none":
+        raise InputError(f"{header.path} stretches its positions ({stretched!r}), which is not read: {ELSEWHERE}")
+
+    def size(key: str, default: int | None = None) -> int:
+        return int(header.value(f"{name}.{key}", int, default))
+
+    width, heads = size("embedding_length"), size("attention.head_count")
+    groups, head = size("attention.head_count_kv", heads), size("attention.key_length", width // heads)
+    if {size("rope.dimension_count", head), size("attention.value_length", head)} != {head}:
+        raise InputError(f"{header.path} has parts of heads of other sizes than {head}, which is not read: {ELSEWHERE}")
+    sizes = {
+        "architectures": [f"{ARCHITECTURES[name]}ForCausalLM"],
+        "model_type": name,
+        "dtype": "bfloat16",
+        "num_hidden_layers": size("block_count"),
+        "hidden_size": width,
+        "intermediate_size": size("feed_forward_length"),
+        "num_attention_heads": heads,
+        "num_key_value_heads": groups,
+        "head_dim": head,
+        "vocab_size": len(header.value("tokenizer.ggml.tokens", list)),
+        "max_position_embeddings": size("context_length"),
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": header.value(f"{name}.rope.freq_base", float, 10000.0),
+        },
+        "rms_norm_eps": header.value(f"{name}.attention.layer_norm_rms_epsilon", float),
+        "hidden_act": "silu",
+        "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in header.tensors),
+        "use_sliding_window": False,
+    }
+    if name != GEMMA:
+        return sizes
+    if (pattern := size("attention.sliding_window_pattern", PATTERN)) != PATTERN:
+        raise InputError(f"{header.path} has full attention in every {pattern}th layer, which is not read: {ELSEWHERE}")
+    return _gemma(sizes, size("attention.sliding_window"))
+
+
+def _gemma(sizes: Config, window: int) -> Config:
+    """Return the configuration of a Gemma, from that of a Llama."""
+    rope = sizes["rope_parameters"]
+    return {
+        **sizes,
+        "model_type": f"{GEMMA}_text",
+        "rope_parameters": {"full_attention": rope, "sliding_attention": {**rope, "rope_theta": LOCAL_THETA}},
+        "hidden_act": "gelu_pytorch_tanh",
+        "use_sliding_window": True,
+        "query_pre_attn_scalar": sizes["head_dim"],
+        "sliding_window": window,
+    }
+
+
+def placed(header: Header, config: Config) -> list[Placed]:
+    """Return all tensors of the file with their names. Raise InputError for missing, unknown or misshapen ones."""
+    wanted = dict(_wanted(header, config))
+    here = {tensor.name: tensor for tensor in header.tensors}
+    if lacking := sorted(wanted.keys() - here.keys()):
+        raise InputError(f"{header.path} lacks the tensor {lacking[0]}: fetch the whole model again")
+    if unknown := sorted(here.keys() - wanted.keys()):
+        kind = ARCHITECTURES[header.architecture]
+        raise InputError(f"{header.path} has a tensor {unknown[0]}, which a {kind} has no place for: {ELSEWHERE}")
+    for name, (_, shape, _) in wanted.items():
+        if here[name].shape != shape:
+            raise InputError(
+                f"{header.path}: its tensor {name} has the shape {here[name].shape}, its fields say {shape}; "
+                "fetch it again"
+            )
+    return [
+        Placed(here[name], new, heads, header.architecture == GEMMA and name.endswith("norm.weight"))
+        for name, (new, _, heads) in wanted.items()
+    ]
+
+
+def _wanted(header: Header, config: Config) -> Iterator[tuple[str, Place]]:
+    """Yield the file's name of each tensor, with its name in transformers, its shape, and its heads with paired rows.
+
+    The shapes of all layers follow from a model of one layer.
+    """
+    layers = config["num_hidden_layers"]
+    with torch.device("meta"):
+        one_layer = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**config, "num_hidden_layers": 1}))
+    names = get_tensor_name_map(MODEL_ARCH[header.architecture.upper()], 1)
+    for name, value in one_layer.state_dict().items():
+        part, _, end = name.rpartition(".")
+        called = str(names.get_name(part))
+        heads = config.get(PAIRED.get(header.architecture, {}).get(called.removeprefix("blk.0."), ""), 0)
+        if called == "output" and config["tie_word_embeddings"]:
+            continue
+        for layer in range(layers if called.startswith("blk.") else 1):
+            new = name.replace("layers.0.", f"layers.{layer}.")
+            yield f"{called.replace('blk.0.', f'blk.{layer}.')}.{end}", (new, tuple(value.shape), heads)

@@ -6,7 +6,7 @@ A model uses it through transformers' interface of attention functions, while it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from transformers import AttentionInterface, DynamicCache
@@ -14,14 +14,8 @@ from transformers import AttentionInterface, DynamicCache
 NAME = "lmkbc-shared-prefix"
 """Name of the implementation in transformers."""
 
-
-class Span(NamedTuple):
-    """Adjacent rows, from `start` to before `stop`, that continue one prefix of `length` tokens."""
-
-    start: int
-    stop: int
-    length: int
-    prefix: DynamicCache
+Span = tuple[int, int, int, DynamicCache]
+"""Adjacent rows, from the first number to before the second, that continue one prefix, and its length and cache."""
 
 
 class RaggedCache:
@@ -87,7 +81,7 @@ class RaggedCache:
         """
         self._slots, self._lengths, self._spans = slots, lengths, spans
         self._used = int(lengths.max()) + 1
-        self._before = max((span.length for span in spans), default=0)
+        self._before = max((length for _, _, length, _ in spans), default=0)
 
     def seen(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the position of each row's token, (rows), the columns that it sees, and their distances, (rows, n).
@@ -95,8 +89,8 @@ class RaggedCache:
         The n columns are those of the longest prefix, then those after a prefix.
         """
         prefix = torch.zeros_like(self._lengths)
-        for span in self._spans:
-            prefix[span.start : span.stop] = span.length
+        for start, stop, length, _ in self._spans:
+            prefix[start:stop] = length
         positions = prefix + self._lengths
         before, own = (torch.arange(n, device=prefix.device)[None] for n in (self._before, self._used))
         seen = torch.cat([before < prefix[:, None], own <= self._lengths[:, None]], 1)

@@ -120,7 +120,7 @@ class Ragged:
         for prefix, rows in groupby(self._rows, lambda row: row.prefix):
             stop = start + len(list(rows))
             if prefix:
-                yield Span(start, stop, len(prefix), self._heads[prefix])
+                yield start, stop, len(prefix), self._heads[prefix]
             start = stop
 
     def _move(self, more: int, longest: int) -> None:

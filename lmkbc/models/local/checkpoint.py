@@ -29,11 +29,9 @@ from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 from lmkbc.errors import InputError
 from lmkbc.models.files import file_digest
-from lmkbc.models.hub import local_only
-from lmkbc.models.kind import fills_masks
-from lmkbc.models.loading import ADAPTER, check_files, device_of, explained
-from lmkbc.models.located import gguf_digest, gguf_file, located
-from lmkbc.models.precision import multiplies_bf16
+from lmkbc.models.hardware import device_of, multiplies_bf16
+from lmkbc.models.loading import ADAPTER, check_files, explained, fills_masks
+from lmkbc.models.located import gguf_digest, gguf_file, local_only, located
 from lmkbc.models.reference import Quantise
 
 VOCABULARIES = ("tokenizer.json", "tekken.json", "*.model", "*.tiktoken", "*vocab*", "*bpe*", "*token*.py")
@@ -62,10 +60,10 @@ def load(
     its own code while `trust_remote_code` is False.
     """
     if not weights and (packed_file := gguf_file(name, revision)) is not None:
-        from lmkbc.models.gguf.convert import plan, write_settings
+        from lmkbc.models.gguf.convert import write_settings
 
         with TemporaryDirectory() as folder:  # a folder without weights does not belong in the cache
-            write_settings(plan(packed_file), Path(folder))
+            write_settings(packed_file, Path(folder))
             return load(folder, dtype=dtype, device=device, offline=True, weights=False)
     source = located(name, revision)
     directory = Path(source)

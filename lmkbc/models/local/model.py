@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import sys
@@ -19,17 +20,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from lmkbc.errors import InputError
 from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
+from lmkbc.models.dry import CallCounter
+from lmkbc.models.hardware import computes
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches, sliding_window
 from lmkbc.models.local.decode import ANSWER, Asked, Completion, Decoding, Read, Room, decode
 from lmkbc.models.local.endings import list_end
-from lmkbc.models.local.options import Option, with_options
-from lmkbc.models.local.prefixes import Group, Tokens, groups, of_one_length
-from lmkbc.models.local.template import rendered
-from lmkbc.models.local.trees import PromptScores, alone, layer_at, read_batched, read_packed
+from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
+from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
-from lmkbc.models.precision import computes
 from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
@@ -92,16 +92,16 @@ class CausalModel:
         asked = [number for number, places in enumerate(fits) if places]
         kept = [[tokens[number][place] for place in fits[number]] for number in asked]
         self._count([min(option.first for option in choices) for choices in kept])
-        for at, read in self._timed(self._read(kept, self._watched, reuse=True)):
-            if read.state is not None:
-                self._noted[_start(kept[at])] = read.state.float().cpu().numpy()
-            for place, score in zip(fits[asked[at]], read.logs, strict=True):
+        for at, (scores, state) in self._timed(self._read(kept, self._watched, reuse=True)):
+            if state is not None:
+                self._noted[_start(kept[at])] = state.float().cpu().numpy()
+            for place, score in zip(fits[asked[at]], scores, strict=True):
                 logs[asked[at]][place] = score
         return logs
 
     def _read(
         self, prompts: Sequence[Sequence[Option]], layer: int | None, *, reuse: bool = False
-    ) -> Iterator[tuple[int, PromptScores]]:
+    ) -> Iterator[tuple[int, Scores]]:
         """Yield the scores of prompts with options, by place.
 
         reuse: whether to continue cached prefixes of earlier calls.
@@ -140,9 +140,9 @@ class CausalModel:
             self.usage.replayed(len(tokens[place]))
         read = [at for at, row in enumerate(tokens) if row not in noted and 1 <= len(row) <= self._window]
         self._count([len(tokens[at]) for at in read])
-        for place, found in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
-            if found.state is not None:
-                states[read[place]] = found.state.float().cpu().numpy()
+        for place, (_, state) in self._timed(self._read([alone(tokens[at]) for at in read], layer)):
+            if state is not None:
+                states[read[place]] = state.float().cpu().numpy()
         return states
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -168,11 +168,19 @@ class CausalModel:
         A last assistant turn is the beginning of the answer. Raise InputError if the template refuses the turns; some
         refuse a system turn.
         """
-        values = {**self.tokenizer.special_tokens_map, "enable_thinking": False}
+        begun = messages[-1]["role"] == "assistant"
         try:
-            return rendered(self.tokenizer.get_chat_template(), messages, values)
-        except ValueError as error:
-            raise InputError(f"the model's chat template refuses a prompt ({error}): {ONE_TURN}") from None
+            text = self.tokenizer.apply_chat_template(
+                [dict(turn) for turn in messages],
+                tokenize=False,
+                add_generation_prompt=not begun,
+                continue_final_message=begun,
+                enable_thinking=False,
+            )
+        except Exception as error:  # a template may raise any error
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"the model's chat template refuses a prompt ({reason}): {ONE_TURN}") from None
+        return str(text)
 
     def text(self, prompt: Prompt) -> str:
         """Return a prompt as the text that the model reads: a text unchanged, turns rendered by the chat template."""
@@ -307,6 +315,40 @@ class CausalModel:
         return read
 
 
+class TokenCounter(CausalModel):
+    """Tokenises prompts as the model does, counts them, and answers none.
+
+    model: without weights; only its settings are used.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, counter: CallCounter) -> None:
+        super().__init__(model, tokenizer)
+        self._counter = counter
+        self._scored: set[str] = set()
+
+    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
+        """Count the prompts, and yield no draws for them."""
+        for place, (prompt, tokens) in enumerate(zip(prompts, self.encode(prompts), strict=True)):
+            self._counter.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
+            yield place, [Completion(None, finished=False)] * how.draws
+
+    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Count the prompts, and return -inf for all options."""
+        distinct = list(dict.fromkeys(option for row in options for option in row))
+        lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
+        for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
+            self._scored.add(prompt)
+            self._counter.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
+        return [[-math.inf] * len(row) for row in options]
+
+    def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
+        """Count the prompts, and return zeros for all states."""
+        for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
+            if self._watched is None or prompt not in self._scored:  # else it is read with its options
+                self._counter.add(_key(prompt, depth), len(tokens), 0)
+        return np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
+
+
 def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, Tokens]:
     """Return the tokens that a tokenizer adds before and after a text."""
     plain, whole = (tokenizer("Peru", add_special_tokens=added)["input_ids"] for added in (False, True))
@@ -317,3 +359,7 @@ def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, Tokens]:
 def _start(options: Sequence[Option]) -> Tokens:
     """Return the tokens of a prompt that do not depend on its continuation."""
     return options[0].whole[: min(option.first for option in options)]
+
+
+def _key(prompt: str, how: object) -> str:
+    return hashlib.sha256(f"{how!r} {prompt}".encode("utf-8", "backslashreplace")).hexdigest()

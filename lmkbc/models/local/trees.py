@@ -12,16 +12,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel
 
+from lmkbc.models.hardware import side_by_side
 from lmkbc.models.local.branches import Batched
 from lmkbc.models.local.caches import PrefixCaches, read_row
-from lmkbc.models.local.options import Option
-from lmkbc.models.local.prefixes import Group, Tokens, of_one_length, portions
-from lmkbc.models.parallel import side_by_side
+from lmkbc.models.local.prefixes import Group, Option, Tokens, of_one_length, portions
 
 COLUMNS = 768
 """Maximum number of tokens that are read at once; more save little, and the mask grows with the square."""
@@ -32,12 +30,8 @@ CPU_COLUMNS = 160
 MOST_VALUES = 1 << 26
 """Maximum number of logits at a time if a row is read for each option: a quarter of a GiB."""
 
-
-class PromptScores(NamedTuple):
-    """Scores of a prompt: the log-probabilities of its options, and the state of its last token, (d,)."""
-
-    logs: list[float]
-    state: torch.Tensor | None
+Scores = tuple[list[float], torch.Tensor | None]
+"""Scores of a prompt: the log-probabilities of its options, and the state of its last token, (d,)."""
 
 
 def layer_at(model: PreTrainedModel, depth: float) -> int:
@@ -52,7 +46,7 @@ def alone(prompt: Tokens) -> list[Option]:
 
 
 @dataclass(slots=True)
-class Tree:
+class _Tree:
     """Tree of tokens after a common prefix.
 
     parents: index of each token's parent, -1 for the prefix. depths: from 0.
@@ -90,7 +84,7 @@ def read_packed(
     groups: Sequence[Group],
     prompts: Sequence[Sequence[Option]],
     layer: int | None = None,
-) -> Iterator[tuple[int, PromptScores]]:
+) -> Iterator[tuple[int, Scores]]:
     """Read prompts with their options, many in one row, and yield each prompt's place and scores, in any order.
 
     Scores are the natural log-probabilities that a prompt continues with an option. groups: prompts by prefix, which is
@@ -109,7 +103,7 @@ def read_packed(
 
 def _size(options: Sequence[Option], shared: int) -> int:
     """Return the number of tokens in a prompt's tree."""
-    tree = Tree()
+    tree = _Tree()
     for option in options:
         tree.path(0, option.whole[shared:-1])
     return len(tree.tokens)
@@ -122,8 +116,8 @@ def _read(
     prompts: Sequence[Sequence[Option]],
     part: Sequence[int],
     layer: int | None,
-) -> list[tuple[int, PromptScores]]:
-    tree, before = Tree(), len(shared)
+) -> list[tuple[int, Scores]]:
+    tree, before = _Tree(), len(shared)
     steps: list[tuple[int, int]] = []  # position that predicts a token of an option, and the token
     ends: dict[int, int] = {}  # prompt -> position of its last token
     for number in part:
@@ -143,7 +137,7 @@ def _read(
     found = []
     for number in part:
         scores = [math.fsum(next(logs) for _ in whole[first:]) for whole, first in prompts[number]]
-        found.append((number, PromptScores(scores, None if states is None else states[ends[number]].clone())))
+        found.append((number, (scores, None if states is None else states[ends[number]].clone())))
     return found
 
 
@@ -155,7 +149,7 @@ def read_batched(
     layer: int | None = None,
     *,
     grows: bool = True,
-) -> Iterator[tuple[int, PromptScores]]:
+) -> Iterator[tuple[int, Scores]]:
     """Return the same as `read_packed`, from one row for each prompt and option, for a model without attention masks.
 
     find_groups: groups sequences by prefix, with a number of tokens left outside it. most: maximum tokens at a time.
@@ -182,7 +176,7 @@ def read_batched(
     for number, options in enumerate(prompts):
         (read, first), *_ = [(whole[:-1], first) for whole, first in options]
         state = states[read][first - 1 - len(read)] if states else None
-        yield number, PromptScores([logs[option] for option in options], state)
+        yield number, ([logs[option] for option in options], state)
 
 
 def _length(option: Option) -> int:

@@ -14,8 +14,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.loading import ADAPTER, explained
 from lmkbc.models.local.decode import Completion, Decoding, spelt
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.options import with_options
-from lmkbc.models.local.prefixes import Tokens
+from lmkbc.models.local.prefixes import Tokens, with_options
 from lmkbc.models.located import located
 from lmkbc.models.reference import ModelReference
 

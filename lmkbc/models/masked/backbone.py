@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from transformers import (
-    CONFIG_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
     AutoConfig,
     AutoModelForMaskedLM,
     AutoTokenizer,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from lmkbc.errors import InputError
-from lmkbc.models.hub import local_only
-from lmkbc.models.loading import check_files, device_of, explained
+from lmkbc.models.hardware import device_of
+from lmkbc.models.loading import check_files, explained
+from lmkbc.models.located import local_only
+
+Dtype = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +65,14 @@ def load(
     trust_remote_code: bool = False,
     new_head: bool = False,
     device: str | None = None,
+    dtype: Dtype = "float32",
 ) -> Backbone:
-    """Load a masked LM in fp32 from a directory, or by its id on the hub (from the cache alone if offline).
+    """Load a masked LM from a directory, or by its id on the hub (from the cache alone if offline).
 
     new_head: whether to add an untrained head, tied to the input embeddings, to an encoder without one. device: None
-    for CUDA if available. Raise InputError for a model that is missing, damaged or pickled, or that needs its own code.
-    Raise it also for a model without a mask token or a trained head, and for one that generates left to right.
+    for CUDA if available. dtype: of the weights; bfloat16 is for accelerators. Raise InputError for a model that is
+    missing, damaged or pickled, or that needs its own code. Raise it also for a model without a mask token or a trained
+    head, and for one that generates left to right.
     """
     name, place = str(model), device_of(device)
     check_files(name)
@@ -82,7 +85,7 @@ def load(
         _check_config(name, where)
         tokenizer = AutoTokenizer.from_pretrained(name, **where)
         loaded, report = AutoModelForMaskedLM.from_pretrained(
-            name, use_safetensors=True, dtype="float32", output_loading_info=True, ignore_mismatched_sizes=True, **where
+            name, use_safetensors=True, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True, **where
         )
     if tokenizer.mask_token_id is None:
         raise InputError(f"the tokenizer of {name} has no mask token: name a masked language model, such as BERT's")
@@ -104,18 +107,10 @@ def load(
 
 def _check_config(name: str, where: dict[str, Any]) -> None:
     """Raise InputError for a model that is no bidirectional masked LM, before weights are read."""
-    place = {key: where[key] for key in ("revision", "local_files_only")}
-    raw, _ = PreTrainedConfig.get_config_dict(name, **place)
-    kind = raw.get("model_type", "")
-    own_code = "auto_map" in raw and kind not in CONFIG_MAPPING
-    if own_code and where["trust_remote_code"]:
+    config = AutoConfig.from_pretrained(name, **where)
+    if "AutoModelForMaskedLM" in (getattr(config, "auto_map", None) or {}):
         return
-    if own_code:
-        raise InputError(
-            f"{name} wants to run code of its own repository: name another model, or read that code "
-            "and set trust_remote_code = true in the recipe"
-        )
-    config = AutoConfig.from_pretrained(name, **place)
+    kind = config.model_type
     if type(config) not in MODEL_FOR_MASKED_LM_MAPPING or getattr(config, "is_encoder_decoder", False):
         raise InputError(f"{name} is a {kind} model, which fills no masks: name a masked language model, such as BERT")
     if getattr(config, "is_decoder", False):

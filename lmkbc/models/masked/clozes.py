@@ -72,9 +72,15 @@ class Clozes:
         check_template(template, self._backbone.tokenizer.all_special_tokens)
         filled = self._encode(template, subjects)
         for index, subject in enumerate(subjects):
+            kept = subject
+            while len(filled[index]) > room and kept:  # a token has at least one character
+                kept = kept[: room - len(filled[index])]
+                (filled[index],) = self._encode(template, [kept])
             if len(filled[index]) > room:
-                self.cut += 1
-                filled[index] = self._shortened(template, subject, room)
+                raise InputError(
+                    f"cloze {template!r} is longer than the {room} tokens that {self._backbone.name} reads"
+                )
+            self.cut += kept != subject
         return filled
 
     def _encode(self, template: str, subjects: Sequence[str]) -> list[list[int]]:
@@ -94,21 +100,6 @@ class Clozes:
         for token in self._backbone.tokenizer.all_special_tokens:
             subject = subject.replace(token, f"{token[0]} {token[1:]}")
         return subject
-
-    def _shortened(self, template: str, subject: str, room: int) -> list[int]:
-        """Return the input for the longest beginning of the subject that fits."""
-        low, high = 0, len(subject)
-        best = self._encode(template, [""])[0]
-        if len(best) > room:
-            raise InputError(f"cloze {template!r} is longer than the {room} tokens that {self._backbone.name} reads")
-        while low < high:
-            middle = (low + high + 1) // 2
-            ids = self._encode(template, [subject[:middle]])[0]
-            if len(ids) <= room:
-                low, best = middle, ids
-            else:
-                high = middle - 1
-        return best
 
 
 def check_template(template: str, special: Sequence[str] = ()) -> None:

@@ -5,6 +5,7 @@ The rows follow the vocabulary and have no output row, so no prompt vector is ev
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from torch import Tensor, nn
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, Layout, subject_pieces
-from lmkbc.models.masked.forward import shared_copy
 from lmkbc.models.masked.tensors import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 
@@ -47,7 +47,7 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
 
     Raise InputError if the prompts are for another model.
     """
-    model: Any = shared_copy(backbone.model)
+    model: Any = _shared_copy(backbone.model)
     table = model.get_input_embeddings().weight.detach()
     rows, layouts = [table], dict[str, Layout]()
     size = len(table)
@@ -61,6 +61,13 @@ def with_prompts(backbone: Backbone, prompts: Mapping[str, SoftPrompt]) -> tuple
         size += len(prompt.vectors)
     model.set_input_embeddings(nn.Embedding(size, table.shape[1], _weight=torch.cat(rows)))
     return Backbone(backbone.name, model, backbone.tokenizer), layouts
+
+
+def _shared_copy(module: nn.Module) -> nn.Module:
+    """Return a copy of the tree of modules that shares their parameters."""
+    copied = copy.copy(module)
+    copied._modules = {name: None if child is None else _shared_copy(child) for name, child in module._modules.items()}
+    return copied
 
 
 def cloze_of(relation: Relation) -> str:

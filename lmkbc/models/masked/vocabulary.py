@@ -1,12 +1,17 @@
-"""Vocabulary expansion: one new token per entity, with vectors composed from its pieces (Yang et al. 2023)."""
+"""Vocabulary expansion: one new token per entity, with vectors composed from its pieces (Yang et al. 2023).
+
+External entity vectors, such as Wikipedia2Vec's, may replace them, mapped into the model's space (as in E-BERT, and
+GESIS 2023).
+"""
 
 from __future__ import annotations
 
 import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +20,13 @@ import torch
 from torch import Tensor
 from transformers import AddedToken, PreTrainedTokenizerBase
 
+from lmkbc.errors import InputError
+from lmkbc.files import packed
 from lmkbc.models.masked.backbone import Backbone
+
+Floats = npt.NDArray[np.float64]
+ENTITY = "ENTITY/"
+"""Prefix of an entity's title in Wikipedia2Vec's text format; its underscores stand for spaces."""
 
 PIECE, BYTES, SPACE = "##", "Ġ", "▁"
 """Marks of WordPiece before a continuation, and of byte-level BPE and SentencePiece before a word."""
@@ -130,3 +141,67 @@ def _weights(ids: Sequence[int], compose: str, counts: Mapping[int, int]) -> Ten
     frequencies = torch.tensor([float(counts.get(index) or UNSEEN) for index in ids])
     weights = frequencies**-POWER if compose == "frequency" else torch.ones(len(ids))
     return weights / weights.sum()
+
+
+def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
+    """Return the vectors of the wanted names, from Wikipedia2Vec's text format (plain or gzipped).
+
+    The file has a header "count dimensions", then a line per word or entity. An entity's vector precedes a word's.
+    Raise InputError with the wrong line.
+    """
+    names = set(wanted)
+    words, entities = dict[str, Floats](), dict[str, Floats]()
+    with packed.stream(path) as file:
+        lines = (line.decode("utf-8", "replace") for line in packed.lines(file))
+        dimensions = _header(path, next(lines, ""))
+        for number, line in enumerate(lines, start=2):
+            name, *values = line.rstrip("\n").rsplit(" ", dimensions)
+            entity = name.startswith(ENTITY)
+            name = name.removeprefix(ENTITY).replace("_", " ") if entity else name
+            if name not in names:
+                continue
+            try:
+                vector = np.array(values, dtype=np.float64)
+            except ValueError:
+                vector = np.array([])
+            if len(vector) != dimensions or not np.isfinite(vector).all():
+                raise InputError(f"{path}, line {number}: needs a name and {dimensions} numbers; fetch the file again")
+            (entities if entity else words)[name] = vector
+    return words | entities
+
+
+def linear_map(source: Floats, target: Floats, ridge: float = 1e-3) -> Callable[[Floats], Floats]:
+    """Return a map fitted to n pairs of vectors, (n, d) and (n, h), both centred first: (m, d) -> (m, h).
+
+    Least squares with an L2 penalty, relative to the source's variance.
+    """
+    middle, goal = source.mean(axis=0), target.mean(axis=0)
+    x, y = source - middle, target - goal
+    gram = x.T @ x
+    matrix = np.linalg.solve(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram)), x.T @ y)
+    shift = goal - middle @ matrix
+    return lambda vectors: vectors @ matrix + shift
+
+
+def mapped(path: Path, backbone: Backbone, names: Collection[str]) -> dict[str, Floats]:
+    """Return the vectors of the names that a file has, in the model's space of input vectors.
+
+    The map is fitted to the words shared by the file and the model's vocabulary. Raise InputError if they are too few.
+    """
+    words = Words(backbone.tokenizer).plain
+    vectors = read_vectors(path, {*words.values(), *names})
+    embeddings: Any = backbone.model.get_input_embeddings()
+    table = embeddings.weight.detach().double().cpu().numpy()
+    pairs = [(vectors[word], table[index]) for index, word in words.items() if word in vectors]
+    if len(pairs) < 2:
+        raise InputError(f"{path} and {backbone.name} share {len(pairs)} words: they are of another language or casing")
+    source, target = map(np.stack, zip(*pairs, strict=True))
+    onto = linear_map(source, target)
+    return {name: onto(vectors[name]) for name in names if name in vectors}
+
+
+def _header(path: Path, line: str) -> int:
+    found = re.fullmatch("[0-9]+ ([0-9]{1,5})", line.strip())
+    if found is None:
+        raise InputError(f"{path}, line 1: needs the number of vectors and of dimensions, such as '4530030 500'")
+    return int(found[1])

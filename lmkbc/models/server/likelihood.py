@@ -20,8 +20,7 @@ from lmkbc.http import CallError
 from lmkbc.models.answers import DryStore, Store, answered
 from lmkbc.models.base import Prompt
 from lmkbc.models.call import Call
-from lmkbc.models.local.options import Option, with_options
-from lmkbc.models.local.prefixes import Tokens, common
+from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server import served
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport

@@ -104,7 +104,7 @@ class KmirRun:
 
     def run(self, means: Means) -> Findings:
         """Ask the model. After a kill, finished training and answers are not repeated."""
-        from lmkbc.models.kind import model_kind
+        from lmkbc.models.loading import model_kind
 
         check_directory(self.out)
         if len({path.name for path in self.questions}) < len(self.questions):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,12 +30,12 @@ from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.abilities import Abilities
 from lmkbc.models.local.attention import NAME
-from lmkbc.models.local.branches import Batched, Branches, Ragged
+from lmkbc.models.local.branches import Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured
-from lmkbc.models.local.decode import Asked, Decoding, Room
+from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import common, groups, portions
+from lmkbc.models.local.prefixes import common, groups
 from lmkbc.settings import checked
 
 TOKENIZER = tiny_causal.tokenizer()
@@ -134,19 +133,6 @@ def test_past_a_window_that_no_mask_narrows_every_prompt_has_a_row(kind: str) ->
         assert ours == pytest.approx(theirs, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["bloom", "gemma3"])
-def test_where_each_option_has_a_row_few_logits_are_made_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.models.local.trees.MOST_VALUES", 120 * tiny_causal.SIZE)
-    model = CausalModel(made(kind), TOKENIZER)
-    model._able = Abilities(packs=False, shares=True, grows=True, ragged=False, reaches=False)
-    shapes: list[torch.Size] = []
-    model.model.register_forward_hook(lambda _, __, output: shapes.append(output.logits.shape))
-    model.log_probabilities(PROMPTS, [[" Chad", " Chile", " Cha"]] * len(PROMPTS))
-    assert max(rows for rows, _, _ in shapes) > 1
-    assert all(rows * positions <= 120 for rows, positions, _ in shapes)
-    assert max(positions for _, positions, _ in shapes) == len(" Chile")
-
-
 def test_a_class_that_takes_one_mask_for_all_layers_keeps_to_its_window() -> None:
     class TakesOne(Gemma3ForCausalLM):
         def forward(  # type: ignore[override]
@@ -240,31 +226,6 @@ def test_prompts_that_begin_differently_are_decoded_together(
         assert reads == [len(prompts)]
     else:  # those that wait do not wait for all the others
         assert len(reads) > 1
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 60)), max_size=12), st.integers(20, 400), st.integers(1, 3)
-)
-def test_waiting_prompts_join_while_there_is_room(sizes: list[tuple[int, int]], most: int, draws: int) -> None:
-    prefixes = {length: tuple(range(length)) for length, _ in sizes}
-    asked = [Asked(at, (*prefixes[head], *range(own)), prefixes[head], 99) for at, (head, own) in enumerate(sizes)]
-    how, waiting, room = Decoding(max_tokens=9, draws=draws), deque(asked), Room(8, most)
-    live: list[Asked] = []
-
-    def fits(some: list[Asked]) -> bool:
-        rows = draws * len(some)
-        return rows <= 8 and rows * max(len(one.prompt) - len(one.prefix) + 9 for one in some) <= most
-
-    while waiting:
-        fresh = decode_module._admitted(waiting, live, how, room)
-        if live:
-            assert not fresh or fits([*live, *fresh])
-        else:
-            assert fresh
-            assert len(fresh) == 1 or fits(fresh)
-        live = [*live, *fresh][1:]
-        asked = [one for one in asked if one not in fresh]
-        assert list(waiting) == asked
 
 
 def test_a_stop_string_ends_each_answer_and_the_others_go_on(asked: CausalModel) -> None:
@@ -392,58 +353,6 @@ def test_a_prompt_unlike_the_others_does_not_part_them() -> None:
     alone, together = groups([*lone[:2], *same, *lone[2:]]), groups(same)
     assert max(group.saved for group in alone) == together[0].saved == 4 * 3
     assert sum(group.saved for group in alone) == 4 * 3 + 1
-
-
-@given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 20))
-def test_portions_are_as_few_as_fit_in_order(sizes: list[int], most: int) -> None:
-    found = list(portions(sizes, sizes, most))
-    assert [size for portion in found for size in portion] == sizes
-    assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in found)
-    assert all(sum(one) + other[0] > most for one, other in pairwise(found))
-
-
-def test_different_examples_part_prompts_into_groups() -> None:
-    shots, others = tuple(range(100)), tuple(range(50, 150))
-    prompts = [*((*shots, n, n) for n in range(5)), *((*others, n) for n in range(5))]
-    assert sorted((group.shared, len(group.members)) for group in groups(prompts)) == [(100, 5), (100, 5)]
-
-
-@pytest.mark.parametrize("kind", ["ragged", "batched"])
-def test_branches_go_on_after_others_were_left(kind: str) -> None:
-    model, prefix = MODELS["llama"], (1, 2, 3)
-    with torch.inference_mode():
-        branches: Branches = Ragged(model, PrefixCaches(model)) if kind == "ragged" else Batched(model, prefix)
-        for turn in range(2):
-            branches.read([(*prefix, *rest) for rest in ((4, 5), (6, 7), (8, 9))], [prefix] * 3)
-            branches.fork(2)
-            first = 1 if kind == "ragged" and turn else 0  # those of before are there still
-            branches.step(range(first, first + 6), range(10, 16))
-            branches.step([1, 5], [20, 21])
-            last = branches.step([1], [30])
-        whole = model(torch.tensor([[1, 2, 3, 8, 9, 15, 21, 30]])).logits[:, -1]
-    assert last.shape == whole.shape
-    assert torch.allclose(last, whole, atol=1e-4)
-
-
-@pytest.mark.parametrize("piece", [1, 3, 512])
-def test_prompts_of_several_prefixes_join_and_see_their_own_alone(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branches_module, "PIECE", piece)
-    model = MODELS["llama"]
-    with torch.inference_mode():
-        branches = Ragged(model, PrefixCaches(model))
-        branches.read([(4, 5, 6), (1, 2, 3, 7), (8, 9), (4, 5, 7, 8)], [(4, 5), (1, 2, 3), (), (4, 5)])
-        branches.fork(2)
-        branches.step([0, 2, 4, 6], range(10, 14))
-        both = branches.read([(4, 5, 1, 2), (6, 6, 1)], [(4, 5), (6, 6)])
-        last = branches.step([1, 2, 3, 4, 5], range(20, 25))
-        for token in range(30, 39):  # of few rows, the columns are moved together
-            last = branches.step(range(3), [token] * 3)
-        starts = [(1, 2, 3, 7, 11, 20), (8, 9, 12, 21), (4, 5, 7, 8, 13, 22)]
-        whole = [(*start, *range(30, 39)) for start in starts]
-        plain = torch.cat([model(torch.tensor([tokens])).logits[:, -1] for tokens in whole])
-        added = [model(torch.tensor([tokens])).logits[0, -1] for tokens in ((4, 5, 1, 2), (6, 6, 1))]
-    assert torch.allclose(last, plain, atol=1e-4)
-    assert torch.allclose(both, torch.stack(added), atol=1e-4)
 
 
 def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:

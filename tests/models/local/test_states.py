@@ -50,13 +50,3 @@ def test_states_of_prompts_whose_options_were_scored_are_not_read_again(kind: st
     np.testing.assert_allclose(causal.states(PROMPTS, 0.5), plain, atol=1e-4)
     assert causal.usage.calls - before == len(set(PROMPTS) - set(PROMPTS[:4]))
     assert np.abs(causal.states(PROMPTS, 1.0) - plain).max() > 1e-2  # at another depth they are others
-
-
-def test_noted_states_are_let_go_of() -> None:
-    causal = CausalModel(model("llama"), tokenizer())
-    causal.watch(0.5)
-    causal.log_probabilities(["What"], [["Peru"]])
-    causal.watch(0.5)
-    before = causal.usage.calls
-    causal.states(["What"], 0.5)
-    assert causal.usage.calls == before + 1

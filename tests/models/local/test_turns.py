@@ -272,11 +272,6 @@ def gguf_of(model: CausalModel, path: Path, **fields: Any) -> Path:
     return tiny_gguf.write(path, model.model, fields=table | {"tokenizer.chat_template": model.tokenizer.chat_template})
 
 
-def test_a_gguf_file_ends_answers_as_its_template_does(tmp_path: Path) -> None:
-    made_here = made(CHATML, IM, "", ["Chile", ", Bolivia", "<|im_end|>", "Brazil"])
-    assert answer(CausalModel(*load(str(gguf_of(made_here, tmp_path / "tiny.gguf"))))).text == "Chile, Bolivia"
-
-
 @pytest.mark.parametrize("field", ["eot_token_id", "eom_token_id", "eos_token_id"])
 def test_a_gguf_file_names_its_ends(field: str, tmp_path: Path) -> None:
     model = made(NAMES, "", "", ["Chile", "$", "Brazil"])

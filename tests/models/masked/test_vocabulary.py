@@ -14,9 +14,8 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
-from lmkbc.models.masked.entity_space import linear_map, mapped, read_vectors
 from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.vocabulary import UNSEEN, Words, expand, piece_counts
+from lmkbc.models.masked.vocabulary import UNSEEN, Words, expand, linear_map, mapped, piece_counts, read_vectors
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "albert", "distilbert"])
