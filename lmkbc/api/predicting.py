@@ -189,7 +189,7 @@ def predict(
     ):
         run_directory.check(directory, subset)
         if page and has_gold(split):
-            progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page
+            progress(ExpectedStep("figures"), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:

@@ -23,7 +23,7 @@ from lmkbc.build.subjects import Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report, WholeStep, silent, tracked
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -189,10 +189,10 @@ class Build:
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
         progress = report if self.engine or total > size else silent  # a single block reports its own steps
-        progress(WholeStep("build (queries)"), done, total)
+        progress("build (queries)", done, total)
         for part, tables in engine.tables(work, parts()):
             done += min(size, todo[part.shard] - part.start)
-            progress(WholeStep("build (queries)"), done, total)
+            progress("build (queries)", done, total)
             blocks = came[part.shard]
             blocks[part.start] = tables
             if len(blocks) == -(-todo[part.shard] // size):
