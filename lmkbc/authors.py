@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from lmkbc.ask.bank import read_bank
+from lmkbc.ask.examples import read_bank
 from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError

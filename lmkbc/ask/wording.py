@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from lmkbc.ask.bank import OWN_WORDS
+from lmkbc.ask.examples import OWN_WORDS
 from lmkbc.errors import refuse
 
 RAW = "https://raw.githubusercontent.com"

@@ -34,7 +34,7 @@ class ConvertedWords(NamedTuple):
     """Words of a system's authors.
 
     frames: relation, by the authors' name -> frame; with parts, the same per part. examples: rows in the simpler format
-    of `lmkbc.ask.bank`.
+    of `lmkbc.ask.examples`.
     """
 
     frames: dict[str, Settings]
