@@ -12,13 +12,12 @@ from space import SPACE
 from lmkbc.build import build as module
 from lmkbc.build import engine as engines
 from lmkbc.build.build import Build, BuildPlan
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
-from lmkbc.build.subjects import SubjectFile
+from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent

@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.build.entities import NamedEntities
@@ -19,7 +18,7 @@ from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.settle import Settlement
-from lmkbc.build.subjects import Subjects
+from lmkbc.build.subjects import Classes, Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK

@@ -17,14 +17,13 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Ask
 from lmkbc.build.entities import WEIGHT
 from lmkbc.build.facts import Tables
 from lmkbc.build.frontier import Frontier, Waiting
 from lmkbc.build.manifest import Shard
-from lmkbc.build.subjects import SCHEMA, Subject, Subjects
+from lmkbc.build.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation

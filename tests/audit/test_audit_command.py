@@ -71,16 +71,6 @@ def test_precision_without_what_labelled_rows_state_comes_first(command: Command
     assert (found[0]["origin"], found[-1]["origin"]) == ("model", None)
 
 
-def test_a_base_of_an_earlier_version_says_nothing_of_labels(command: Command) -> None:
-    base(Path("kb"), [fact(row, "country-borders", f"land {row}", 0.9) for row in range(30)], "stated_by")
-    run = command.under("audit")
-    labelled(run, lambda row: "y", sample=10)
-    found = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"]
-    assert [(row["relation"], row["origin"]) for row in found] == [("country-borders", None), (None, None)]
-    command.done("report", "kb")
-    assert "<strong>0</strong> of them stated by labelled rows" in Path("kb/report/index.html").read_text()
-
-
 def test_a_part_of_the_labels_is_enough(run: Command) -> None:
     labelled(run, lambda row: None)
     given = [{**row, "label": "y"} for row in rows()[:20]]

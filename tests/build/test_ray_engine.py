@@ -187,26 +187,18 @@ def test_what_ends_a_build_is_one_sentence(cluster: Nodes, asked: Sequence[str],
     assert "--workers is 9, and the Ray cluster" in str(result.exception)
 
 
-def test_a_cluster_that_is_not_there(asked: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmkbc.build import ray_engine
-
-    monkeypatch.setattr(ray_engine, "SILENT", 1.0)
-    with socket.socket() as mute, socket.socket() as free:
-        for one in (mute, free):
-            one.bind(("127.0.0.1", 0))
-        mute.listen()
+def test_a_cluster_that_is_not_there(asked: Sequence[str], tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
         for address, said in (
             (f"127.0.0.1:{free.getsockname()[1]}", "no Ray cluster at 127.0.0.1"),
-            (f"127.0.0.1:{mute.getsockname()[1]}", "is no Ray cluster"),
             ("nowhere.invalid:6379", "no Ray cluster at nowhere.invalid"),
             ("ray://127.0.0.1:1", "give HOST:PORT"),
             ("127.0.0.1:99999", "no Ray cluster at"),
         ):
-            began = time.monotonic()
             options = [*asked, "--engine", "ray", "--address", address, "--out", str(tmp_path / "kb")]
             result = CliRunner().invoke(build(), options)
             assert isinstance(result.exception, LmkbcError)
             assert said in str(result.exception)
             assert "\n" not in str(result.exception)
-            assert time.monotonic() - began < 60
-    assert json.dumps([*tmp_path.glob("kb/*.json")]) == "[]"
+    assert not [*tmp_path.glob("kb/*.json")]

@@ -19,7 +19,7 @@ from rdflib import Graph
 from wikidata_readers import comma_separated, items, version_1
 
 from lmkbc.build import saved
-from lmkbc.build.manifest import About, written
+from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
@@ -300,26 +300,6 @@ def test_a_damaged_base_is_told_and_no_file_is_left(run: Command, tmp_path: Path
         return
     assert (status, error.count("\n"), told in error) == (2, 1, True), error
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
-
-
-def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Command, tmp_path: Path) -> None:
-    import hashlib
-
-    kb = tmp_path / "kb"
-    told = json.loads((kb / "manifest.json").read_text())
-    del told["sha256"]
-    name = next(name for name in told["outputs"] if name.startswith("facts"))
-    frame = pl.read_parquet(kb / name, hive_partitioning=False)
-    for wrong in (
-        frame.with_columns(subject_id=pl.lit("Q1> <x:y")),
-        frame.with_columns(literal=pl.lit("1e5")),
-        frame.with_columns(confidence=pl.lit(float("nan"))),
-        frame.with_columns(confidence=pl.lit("1")),
-    ):
-        wrong.write_parquet(kb / name)
-        told["outputs"][name] = hashlib.sha256((kb / name).read_bytes()).hexdigest()
-        (kb / "manifest.json").write_bytes(written(told))
-        assert "holds what facts cannot hold" in run.fails("kb", "--format", "ntriples", "--out", "x.nt")
 
 
 def test_a_base_that_is_not_finished_is_not_exported(run: Command, tmp_path: Path) -> None:
