@@ -38,7 +38,7 @@ PROMPT = "An encyclopedia entry about {subject} ({type}), with all that bears on
 """Prompt of the provider "recall"."""
 
 
-class TextEncoder(Protocol):
+class _TextEncoder(Protocol):
     """Encodes texts as unit vectors."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -194,7 +194,7 @@ class Retrieval:
         self,
         passages: Sequence[Passage],
         vectors: Vectors,
-        encoder: TextEncoder,
+        encoder: _TextEncoder,
         relations: Mapping[str, Relation],
         k: int,
     ) -> None:
@@ -236,7 +236,7 @@ class Retrieval:
         ]
 
 
-def encoded(passages: Sequence[Passage], encoder: TextEncoder, cache: Path | None = None) -> Vectors:
+def encoded(passages: Sequence[Passage], encoder: _TextEncoder, cache: Path | None = None) -> Vectors:
     """Return the vectors of passages, one row each."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     name = hashlib.sha256("\0".join([getattr(encoder, "digest", ""), *texts]).encode()).hexdigest()

@@ -30,7 +30,7 @@ Settings = dict[str, Any]
 """Settings of a relation's frame."""
 
 
-class ConvertedWords(NamedTuple):
+class _ConvertedWords(NamedTuple):
     """Words of a system's authors.
 
     frames: relation, by the authors' name -> frame; with parts, the same per part. examples: rows in the simpler format
@@ -41,7 +41,7 @@ class ConvertedWords(NamedTuple):
     examples: list[dict[str, Any]]
 
 
-def converted(source: WordingSource, files: Sequence[bytes]) -> ConvertedWords:
+def converted(source: WordingSource, files: Sequence[bytes]) -> _ConvertedWords:
     """Return the words in published files. files: content of the source's files, in order.
 
     Raise InputError with the wrong file.
@@ -60,7 +60,7 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> ConvertedWords:
         except (ValueError, LookupError, SyntaxError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
     whole = {part: _frames(source, frames) for part, frames in made.items()}
-    return ConvertedWords(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
+    return _ConvertedWords(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
 
 
 def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Settings]:

@@ -66,7 +66,7 @@ MADE = pa.schema(
 )
 
 
-class RayEngine:
+class _RayEngine:
     """Engine on a cluster to which this process is connected.
 
     workers: number of actors, each with its own models. gpus: accelerators per worker. With accelerators, selection
@@ -172,7 +172,7 @@ def _asks(asked: Mapping[str, Any]) -> list[Ask]:
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
+def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[_RayEngine]:
     """Yield an engine on the cluster at an address (HOST:PORT or auto); without an address, on this machine alone.
 
     workers: default: the number of the cluster's processors, or of its shares of accelerators if `gpus` is set.
@@ -204,7 +204,7 @@ def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> It
             log.info(
                 "%d machines work: a store that is a file is one on each, so that --store URL is better", len(machines)
             )
-        yield RayEngine(workers or most, gpus)
+        yield _RayEngine(workers or most, gpus)
     except ray.exceptions.RayError as error:
         raise LmkbcError(
             f"{_cluster(address)} broke off ({_line(error)}): what is finished is kept, so run the command again"

@@ -53,7 +53,7 @@ class FactRow(NamedTuple):
     stated_by: list[str] | None = None
 
 
-class Timing(msgspec.Struct):
+class _Timing(msgspec.Struct):
     """Field that is read from the file beside the manifest."""
 
     finished: str = ""
@@ -108,7 +108,7 @@ class Knowledge:
     def date(self) -> str:
         """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
         try:
-            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=Timing).finished
+            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=_Timing).finished
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
             return ""
         return finished[:10] if _DAY.match(finished) else ""

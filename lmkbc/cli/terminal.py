@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -87,17 +87,6 @@ def show_logs() -> None:
 def show_json(value: Any) -> None:
     """Write a result as JSON to stdout."""
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
-
-
-def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Write a result as JSON with a list as its last member, `name`. The list is never in memory as a whole."""
-    sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)).removesuffix("\n}") + f',\n  "{name}": [')
-    before, after = "\n", "]"
-    for row in rows:
-        written = json.dumps(row, ensure_ascii=False, indent=2).replace("\n", "\n    ")
-        sys.stdout.write(f"{before}    {tame(written)}")
-        before, after = ",\n", "\n  ]"
-    sys.stdout.write(f"{after}\n}}\n")
 
 
 def tame(written: str) -> str:

@@ -24,9 +24,8 @@ from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
 from lmkbc.export.ntriples import Triples
-from lmkbc.export.quantities import quantity
 from lmkbc.export.quickstatements import commands, comment, proposals, read_known, table
-from lmkbc.export.wikidata_json import entity, lines
+from lmkbc.export.wikidata_json import entity, lines, quantity
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
