@@ -120,7 +120,7 @@ class Build:
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Answer what is not yet written, write it, and finish. Return the manifest; also if nothing is left to do.
 
-        LmkbcError if the disk refuses to write. The build can then be resumed.
+        If the disk refuses to write, the build can be resumed.
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start, report)}

@@ -135,12 +135,11 @@ class Directory:
         return sound
 
     def write(self, number: int, tables: Tables, depth: int, run: str) -> Shard:
-        """Write a shard. LmkbcError if the disk refuses to write; earlier shards stay as they are."""
-        with _full_disk(self.path):
-            shard, path = _counted(number, depth, tables), self._file(number)
-            content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
-            atomic.write_bytes(path, checksum.signed(path.name, content))
-            return shard
+        """Write a shard. If the disk refuses to write, earlier shards stay as they are."""
+        shard, path = _counted(number, depth, tables), self._file(number)
+        content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
+        atomic.write_bytes(path, checksum.signed(path.name, content))
+        return shard
 
     def _file(self, number: int) -> Path:
         return self._stage / f"{number:06d}.shard"
@@ -167,15 +166,14 @@ class Directory:
         timing: what differs from run to run; it is written beside the manifest.
         """
         numbers = [shard["number"] for shard in whole["shards"]]
-        with _full_disk(self.path):
-            with atomic.replacing(self.path, BASE) as stage:
-                tables = (settlement.of(number, self.tables(number)) for number in numbers)
-                outputs = dict(parts.write(stage, tables, whole["run"]))
-                outputs |= parts.write_table(stage, "entities", settlement.entities.tables(parts.ROWS), whole["run"])
-                about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
-                atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
-                atomic.write_flushed(stage / MANIFEST, about)
-            self._clear()
+        with atomic.replacing(self.path, BASE) as stage:
+            tables = (settlement.of(number, self.tables(number)) for number in numbers)
+            outputs = dict(parts.write(stage, tables, whole["run"]))
+            outputs |= parts.write_table(stage, "entities", settlement.entities.tables(parts.ROWS), whole["run"])
+            about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
+            atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
+            atomic.write_flushed(stage / MANIFEST, about)
+        self._clear()
         return msgspec.json.decode(about, type=dict[str, Any])
 
     def _clear(self) -> None:
@@ -214,18 +212,3 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
 
 def _counts(frame: pl.DataFrame) -> dict[str, int]:
     return dict(sorted(frame["relation"].value_counts().iter_rows()))
-
-
-@contextmanager
-def _full_disk(path: Path) -> Iterator[None]:
-    """Raise LmkbcError with advice if the disk refuses to write during a build."""
-    try:
-        yield
-    except (OSError, LmkbcError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        raise LmkbcError(
-            f"{path} cannot be written: {cause.strerror or cause}; what is finished of the build is kept, so make room "
-            "and run the command again"
-        ) from None

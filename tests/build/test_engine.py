@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from command import Command
 from lmkbc.build import engine as module
 from lmkbc.build.engine import Ask, ShardPart, Work, Worker
 from lmkbc.build.facts import Maker, Tables
-from lmkbc.build.growth import Bounds
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.store_place import Database
 from lmkbc.pipeline import Block
@@ -149,18 +147,6 @@ def test_both_sides_of_a_pair_meet_in_a_shard_however_many_workers_there_are(
         base.build(monkeypatch, named, RELATIONS[:1], engine=engine)
         facts[name] = pl.read_parquet(base.out / "facts" / "*" / "*.parquet")["subject"].to_list()
     assert facts["here"] == facts["elsewhere"] == ["Togo", "Kenya"]  # whose next one is of another shard
-
-
-def test_a_base_grows_alike(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "ANSWER", [neighbour])
-    built = []
-    for name, engine in (("here", None), ("elsewhere", Anywhere(2, 5))):
-        (tmp_path / name).mkdir()
-        base = Base(tmp_path / name, NAMES, shard=3)
-        whole = base.build(monkeypatch, neighbour, RELATIONS[:1], Bounds(depth=2), engine)
-        assert [level["subjects"] for level in whole["graph"]["levels"]] == [len(NAMES), 7, 7]
-        built.append(tree(base.out))
-    assert built[0] == built[1]
 
 
 def test_what_workers_are_told(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

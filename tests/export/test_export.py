@@ -18,7 +18,6 @@ from opened import recipe_file
 from rdflib import Graph
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.build import saved
 from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
@@ -132,15 +131,6 @@ def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> Non
     assert not (tmp_path / "none").exists()
 
 
-def test_every_fact_is_told_of(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "REPORTED", 1)
-    told: list[tuple[str, int, int | None]] = []
-    facts = list(Knowledge(made, report=lambda *step: told.append(step)).facts())
-    assert told == [("read (facts)", done, len(facts)) for done in range(len(facts))]
-    told.clear()
-    assert len(list(Knowledge(made, 0.95, report=lambda *step: told.append(step)).facts())) == len(told) == 0
-
-
 def known(form: str, path: Path) -> None:
     """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
     rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]
@@ -184,19 +174,6 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
         ("Q3", "P1971", "4", ()),
     ]
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
-
-
-def test_the_readers_of_quickstatements_are_strict() -> None:
-    line = 'Q1\tP2\t"a"\tP3\t+1967-01-17T00:00:00Z/11\tS248\tQ2\t!S854\t"http://a.b" /* why */'
-    more = (("P3", "+1967-01-17T00:00:00Z/11"), ("S248", "Q2"), ("!S854", '"http://a.b"'))
-    assert version_1(line) == [("Q1", "P2", '"a"', more, "why")]
-    for wrong in ("/* first */\nQ1\tP2\tQ3", "Q1\tP2\tfree text", "Q1\tP2\tQ3\t/* a */", "Q1\tP2", "Q1\tP2\tQ3\tS1"):
-        with pytest.raises((AssertionError, ValueError)):
-            version_1(wrong)
-    assert comma_separated("qid,P2,S248,#\nQ1,Q3,Q4,why\n") == [("Q1", "P2", "Q3", (("S248", "Q4"),), "why")]
-    for wrong in ("# a\nqid,P2\nQ1,Q2\n", "qid,#,P2\nQ1,why,Q3\n", "qid,P2\n,Q3\n", "qid,P2\nQ1,free\n"):
-        with pytest.raises((AssertionError, IndexError)):
-            comma_separated(wrong)
 
 
 @pytest.mark.parametrize(
