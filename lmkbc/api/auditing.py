@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords
+from lmkbc.api.options import keywords, shown
 from lmkbc.audit import known as known_facts
 from lmkbc.audit.estimate import Recalibration
 from lmkbc.audit.findings import (

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import msgspec
 import polars as pl
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened
+from lmkbc.api.options import keywords, opened, shown
 from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Engine
@@ -170,7 +169,7 @@ def build(
     names = {name: one.name for name, one in plan.relations.items()}
     frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
-    growth = Growth(bounds, plan.classes, by_own, index, frontier)
+    growth = Growth(bounds, plan.classes, by_own, frontier)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )

@@ -136,20 +136,6 @@ def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        (lambda part: part.unlink(), "does not exist"),
-        (lambda part: part.write_bytes(part.read_bytes()[:-9]), "is damaged, since it is not what the manifest says"),
-    ],
-)
-def test_a_damaged_base_is_one_sentence(run: Command, damage: Callable[[Path], object], told: str) -> None:
-    damage(next(Path("kb/facts").rglob("*.parquet")))
-    error = run.fails("kb", "--out", "new")
-    assert (error.count("\n"), told in error) == (1, True)
-    assert not Path("new").exists()
-
-
-@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("kb", "--sample", "3"), "--sample is 3: give 10 facts or more"),
@@ -177,10 +163,3 @@ def test_options_that_cannot_be_are_one_sentence(run: Command, words: tuple[str,
 def test_a_base_without_facts_has_nothing_to_audit(command: Command) -> None:
     base(Path("empty"), [])
     assert "empty holds no fact" in command.fails("audit", "empty")
-
-
-def test_of_two_audits_to_one_place_the_second_is_refused(run: Command) -> None:
-    run.done("kb", "--sample", 20)
-    Path("kb-audit/labels.jsonl").write_text("mine")
-    assert "holds files already, perhaps labels" in run.fails("kb", "--sample", 30)
-    assert Path("kb-audit", "labels.jsonl").read_text() == "mine"

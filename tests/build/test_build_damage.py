@@ -96,7 +96,9 @@ def test_a_damaged_file_of_a_finished_base_is_refused(
     base.build(monkeypatch, neighbours, RELATIONS)
     name = outputs(base)[1]
     damage(base.out / name)
-    with pytest.raises(InputError, match=f"1 of 10 files are damaged or gone, first {name}: build into a new directory"):
+    with pytest.raises(
+        InputError, match=f"1 of 10 files are damaged or gone, first {name}: build into a new directory"
+    ):
         base.build(monkeypatch, neighbours, RELATIONS)
     assert "build into a new directory" in command.fails(
         "export", str(base.out), "--format", "ntriples", "--out", "x.nt"
