@@ -93,7 +93,7 @@ class StandIn:
         """Yield each part with its tables."""
         for part in parts:
             sets = [self._answer(ask.query) for ask in part.asks]
-            yield part, Answers(part.asks, sets, {}).tables(work.maker)
+            yield part, Answers(part.asks, sets).tables(work.maker)
 
     def _answer(self, query: Query) -> CandidateSet:
         if self.spent > self.budget:
