@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from lmkbc.ask.bank import read_bank
+from lmkbc.ask.examples import read_bank
 from lmkbc.ask.frames import PARTS
 from lmkbc.ask.words import converted
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.checksum import file_sha256, read_digests
+from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
 from lmkbc.files.jsonl import read_bytes
 from lmkbc.files.packed import DOCUMENT
@@ -31,8 +31,7 @@ BANK = "examples.jsonl"
 def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progress: Report | None = None) -> Path:
     """Download the words of a system's authors, convert them, and return the file of frames.
 
-    The licence and the credit are stored beside it. Old files stay until all new ones are there. A file of a fixed
-    commit cannot change: its first download is trusted and its SHA-256 recorded, and later downloads must match.
+    The licence and the credit are stored beside it. Old files stay until all new ones are there.
 
     accepted: SHA-256 of files for which the recipe gives none.
 
@@ -45,14 +44,13 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
     frames = fetched_frames(path.stem)
     frames.parent.mkdir(parents=True, exist_ok=True)
     record = fetched_record(path.stem)
-    known = read_digests(record)
     texts: list[bytes] = []
     fetched: dict[str, str] = {}
     for number, one in enumerate(file.source.files, start=1):
         url, kept = file.source.address(one), frames.with_name(f"source-{number}")
-        digests = [one.sha256] if one.sha256 else [*accepted, *filter(None, [known.get(url)])]
+        digests = [one.sha256] if one.sha256 else accepted
         if file_sha256(kept) not in digests:
-            download(url, digests if digests or one.url else None, kept, name, progress)
+            download(url, digests, kept, name, progress)
         texts.append(read_bytes(kept, DOCUMENT))
         fetched[url] = file_sha256(kept)
     words = converted(file.source, texts)

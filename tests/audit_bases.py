@@ -32,12 +32,12 @@ def fact(row: int, relation: str, object_: str, confidence: float, **more: Any) 
     return {**dict.fromkeys(FACTS), "calibrated": True, "model": "m", "run": RUN, **about, **made, **more}
 
 
-def base(folder: Path, facts: Iterable[dict[str, Any]], lacking: str = "", **inputs: Any) -> Path:
-    """The directory of a base, its facts by relation and in the order given. lacking: column that they do not have."""
-    frame = pl.DataFrame(list(facts), schema=FACTS).drop(filter(None, [lacking]))
+def base(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Path:
+    """The directory of a base, its facts by relation and in the order given."""
+    frame = pl.DataFrame(list(facts), schema=FACTS)
     tables = Tables(frame, pl.DataFrame(schema=NOTHING), pl.DataFrame(schema=MISSING))
     settled = Settled(tables, pl.DataFrame(schema=REMOVED))
-    outputs = {name: sha256 for _, name, sha256 in parts.write(folder, [(0, settled)], RUN, joined=True)}
+    outputs = dict(parts.write(folder, [settled], RUN))
     counts = dict(Counter(frame["relation"].to_list()))
     shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = manifest.started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})

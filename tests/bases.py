@@ -12,13 +12,12 @@ from space import SPACE
 from lmkbc.build import build as module
 from lmkbc.build import engine as engines
 from lmkbc.build.build import Build, BuildPlan
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
 from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
-from lmkbc.build.subjects import SubjectFile
+from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
 from lmkbc.progress import silent
@@ -70,7 +69,6 @@ class Base:
         relations: Sequence[str],
         bounds: Bounds | None = None,
         engine: Engine | None = None,
-        index: Any = None,
         by_value: Mapping[str, Any] | None = None,
         **inputs: Any,
     ) -> Any:
@@ -97,7 +95,7 @@ class Base:
         plan = BuildPlan(SubjectFile(self.file), chosen, Classes(chosen, named=True))
         bounds, names = bounds or Bounds(), {name: one.name for name, one in chosen.items()}
         frontier = None if by_value is None else Frontier(plan.classes, names, bounds.depth, **by_value)
-        growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, index, frontier)
+        growth = Growth(bounds, plan.classes, {one.name: one for one in chosen.values()}, frontier)
         inputs |= {} if by_value is None else {"grow": {"by": "value"}}
         about = {"subjects": file_sha256(self.file), **inputs}
         directory = Directory(self.out)

@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.context.passages import Provider
+from lmkbc.ask.context import Provider
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from opened import recipe_of
 from space import MINI, SPACE
 
-from lmkbc.ask.context.passages import lines as passage_lines
+from lmkbc.ask.context import lines as passage_lines
 from lmkbc.files.buffer import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage

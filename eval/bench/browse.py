@@ -27,10 +27,10 @@ import polars as pl
 from playwright.sync_api import Browser, sync_playwright
 
 from lmkbc.build.build import settlement_of
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import Shard, finished, started
+from lmkbc.build.subjects import Classes
 from lmkbc.cli.terminal import error_status
 from lmkbc.workspace import Workspace
 

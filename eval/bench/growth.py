@@ -35,14 +35,13 @@ from opened import recipe_of
 from space import SPACE
 
 from lmkbc.build.build import Build, BuildPlan
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Answers, ShardPart, Work
 from lmkbc.build.facts import Tables
 from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
-from lmkbc.build.subjects import SubjectFile
+from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.progress import silent
 from lmkbc.relation import EntityType, Relation
 from lmkbc.run.base import Run
@@ -94,7 +93,7 @@ class StandIn:
         """Yield each part with its tables."""
         for part in parts:
             sets = [self._answer(ask.query) for ask in part.asks]
-            yield part, Answers(part.asks, sets, {}).tables(work.maker)
+            yield part, Answers(part.asks, sets).tables(work.maker)
 
     def _answer(self, query: Query) -> CandidateSet:
         if self.spent > self.budget:

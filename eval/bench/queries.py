@@ -23,10 +23,10 @@ import polars as pl
 import pyoxigraph
 
 from lmkbc.build.build import settlement_of
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.manifest import finished, started
+from lmkbc.build.subjects import Classes
 from lmkbc.cli.export import Format, export
 from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation

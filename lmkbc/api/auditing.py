@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords
+from lmkbc.api.options import keywords, shown
 from lmkbc.audit import known as known_facts
 from lmkbc.audit.estimate import Recalibration
 from lmkbc.audit.findings import (
@@ -23,7 +22,7 @@ from lmkbc.audit.findings import (
     recalibrated,
 )
 from lmkbc.audit.known import Known
-from lmkbc.audit.labels import LABELS, MOST, LabelsFile, rows_of
+from lmkbc.audit.labels import LABELS, MOST, LabelsFile, page, rows_of
 from lmkbc.audit.sample import draw, facts_of
 from lmkbc.build.saved import Knowledge
 from lmkbc.errors import InputError, OptionError
@@ -114,8 +113,6 @@ def audit(
 
 
 def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspace, report: Report) -> Audit:
-    from lmkbc.audit.page import page
-
     place = out or Path(f"{path.resolve().name}-audit")
     check_directory(place)
     if place.is_dir() and any(place.iterdir()):

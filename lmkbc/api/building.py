@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import msgspec
 import polars as pl
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened
+from lmkbc.api.options import keywords, opened, shown
 from lmkbc.build.build import Build, BuildPlan, chosen
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Engine
 from lmkbc.build.entities import ENTITIES
@@ -24,7 +22,7 @@ from lmkbc.build.frontier import LEAST_MEAN, Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import inputs_of, started
 from lmkbc.build.settle import REMOVED
-from lmkbc.build.subjects import SubjectFile
+from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
 from lmkbc.link.index import AliasIndex
@@ -108,8 +106,7 @@ class KnowledgeBase:
             return pl.LazyFrame(schema=schema)
         folders = {"relation": pl.String()} if table == "facts" else None
         frame = pl.scan_parquet(sorted(parts), glob=False, hive_partitioning=bool(folders), hive_schema=folders)
-        there = frame.collect_schema()  # a base of an earlier version lacks columns that may be null
-        return frame.select(name if name in there else pl.lit(None, kind).alias(name) for name, kind in schema.items())
+        return frame.select(*schema)
 
     def _repr_html_(self) -> str:
         line = ", ".join(f"{count} {name}" for name, count in self.counts.items())
@@ -172,7 +169,7 @@ def build(
     names = {name: one.name for name, one in plan.relations.items()}
     frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
-    growth = Growth(bounds, plan.classes, by_own, index, frontier)
+    growth = Growth(bounds, plan.classes, by_own, frontier)
     selector, provenance = selector_for(
         run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
     )

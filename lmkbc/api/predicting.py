@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened_subset
+from lmkbc.api.options import keywords, opened_subset, shown
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
@@ -189,7 +188,7 @@ def predict(
     ):
         run_directory.check(directory, subset)
         if page and has_gold(split):
-            progress(ExpectedStep("figures", 0.4, last=True), 0, 6)  # of the page
+            progress(ExpectedStep("figures"), 0, 6)  # of the page
         steps = Steps(run, recipe, progress)
         blocks = steps.over(queries)
         for block in as_one(blocks) if selector.reads_others else blocks:

@@ -1,4 +1,4 @@
-"""Worked examples for prompts: the choice of train rows for a query, never of its own subject under any name."""
+"""Worked examples for prompts: their files, and the choice for a query, never of its own subject under any name."""
 
 from __future__ import annotations
 
@@ -6,32 +6,30 @@ import logging
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
+import msgspec
 
-from lmkbc.ask.known_names import KnownNames
-from lmkbc.errors import InputError, refuse
+from lmkbc.errors import InputError, did_you_mean, refuse
+from lmkbc.files.jsonl import QueryRow, examples_of, numbered_lines, read_bytes, read_jsonl
+from lmkbc.files.packed import DOCUMENT
 from lmkbc.groups import grouped
+from lmkbc.names import folded_key, without_legal_form, without_trailer
+from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Example, Query
+from lmkbc.workspace import bundled
 
 log = logging.getLogger(__name__)
 
-Method = Literal["fixed", "random", "cardinality", "shortest", "longest", "balanced", "nearest", "log"]
-
-
-class TextEncoder(Protocol):
-    """Encodes texts as unit vectors."""
-
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text."""
-        ...
+Method = Literal["fixed", "random", "cardinality", "longest", "balanced", "log"]
+OWN_WORDS = ("question", "reasoning", "answer")
+"""Slots of a prompt that an example may fill with its own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +37,19 @@ class Shots:
     """Number and choice of examples, as in a recipe.
 
     method: "fixed" (the first k in the file), "random", "cardinality" (one with the fewest and one with the most
-    objects, then random; Li et al. 2023), "shortest" or "longest" (by number of objects). The method "balanced" has a
-    share `empty` of examples without objects. The method "nearest" takes the nearest subjects by embedding, nearest
-    last. The method "log" spreads the examples evenly over the logarithm of the number.
+    objects, then random; Li et al. 2023), or "longest" (by number of objects). The method "balanced" has a share
+    `empty` of examples without objects. The method "log" spreads the examples evenly over the logarithm of the number.
     per: whether to draw once for the run, so that prompts share a prefix, or for each query.
     draw: with "hash", a query's draw depends on the SHA-256 of seed, subject and relation, and no subject is shown
     twice (Chironk 2026).
     file: JSONL file of examples instead of train, bundled by name or a path.
     rows: use only the relation's n-th to m-th row of the file or of train, counted from 1.
-    empties: whether examples without objects may occur.
     one_empty: whether to append the relation's first example without objects if the k others all have objects.
     empty: share of examples without objects for "balanced", in [0, 1], or "train" for the share in train.
     relations: examples of the query's "own" relation, or of "all" relations, a different one each if possible. Examples
     of a file then keep its names of relations.
     names: maximum number of objects shown per example, from the first; all if not given.
-    fit: whether to show fewer examples if a prompt exceeds a server's context. The last is dropped first, but for
-    "nearest" the farthest.
+    fit: whether to show fewer examples if a prompt exceeds a server's context. The last is dropped first.
     """
 
     k: int = 5
@@ -64,7 +59,6 @@ class Shots:
     seed: int = 0
     file: str = ""
     rows: tuple[int, int] | None = None
-    empties: bool = True
     one_empty: bool = False
     empty: float | Literal["train"] = 0.5
     relations: Literal["own", "all"] = "own"
@@ -89,25 +83,60 @@ class Shots:
         )
 
 
+class KnownNames:
+    """Other names of a subject: its aliases as an object of other rows, without legal forms and remarks."""
+
+    def __init__(self, train: Sequence[Example]) -> None:
+        self._aliases: defaultdict[str, set[str]] = defaultdict(set)
+        self._keys: dict[Query, frozenset[str]] = {}
+        for example in train:
+            for gold in example.objects:
+                keys = {key for name in gold.names for key in _keys(name)}
+                for key in (*keys, *((gold.id,) if gold.id else ())):
+                    self._aliases[key] |= keys
+        self._subjects = frozenset(key for example in train for key in self._of(example.query))
+        self._ids = frozenset(example.query.subject_id for example in train if example.query.subject_id)
+
+    def shared(self, query: Query) -> bool:
+        """Return whether any example may be about the query's subject."""
+        return query.subject_id in self._ids or not self._subjects.isdisjoint(self._of(query))
+
+    def same(self, query: Query, other: Query) -> bool:
+        """Return whether two queries may be about the same subject: by identifier or by any name."""
+        same_id = bool(query.subject_id) and query.subject_id == other.subject_id
+        return same_id or not self._of(query).isdisjoint(self._of(other))
+
+    def _of(self, query: Query) -> frozenset[str]:
+        if query not in self._keys:
+            known = {*_keys(query.subject)}
+            for key in (*known, query.subject_id or ""):
+                known |= self._aliases.get(key, set())
+            self._keys[query] = frozenset(known)
+        return self._keys[query]
+
+
+@lru_cache(1 << 17)
+def _keys(name: str) -> tuple[str, ...]:
+    forms = dict.fromkeys((name, without_trailer(name)))
+    keys = (key for form in forms for key in (folded_key(form), " ".join(without_legal_form(form))) if key)
+    return tuple(dict.fromkeys(keys))
+
+
 class ExampleSelector:
     """Selects examples for queries from a train split.
 
-    encoder: needed for "nearest". bank: rows to use instead of train. names: names of all these rows, if already known.
-    A row with an unnamed object would show an incomplete answer, so it is no example.
+    bank: rows to use instead of train. names: names of all these rows, if already known. A row with an unnamed object
+    would show an incomplete answer, so it is no example.
     """
 
     def __init__(
         self,
         shots: Shots,
         train: Sequence[Example],
-        encoder: TextEncoder | None = None,
         bank: Sequence[Example] | None = None,
         names: KnownNames | None = None,
     ) -> None:
-        if shots.method == "nearest" and encoder is None:
-            raise InputError("shots: method 'nearest' needs the sentence encoder: install lmkbc[encoder]")
         self.shots = shots
-        self._encoder = encoder
         self._names = names or KnownNames([*train, *(bank or ())])
         self._pools: defaultdict[str, list[Example]] = defaultdict(list)
         self._empties: defaultdict[str, list[Example]] = defaultdict(list)
@@ -119,11 +148,10 @@ class ExampleSelector:
                 self._empties[example.query.relation].append(example)
             if not first <= rows[example.query.relation] <= last:
                 continue
-            if example.named and (example.objects or shots.empties):
+            if example.named:
                 self._pools[example.query.relation].append(example)
                 if shots.relations == "all":
                     self._pools[""].append(example)
-        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self._hands: dict[str, tuple[tuple[Example, ...], ...]] = {}
         self._shuffled: dict[str, list[Example]] = {}
         self._bare: set[str] = set()
@@ -136,8 +164,7 @@ class ExampleSelector:
         set, they get the remaining examples without their own subject.
         """
         own = [query] if unseen is None else [query, unseen]
-        of_run = self.shots.per == "run" and self.shots.method != "nearest"
-        hands = self._of_run(query.relation) if of_run else ()
+        hands = self._of_run(query.relation) if self.shots.per == "run" else ()
         free = (hand for hand in hands if not any(self._any_about(hand, subject) for subject in own))
         chosen = next(free, ()) or self._select(query, own)
         if self.shots.file and self.shots.k and not chosen and query.relation not in self._bare:
@@ -162,7 +189,7 @@ class ExampleSelector:
         """Yield the examples with one less each time, down to none, if the shots may be fitted; else nothing."""
         shots = self.select(query) if self.shots.fit else ()
         for count in range(len(shots) - 1, -1, -1):
-            yield shots[len(shots) - count :] if self.shots.method == "nearest" else shots[:count]
+            yield shots[:count]
 
     def _select(self, query: Query, own: Sequence[Query]) -> tuple[Example, ...]:
         shots = self.shots
@@ -173,7 +200,7 @@ class ExampleSelector:
             chosen = list(islice(free, shots.k))
         else:
             pool = _mixed([*free]) if shots.relations == "all" else [*free]
-            chosen = self._ordered(pool, query)[: shots.k]
+            chosen = self._ordered(pool)[: shots.k]
         if shots.one_empty and all(example.objects for example in chosen):
             chosen += islice((one for one in self._empties[query.relation] if not self._about(one, own)), 1)
         return tuple(replace(example, objects=example.objects[: shots.names]) for example in chosen)
@@ -194,11 +221,9 @@ class ExampleSelector:
             self._shuffled[query.relation] = random.Random(repr(draw)).sample(pool, len(pool))
         return self._shuffled[query.relation]
 
-    def _ordered(self, pool: list[Example], query: Query) -> list[Example]:
+    def _ordered(self, pool: list[Example]) -> list[Example]:
         """Return the examples of a pool in the method's order; the first k are shown."""
         match self.shots.method:
-            case "shortest":
-                return sorted(pool, key=lambda example: example.size)
             case "longest":
                 return sorted(pool, key=lambda example: -example.size)
             case "cardinality" if len(pool) > 1:
@@ -206,8 +231,6 @@ class ExampleSelector:
                 return [fewest, most, *(example for example in pool if example is not fewest and example is not most)]
             case "balanced":
                 return self._balanced(pool)
-            case "nearest":
-                return self._nearest(pool, query)
             case "log":
                 return self._log(pool)
         return pool
@@ -225,12 +248,6 @@ class ExampleSelector:
         kept = {id(example) for example in (*empty[:wanted], *full[: k - wanted])}
         return [example for example in pool if id(example) in kept]
 
-    def _nearest(self, pool: list[Example], query: Query) -> list[Example]:
-        own = self._vector(query.subject)
-        closeness = {id(example): float(self._vector(example.query.subject) @ own) for example in pool}
-        nearest = sorted(pool, key=lambda example: (-closeness[id(example)], example.query.subject))
-        return nearest[: self.shots.k][::-1]
-
     def _log(self, pool: list[Example]) -> list[Example]:
         """Return the middle of each of k equal slices of the examples by size, shuffled; the pool if none has one."""
         sized = sorted((size, place) for place, example in enumerate(pool) if (size := _size(example)) is not None)
@@ -239,14 +256,6 @@ class ExampleSelector:
         k = min(self.shots.k, len(sized))
         places = [sized[(2 * slice_ + 1) * len(sized) // (2 * k)][1] for slice_ in range(k)]
         return [pool[place] for place in sorted(places)]
-
-    def _vector(self, subject: str) -> npt.NDArray[np.float32]:
-        if subject not in self._vectors:
-            assert self._encoder is not None  # noqa: S101  (checked when made)
-            known = [*dict.fromkeys(example.query.subject for pool in self._pools.values() for example in pool)]
-            texts = [subject] if self._vectors else [*dict.fromkeys((subject, *known))]
-            self._vectors |= dict(zip(texts, self._encoder.encode(texts), strict=True))
-        return self._vectors[subject]
 
 
 def _hashed(pool: list[Example], query: Query, seed: int) -> Iterator[Example]:
@@ -270,3 +279,51 @@ def _mixed(pool: Sequence[Example]) -> list[Example]:
 def _size(example: Example) -> float | None:
     values = [value for name in example.names if (value := number(name)) is not None and value > 0]
     return math.log10(values[0]) if values else None
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """Line of the simple JSONL format.
+
+    ids: as many as objects. question, reasoning, answer: the example's own words.
+    """
+
+    subject: str
+    relation: str
+    objects: list[str | list[str]]
+    id: str | None = None
+    ids: list[str] | None = None
+    question: str | None = None
+    reasoning: str | None = None
+    answer: str | None = None
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Return its own words, by slot."""
+        given = ((slot, getattr(self, slot)) for slot in OWN_WORDS)
+        return tuple((slot, text) for slot, text in given if text is not None)
+
+
+def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Relation]) -> list[Example]:
+    """Return the examples of a file, bundled or a path, in order. Raise InputError with file, line and field.
+
+    known: relations by any name. asked: relations of an edition, by its names. Examples of these relations get the
+    edition's names; others keep the names of the file.
+    """
+    path = bundled("shots", name, ".jsonl")
+    lines = [*numbered_lines(read_bytes(path, DOCUMENT))]
+    if b'"SubjectEntity"' in (lines[0][1] if lines else b""):
+        rows = read_jsonl(path, QueryRow)
+        words: list[tuple[tuple[str, str], ...]] = [()] * len(rows)
+    else:
+        plain = read_jsonl(path, _Row)
+        rows = [QueryRow(row.subject, row.relation, row.id, row.objects, row.ids) for row in plain]
+        words = [row.words for row in plain]
+    spelt = {relation.name: spelling for spelling, relation in asked.items()}
+    for (line, _), row in zip(lines, rows, strict=True):
+        if row.Relation not in known:
+            hint = did_you_mean(row.Relation, known)
+            raise InputError(f"{path}, line {line}: {row.Relation!r} is no relation: {hint}")
+        if not row.SubjectEntity.strip():
+            raise InputError(f"{path}, line {line}: the subject is empty; name it")
+        row.Relation = spelt.get(known[row.Relation].name, row.Relation)
+    return [replace(example, words=own) for example, own in zip(examples_of(rows), words, strict=True)]

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lmkbc.ask.bank import read_bank
-from lmkbc.ask.examples import ExampleSelector, Shots, TextEncoder
+from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, read_bank
 from lmkbc.ask.frames import Frames, part
-from lmkbc.ask.known_names import KnownNames
 from lmkbc.ask.prompts import Composer, listed, one_line, worded
 from lmkbc.ask.steps import Step
 from lmkbc.ask.style import PromptStyle
@@ -101,11 +99,6 @@ class Asks:
             framed = replace(framed, steps=tuple(steps))
         return framed, changed(shots, shown, f"{where}.shots")
 
-    @property
-    def embeds(self) -> bool:
-        """Return whether any relation's examples are selected by embedding."""
-        return any(self.about(name)[1].method == "nearest" for name in ("", *self.relations))
-
 
 def _reworded(step: Step, words: Mapping[tuple[str, ...], Any], where: str) -> Step:
     """Return a step in other words. words: (step, setting) -> text."""
@@ -136,7 +129,6 @@ class Asking:
         train: Sequence[Example],
         asks: Asks,
         known: Mapping[str, Relation] | None = None,
-        encoder: TextEncoder | None = None,
     ) -> None:
         self._relations = {**(known or {}), **relations}
         spelt = {(known or relations)[name].name: name for name in asks.relations}
@@ -151,7 +143,7 @@ class Asking:
                 bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
                 if bank is None and names is None:
                     names = KnownNames(train)
-                selectors[shots] = ExampleSelector(shots, train, encoder, bank, names if bank is None else None)
+                selectors[shots] = ExampleSelector(shots, train, bank, names if bank is None else None)
             composer = Composer(style, self._relations, name, edition=edition.name)
             self._plans[name] = Plan(style, selectors[shots], sampling, composer)
 

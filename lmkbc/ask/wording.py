@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from lmkbc.ask.bank import OWN_WORDS
+from lmkbc.ask.examples import OWN_WORDS
 from lmkbc.errors import refuse
 
 RAW = "https://raw.githubusercontent.com"
@@ -34,31 +34,29 @@ def _is_safe(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedWords:
-    """Named words in a file: a variable of Python source, or a key of YAML.
+    """Named words in a file: lines of Python source, or a key of YAML.
 
-    name: the key, or the variable with its scopes, as for `read_python`.
-    step: name of the recipe's step, if the words are its "task" or "ask".
+    name: the key, or a text in the line of source from which lines are counted, as in "def ask(".
+    lines: first and last line of each expression. (1, 1) is the line after the named one.
+    relation: the relation, "*" for all others.
     setting: setting of the frame: its "block", "task", "ask", or "follow_up" (with {ask} for the ask). For a masked
     model, it is the "clozes", the cloze of the "precondition", or the "forms" of a subject by answer. It may also be a
-    whole text. The setting "lines" is a list of header, example and query; "text" is one text with {examples} for the
+    whole text. The setting "lines" has a header, an example and a query; "text" is one text with {examples} for the
     examples.
     slot: slot that the words fill in other words of their relation, such as "phrase" for {phrase} in a block.
-    when: condition of the code for these words, if there are several (see `read_python`).
-    relation: the relation, "*" for all others; "" if the code names relations itself, as dict keys or in conditions.
+    step: name of the recipe's step, if the words are its "task" or "ask".
     part: name of the recipe's table.
-    relations: the code's name of a relation -> its name.
     frame: further settings.
     slots: further slots, besides the file's.
     """
 
     name: str
+    relation: str
+    lines: tuple[tuple[int, int], ...] = ()
     setting: Literal["block", "task", "ask", "follow_up", "clozes", "precondition", "forms", "lines", "text"] = "block"
     slot: str = ""
-    when: str = ""
-    relation: str = ""
     step: str = ""
     part: str = ""
-    relations: Mapping[str, str] = field(default_factory=dict)
     frame: Mapping[str, Any] = field(default_factory=dict)
     slots: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,7 +73,7 @@ class WordFile:
     commit: if not the source's.
     url: whole address, instead of path. sha256: digest of the file.
     relation: the relation of a "prompt".
-    words: variables of the source, or keys.
+    words: lines of the source, or keys.
     slots: the code's expression in a text, such as "row['subject']", or text of YAML, such as "{year}" -> its
     replacement. For "%s", it is a list, each item of which replaces the next "%s".
     fields: an example's "question", "reasoning" or "answer" -> the file's field with the example's own words.
@@ -113,7 +111,7 @@ class WordFile:
             ),
             (
                 (self.format in ("python", "yaml")) != bool(self.words),
-                "words says which variables or keys are read: give it with format 'python' or 'yaml', and only there",
+                "words says which lines or keys are read: give it with format 'python' or 'yaml', and only there",
             ),
             (
                 bool(self.fields) and self.format != "examples",
@@ -122,10 +120,6 @@ class WordFile:
             (
                 unknown := sorted(self.fields.keys() - OWN_WORDS),
                 f"fields names {unknown}: give those of {', '.join(OWN_WORDS)}",
-            ),
-            (
-                self.format == "yaml" and not all(words.relation for words in self.words),
-                "a key of YAML is about a relation: name it",
             ),
         )
 

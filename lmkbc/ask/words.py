@@ -1,16 +1,21 @@
-"""Authors' words: prompts as a system's authors published them, converted into a file of frames."""
+"""Authors' words: prompts as a system's authors published them, converted into a file of frames.
+
+Named lines of Python source are parsed as one expression; nothing is imported or run. `f"{who} speaks {mask}."` is a
+text with two slots, `who` and `mask`.
+"""
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lmkbc.ask.frames import PARTS
 from lmkbc.ask.prompts import fill
-from lmkbc.ask.python_words import Slot, Value, read_python
 from lmkbc.ask.wording import NamedWords, Slots, WordFile, WordingSource
 from lmkbc.errors import InputError
 from lmkbc.relation import OTHERS
@@ -25,18 +30,18 @@ Settings = dict[str, Any]
 """Settings of a relation's frame."""
 
 
-class ConvertedWords(NamedTuple):
+class _ConvertedWords(NamedTuple):
     """Words of a system's authors.
 
     frames: relation, by the authors' name -> frame; with parts, the same per part. examples: rows in the simpler format
-    of `lmkbc.ask.bank`.
+    of `lmkbc.ask.examples`.
     """
 
     frames: dict[str, Settings]
     examples: list[dict[str, Any]]
 
 
-def converted(source: WordingSource, files: Sequence[bytes]) -> ConvertedWords:
+def converted(source: WordingSource, files: Sequence[bytes]) -> _ConvertedWords:
     """Return the words in published files. files: content of the source's files, in order.
 
     Raise InputError with the wrong file.
@@ -52,10 +57,10 @@ def converted(source: WordingSource, files: Sequence[bytes]) -> ConvertedWords:
             for part, relation, frame in _read(file, text):
                 frames = made.setdefault(part, {})
                 frames[relation] = frames.get(relation, {}) | frame
-        except (ValueError, RecursionError) as error:
+        except (ValueError, LookupError, SyntaxError) as error:
             raise InputError(f"{source.address(file)} is not as its format {file.format!r} has it: {error}") from None
     whole = {part: _frames(source, frames) for part, frames in made.items()}
-    return ConvertedWords(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
+    return _ConvertedWords(whole.pop("", {}) | ({PARTS: whole} if whole else {}), examples)
 
 
 def _frames(source: WordingSource, made: dict[str, Settings]) -> dict[str, Settings]:
@@ -112,7 +117,7 @@ def _read(file: WordFile, text: str) -> Iterator[tuple[str, str, Settings]]:
         found = [("", file.relation, _prompt(text))]
     else:
         read = _python if file.format == "python" else _yaml
-        found = [(words.part, *pair) for words in file.words for pair in read(words, text, file.slots)]
+        found = [(one.part, one.relation, {**read(one, text, file.slots), **one.frame}) for one in file.words]
     for own, relation, frame in found:
         yield from ((part, relation, frame) for part in ((own,) if own else file.parts or ("",)))
 
@@ -155,27 +160,87 @@ def _about(template: str) -> str:
     return template.replace(SUBJECT, "{subject}")
 
 
-def _python(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Settings]]:
-    """Yield the frame of each relation in a variable."""
-    found = read_python(text, words.name, words.when)
+def _python(words: NamedWords, text: str, slots: Slots) -> Settings:
+    """Return the settings that some lines of Python source hold."""
     known = {**slots, **words.slots}
+    found = [_expression(code) for code in _lines_of(words, text)]
+    wanted = 3 if words.setting == "lines" else 1
+    if words.setting != "clozes" and len(found) != wanted:
+        raise ValueError(f"{words.name!r} has {len(found)} expressions, and not {wanted}")
     if words.setting == "forms":
-        yield words.relation, {"forms": {case: _filled(value, known) for case, value in found.cases.items()}}
-        return
-    if words.relation:
-        if found.value is None:
-            raise ValueError(f"{words.name!r} is another one for each relation")
-        values: Mapping[str, Value] = {words.relation: found.value}
-    else:
-        values = found.cases
-    for name, value in values.items():
-        if words.relations and name not in words.relations:
-            raise ValueError(f"{words.name!r} has {name!r}, which relations does not name")
-        yield words.relations.get(name, name), {**_setting(words, value, known), **words.frame}
+        (forms,) = found
+        pairs = zip(forms.keys, forms.values, strict=True) if isinstance(forms, ast.Dict) else ()
+        return {"forms": {_written(case, known): _written(form, known) for case, form in pairs if case is not None}}
+    texts = [_filled(_written(one, known), known) for one in found]
+    if words.setting == "clozes":
+        return {"clozes": texts}
+    if words.setting == "lines":
+        return _lines(*texts)
+    return {f"{FILLS}{words.slot}" if words.slot else words.setting: texts[0]}
 
 
-def _yaml(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Settings]]:
-    """Yield the frame of a key's relation."""
+def _lines_of(words: NamedWords, text: str) -> Iterator[str]:
+    """Yield each named range of lines, counted from the first line that holds `words.name`."""
+    rows = text.split("\n")
+    start = next((at for at, row in enumerate(rows) if words.name in row), None)
+    if start is None:
+        raise ValueError(f"no line has {words.name!r}")
+    for first, last in words.lines:
+        yield "\n".join(rows[start + first : start + last + 1])
+
+
+def _expression(code: str) -> ast.expr:
+    """Return the expression that lines assign, return, append or list, or the value of a pair of a dict."""
+    code = textwrap.dedent(code).strip()
+    try:
+        statement = ast.parse(code).body[0]
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ast.AugAssign):  # as in text += "..."
+            value = ast.BinOp(statement.target, statement.op, statement.value)
+    except SyntaxError:
+        pairs = ast.parse(f"{{{code}\n}}", mode="eval").body
+        value = pairs.values[0] if isinstance(pairs, ast.Dict) else None
+    if not isinstance(value, ast.expr):
+        raise ValueError(f"{code[:80]!r} is no expression")
+    return value
+
+
+def _written(node: ast.expr, slots: Slots) -> str:
+    """Return the text of an expression, the first text of a list. What is not known before the code runs is a slot."""
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.JoinedStr(parts):
+            return "".join(_written(part, slots) for part in parts)
+        case ast.FormattedValue(value, format_spec=None):
+            return _written(value, slots)
+        case ast.BinOp(left, ast.Add(), right):
+            return _written(left, slots) + _written(right, slots)
+        case ast.Call(ast.Attribute(text, "format"), given, named):
+            fields = {one.arg or "": _written(one.value, slots) for one in named}
+            return _written(text, slots).format(*(_written(one, slots) for one in given), **fields)
+        case (
+            ast.List([first, *_])
+            | ast.Tuple([first, *_])
+            | ast.Dict(values=[first, *_])
+            | ast.Call(ast.Attribute(_, "append"), [first])
+        ):
+            return _written(first, slots)
+    expression = ast.unparse(node)
+    if expression not in slots:
+        raise ValueError(f"slots does not say what stands for {expression[:80]!r}")
+    return str(slots[expression])
+
+
+def _filled(text: str, slots: Slots) -> str:
+    """Return a text with each "%s" replaced by the next of its replacements."""
+    for instead in slots.get("%s", ()):
+        text = text.replace("%s", instead, 1)
+    return text
+
+
+def _yaml(words: NamedWords, text: str, slots: Slots) -> Settings:
+    """Return the setting that a key of YAML holds."""
     import yaml
 
     try:
@@ -187,38 +252,7 @@ def _yaml(words: NamedWords, text: str, slots: Slots) -> Iterator[tuple[str, Set
         raise ValueError(f"it has no text {words.name!r}")
     for slot, instead in slots.items():
         value = value.replace(slot, str(instead))
-    yield words.relation, {f"steps.{words.step}.{words.setting}" if words.step else words.setting: value, **words.frame}
-
-
-def _setting(words: NamedWords, value: Value, slots: Slots) -> Settings:
-    """Return a value as settings of a frame.
-
-    From a list within a list, such as a text and its weight, take the first.
-    """
-    listed = value if isinstance(value, list) else [value]
-    texts = [_filled(one[0] if isinstance(one, list) and one else one, slots) for one in listed]
-    if words.setting == "clozes":
-        return {"clozes": texts}
-    if words.setting == "lines":
-        if len(texts) != 3:
-            raise ValueError(f"{words.name!r} has {len(texts)} parts, and not a header, an example and a query")
-        return _lines(*texts)
-    if len(texts) != 1:
-        raise ValueError(f"{words.name!r} has {len(texts)} texts, and not one")
-    return {f"{FILLS}{words.slot}" if words.slot else words.setting: texts[0]}
-
-
-def _filled(text: Value, slots: Slots) -> str:
-    """Return a text with its slots filled."""
-    if not isinstance(text, tuple):
-        raise ValueError("a list stands where a text should")
-    unknown = next((part.expression for part in text if isinstance(part, Slot) and part.expression not in slots), None)
-    if unknown is not None:
-        raise ValueError(f"slots does not say what stands for {unknown[:80]!r}")
-    filled = "".join(str(slots[part.expression]) if isinstance(part, Slot) else part for part in text)
-    for instead in slots.get("%s", ()):
-        filled = filled.replace("%s", instead, 1)
-    return filled
+    return {f"steps.{words.step}.{words.setting}" if words.step else words.setting: value}
 
 
 def _lines(header: str, example: str, query: str) -> Settings:

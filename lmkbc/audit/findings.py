@@ -15,7 +15,7 @@ from lmkbc.audit.known import Mark, MarkedFact
 from lmkbc.audit.labels import RIGHT, UNKNOWN, WRONG
 from lmkbc.audit.sample import BINS, BinKey, Sample, key_of
 from lmkbc.files.tables import AT_ONCE
-from lmkbc.report.panels import wilson
+from lmkbc.report.figures import wilson
 from lmkbc.select.ranking import Floats
 
 MODEL, LABELS = "model", "labels"

@@ -1,16 +1,20 @@
-"""Labels of a sample: a JSONL file with one fact per line, filled in by the page or by any editor."""
+"""Labels of a sample: a JSONL file with one fact per line, filled in by any editor, or on a page without a network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 
 from lmkbc.audit.sample import FEWEST, Sample, SampledFact
+from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import decoded, numbered_lines, read_bytes
+from lmkbc.report.page import render
+from lmkbc.report.rows import LONGEST_TEXT, cut
 
 LABELS = "labels.jsonl"
 """The file of labels that is written beside the page."""
@@ -20,7 +24,7 @@ RIGHT, WRONG, UNKNOWN = "y", "n", "u"
 """Values of a label. A fact without a label has null."""
 
 
-class SampleName(msgspec.Struct, frozen=True):
+class _SampleName(msgspec.Struct, frozen=True):
     """Identity of a sample: enough to draw it again. base: checksum of the base's facts. sample: number of facts."""
 
     base: str
@@ -28,7 +32,7 @@ class SampleName(msgspec.Struct, frozen=True):
     seed: int
 
 
-class LabelRow(SampleName, frozen=True):
+class _LabelRow(_SampleName, frozen=True):
     """Line of a labels file. fact: index among all facts. The fields after the label are for the reader only."""
 
     fact: int
@@ -41,16 +45,16 @@ class LabelRow(SampleName, frozen=True):
     confidence: float = 0.0
 
     @property
-    def name(self) -> SampleName:
+    def name(self) -> _SampleName:
         """Return the identity of the fact's sample."""
-        return SampleName(self.base, self.sample, self.seed)
+        return _SampleName(self.base, self.sample, self.seed)
 
 
-def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[LabelRow]:
+def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[_LabelRow]:
     """Return the lines of a sample, without labels."""
     about = sample.base, sample.size, sample.seed
     return [
-        LabelRow(
+        _LabelRow(
             *about, place, None, one.relation, one.subject, one.subject_id, one.object, one.object_id, one.confidence
         )
         for place, one, *_ in facts
@@ -61,8 +65,8 @@ class LabelsFile:
     """A file of labels. name: identity of its sample. InputError, with the line, for lines of different samples."""
 
     def __init__(self, path: Path) -> None:
-        decoder = msgspec.json.Decoder(LabelRow)
-        self.path, self._rows = path, dict[int, tuple[int, LabelRow]]()
+        decoder = msgspec.json.Decoder(_LabelRow)
+        self.path, self._rows = path, dict[int, tuple[int, _LabelRow]]()
         for number, line in numbered_lines(read_bytes(path)):
             (row,) = decoded(path, line, decoder, number)
             first, other = next(iter(self._rows.values()), (number, row))
@@ -91,3 +95,51 @@ class LabelsFile:
             if place not in sample.drawn:
                 raise InputError(f"{self.path}, line {number}: fact {place} is not of this sample; restore the line")
         return {place: row.label for place, (_, row) in self._rows.items()}
+
+
+WIKIDATA, SEARCH = "https://www.wikidata.org/wiki/", "https://duckduckgo.com/?q="
+MOST_SOURCES = 20
+"""Most sources of a fact that are shown."""
+
+
+def page(
+    name: str, sample: Sample, facts: Sequence[SampledFact], rows: Sequence[_LabelRow], about: Mapping[str, str]
+) -> str:
+    """Return the page. name: name of the base. rows: lines of the labels file. about: definitions of relations."""
+    content = {
+        "key": f"lmkbc-audit-{sample.base}-{sample.size}-{sample.seed}",
+        "file": LABELS,
+        "facts": [
+            {"line": msgspec.to_builtins(row), **shown(fact, about.get(fact.fact.relation, ""))}
+            for fact, row in zip(facts, rows, strict=True)
+        ],
+    }
+    return render("audit.html", title=f"Audit of {cut(name, LONGEST_TEXT)}", facts=len(facts), content=content)
+
+
+def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
+    """Return what the page shows of a fact. Long texts are cut."""
+    fact = sampled.fact
+    unit = f" {fact.about.unit}" if fact.about.kind == "number" and fact.about.unit else ""
+    words = " ".join(cut(text, LONGEST_TEXT) for text in (fact.subject, fact.relation.replace("-", " "), fact.object))
+    return {
+        "subject": [cut(fact.subject, LONGEST_TEXT), _item(fact.subject_id)],
+        "relation": [fact.relation, f"{WIKIDATA}Property:{fact.about.property}"],
+        "object": [cut(fact.object, LONGEST_TEXT) + unit, _item(fact.object_id)],
+        "definition": definition,
+        "search": SEARCH + quote(words, safe="", errors="replace"),
+        "confidence": f"{fact.confidence:.3f}",
+        "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)
+        + (f", stated by {' and '.join(fact.stated_by)}" if fact.stated_by else ""),
+        "model": cut(fact.model, LONGEST_TEXT),
+        "others": [_other(one) for one in sampled.others],
+        "further": sampled.further,
+    }
+
+
+def _item(qid: str | None) -> str:
+    return f"{WIKIDATA}{qid}" if qid else ""
+
+
+def _other(fact: FactRow) -> str:
+    return f"{fact.relation}: {cut(fact.object, LONGEST_TEXT)} ({fact.confidence:.3f})"

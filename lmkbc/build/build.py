@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.build.entities import NamedEntities
@@ -19,11 +18,11 @@ from lmkbc.build.facts import Maker, Tables
 from lmkbc.build.growth import Growth
 from lmkbc.build.manifest import Shard, finished
 from lmkbc.build.settle import Settlement
-from lmkbc.build.subjects import Subjects
+from lmkbc.build.subjects import Classes, Subjects
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.index import AliasIndex
 from lmkbc.pipeline import BLOCK
-from lmkbc.progress import Report, WholeStep, silent, tracked
+from lmkbc.progress import Report, silent, tracked
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -121,7 +120,7 @@ class Build:
     def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
         """Answer what is not yet written, write it, and finish. Return the manifest; also if nothing is left to do.
 
-        LmkbcError if the disk refuses to write. The build can then be resumed.
+        If the disk refuses to write, the build can be resumed.
         """
         begun = time.monotonic()
         written = {shard.number: shard for shard in directory.begin(self.start, report)}
@@ -189,10 +188,10 @@ class Build:
 
         came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
         progress = report if self.engine or total > size else silent  # a single block reports its own steps
-        progress(WholeStep("build (queries)"), done, total)
+        progress("build (queries)", done, total)
         for part, tables in engine.tables(work, parts()):
             done += min(size, todo[part.shard] - part.start)
-            progress(WholeStep("build (queries)"), done, total)
+            progress("build (queries)", done, total)
             blocks = came[part.shard]
             blocks[part.start] = tables
             if len(blocks) == -(-todo[part.shard] // size):

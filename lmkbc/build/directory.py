@@ -4,8 +4,8 @@ Each shard is one file below `unfinished/`, which begins with its checksum, and 
 are there, the tables and their manifest are written to a staged directory. It then replaces an earlier base (see
 `files.atomic`).
 
-A finished base is reopened if queries failed or files are damaged. Its sound shards are written below `unfinished/`,
-and the old base stays until the new one replaces it. Files with other names than the build's own are never touched.
+A finished base is reopened if queries failed. Its shards are written below `unfinished/`, and the old base stays until
+the new one replaces it. Files with other names than the build's own are never touched.
 """
 
 from __future__ import annotations
@@ -32,14 +32,11 @@ from lmkbc.progress import Report, silent, tracked
 
 log = logging.getLogger(__name__)
 
-LOCK = ".lock"
-"""Lock file of earlier versions, which an old base may still hold."""
 BASE = atomic.Kind("a knowledge base", MANIFEST, beside=frozenset({TIMING}), form=parts.PART)
 SHARD = re.compile(r"[0-9]{6,}\.shard")
-_FOLDER = r"(?:shards/|(?:joined/)?(?:facts/relation=[^/]+|nothing|missing)/)?"
-_NAME = r"(?:(?:manifest|timing)\.json|[0-9]{6,}\.(?:shard|json)|part-[0-9]{6,}\.parquet)"
-OWN = re.compile(rf"{_FOLDER}(?:{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}})")
-"""Names of files below `unfinished/`: of this and earlier versions, and of files during writing."""
+_NAME = rf"(?:manifest\.json|{SHARD.pattern})"
+OWN = re.compile(rf"{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}}")
+"""Names of files below `unfinished/`, and of files during writing."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -60,7 +57,7 @@ class Directory:
     def held(self) -> Iterator[None]:
         """Keep other builds out. InputError if another build is running, or if the directory cannot be used."""
         with writing_alone(self.path):
-            others = {entry.name for entry in self.path.iterdir()} - {LOCK} if self.path.is_dir() else set()
+            others = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
             killed = others == {UNFINISHED} and all(OWN.fullmatch(path.name) for path in self._stage.iterdir())
             if others and not killed and self._read() is None:
                 raise InputError(
@@ -106,23 +103,19 @@ class Directory:
             return self._sound_shards(start["run"], report)
 
     def _reopened(self, found: Manifest, report: Report) -> bool:
-        """Write the sound shards of a finished build again. Return False if it lacks neither answers nor files."""
-        lost, shards = set[str](), found.shards or ()
-        for name, sha256 in tracked(found.outputs.items(), "check (files)", report):
-            if not parts.PART.fullmatch(name) or checksum.file_sha256(self.path / name) != sha256:
-                lost.add(name)
-        if lost:
-            log.warning(
-                "%s: %d of %d files are damaged or gone, first %s; their queries are asked again",
-                *(self.path, len(lost), len(found.outputs), min(lost)),
+        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
+        files, shards = tracked(found.outputs.items(), "check (files)", report), found.shards or ()
+        if lost := [name for name, sha256 in files if checksum.file_sha256(self.path / name) != sha256]:
+            raise InputError(
+                f"{self.path}: {len(lost)} of {len(found.outputs)} files are damaged or gone, first {lost[0]}: build "
+                "into a new directory; answers of models are in the store"
             )
-        elif not any(shard.failed for shard in shards):
+        if not any(shard.failed for shard in shards):
             return False
         there = parts.slices(shards)
         for shard in shards:
-            if lost.isdisjoint(name for name, _, _ in there[shard.number]):
-                tables = parts.read(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
-                self.write(shard.number, tables, shard.depth, found.run)
+            tables = parts.read(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+            self.write(shard.number, tables, shard.depth, found.run)
         return True
 
     def _shards(self) -> list[Path]:
@@ -142,12 +135,11 @@ class Directory:
         return sound
 
     def write(self, number: int, tables: Tables, depth: int, run: str) -> Shard:
-        """Write a shard. LmkbcError if the disk refuses to write; earlier shards stay as they are."""
-        with _full_disk(self.path):
-            shard, path = _counted(number, depth, tables), self._file(number)
-            content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
-            atomic.write_bytes(path, checksum.signed(path.name, content))
-            return shard
+        """Write a shard. If the disk refuses to write, earlier shards stay as they are."""
+        shard, path = _counted(number, depth, tables), self._file(number)
+        content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
+        atomic.write_bytes(path, checksum.signed(path.name, content))
+        return shard
 
     def _file(self, number: int) -> Path:
         return self._stage / f"{number:06d}.shard"
@@ -171,45 +163,29 @@ class Directory:
     def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
         """Write the tables of all shards, replace the base with them, and return the manifest that lists them.
 
-        Tables are joined if no query failed, since then no shard is written again. timing: what differs from run to
-        run; it is written beside the manifest.
+        timing: what differs from run to run; it is written beside the manifest.
         """
         numbers = [shard["number"] for shard in whole["shards"]]
-        joined, outputs = not whole["counts"]["failed"] and len(numbers) > 1, dict[str, str]()
-        own: dict[int, dict[str, str]] = {number: {} for number in numbers}
-        with _full_disk(self.path):
-            with atomic.replacing(self.path, BASE) as stage:
-                tables = ((number, settlement.of(number, self.tables(number))) for number in numbers)
-                for number, name, sha256 in parts.write(stage, tables, whole["run"], joined=joined):
-                    outputs[name] = sha256
-                    if not joined:
-                        own[number][name] = sha256
-                entities = settlement.entities.tables(parts.ROWS)
-                outputs |= {name: sha for _, name, sha in parts.write_table(stage, "entities", entities, whole["run"])}
-                shards = [{**shard, "outputs": own[shard["number"]]} for shard in whole["shards"]]
-                listed = dict(sorted(outputs.items())) if joined else outputs
-                about = manifest.written({**whole, "shards": shards, "outputs": listed})
-                atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
-                atomic.write_flushed(stage / MANIFEST, about)
-            self._clear()
+        with atomic.replacing(self.path, BASE) as stage:
+            tables = (settlement.of(number, self.tables(number)) for number in numbers)
+            outputs = dict(parts.write(stage, tables, whole["run"]))
+            outputs |= parts.write_table(stage, "entities", settlement.entities.tables(parts.ROWS), whole["run"])
+            about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
+            atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
+            atomic.write_flushed(stage / MANIFEST, about)
+        self._clear()
         return msgspec.json.decode(about, type=dict[str, Any])
 
     def _clear(self) -> None:
         """Remove the files of builds below `unfinished/`, the manifest first. Files with other names stay."""
         (self._stage / MANIFEST).unlink(missing_ok=True)
-        for path in sorted(self._stage.rglob("*"), reverse=True):
-            if path.is_dir():
-                _remove_empty(path)
-            elif OWN.fullmatch(path.relative_to(self._stage).as_posix()):
+        for path in self._stage.iterdir() if self._stage.is_dir() else ():
+            if OWN.fullmatch(path.name):
                 path.unlink()
-        _remove_empty(self._stage)
+        with suppress(OSError):  # not empty, or absent
+            self._stage.rmdir()
         if self._stage.is_dir():
             log.warning("%s holds files that are of no build: they are not removed", self._stage)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # not empty, or absent
-        folder.rmdir()
 
 
 def _stored(path: Path) -> _Stored | None:
@@ -236,18 +212,3 @@ def _counted(number: int, depth: int, tables: Tables) -> Shard:
 
 def _counts(frame: pl.DataFrame) -> dict[str, int]:
     return dict(sorted(frame["relation"].value_counts().iter_rows()))
-
-
-@contextmanager
-def _full_disk(path: Path) -> Iterator[None]:
-    """Raise LmkbcError with advice if the disk refuses to write during a build."""
-    try:
-        yield
-    except (OSError, LmkbcError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if not isinstance(cause, OSError):
-            raise
-        raise LmkbcError(
-            f"{path} cannot be written: {cause.strerror or cause}; what is finished of the build is kept, so make room "
-            "and run the command again"
-        ) from None

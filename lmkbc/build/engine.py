@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
 """Why queries were not asked, by the option that limits tokens or cost."""
-HOPELESS = 8
-"""Queries of a block that may fail with the same error. At this number, the error is not theirs but the build's."""
+DIED = "workers died of its block"
+"""Why the queries of a block are missing whose workers died."""
 
 
 class Ask(NamedTuple):
@@ -59,16 +59,6 @@ class Engine(Protocol):
 
     def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
         """Yield each part with its tables, in any order. LmkbcError if the work cannot continue."""
-
-
-class Ledger(Protocol):
-    """Record that survives a worker: which ranges of a block's queries were begun, as [start, stop)."""
-
-    def begin(self, start: int, stop: int) -> bool:
-        """Return whether to begin a range: False if workers died in it before."""
-
-    def end(self, start: int, stop: int) -> None:
-        """Record that a range is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +106,22 @@ class Work:
 
 
 class Answers(NamedTuple):
-    """A block of answered queries before selection. reasons: query -> why it failed, if known.
-
-    limit: why other queries were not asked, if a limit is reached.
-    """
+    """A block of answered queries before selection. reason: why other queries have no answer, if known."""
 
     asks: Sequence[Ask]
     sets: Sequence[CandidateSet]
-    reasons: Mapping[Query, str]
-    limit: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def lacking(cls, asks: Sequence[Ask], reason: str) -> Answers:
+        """Return a block whose queries all failed."""
+        return cls(asks, [CandidateSet(ask.query, (), (State.MISSING,)) for ask in asks], reason)
 
     def tables(self, maker: Maker) -> Tables:
         """Return the tables of the selected facts."""
         made = maker.tables([ask.row for ask in self.asks], self.sets)
-        known = [self.reasons.get(one.query, self.limit) for one in self.sets if one.failed]
-        own = pl.Series("reason", known, dtype=pl.String)
-        return made._replace(missing=made.missing.with_columns(pl.coalesce(own, pl.col("reason"))))
+        reason = pl.coalesce(pl.lit(self.reason, pl.String), pl.col("reason"))
+        return made._replace(missing=made.missing.with_columns(reason=reason))
 
 
 class ThisProcess:
@@ -157,7 +147,7 @@ class ThisProcess:
             sets.append(found)
             if len(sets) == len(waiting[0].asks):
                 part = waiting.popleft()
-                yield part, Answers(part.asks, sets, {}, work.limit).tables(work.maker)
+                yield part, Answers(part.asks, sets, work.limit).tables(work.maker)
                 sets = []
         steps.ended()
         self.usage.append(steps.usage)
@@ -176,57 +166,24 @@ class Worker:
         """Return generator -> tokens and cost so far."""
         return self._steps.usage if self._steps else {}
 
-    def answers(self, asks: Sequence[Ask], ledger: Ledger | None = None) -> Answers:
+    def answers(self, asks: Sequence[Ask]) -> Answers:
         """Answer a block. LmkbcError ends the whole build: a missing model, or a store that fails.
 
-        A query that raises another error fails alone. So does a query that kills the process: if workers died in a
-        range of queries, its halves are begun separately.
+        If another error is raised, no query of the block has an answer.
         """
         with _logged() as self.remarks:
-            reasons: dict[Query, str] = {}
-            sets = dict[Query, CandidateSet]()
-            for start, stop in _ranges(0, len(asks), ledger) if ledger else [(0, len(asks))]:
-                queries = list(dict.fromkeys(ask.query for ask in asks[start:stop] if ask.query not in sets))
-                sets |= {one.query: one for one in self._answered(queries, reasons)}
-                if ledger:
-                    ledger.end(start, stop)
-            for ask in asks:
-                if ask.query not in sets:
-                    sets[ask.query], reasons[ask.query] = _failed(ask.query), "workers died of it"
-                    log.warning("%r, %s: workers died of it", ask.query.subject, ask.query.relation)
-            return Answers(asks, [sets[ask.query] for ask in asks], reasons, self._work.limit)
-
-    def _answered(self, queries: Sequence[Query], reasons: dict[Query, str]) -> list[CandidateSet]:
-        """Return the pooled sets. If the block raises an error, its halves are tried alone. reasons: query -> error."""
-        try:
-            if self._steps is None:
-                self._steps = Steps(self._work.run, self._work.recipe)
-            return [one for block in self._steps.over(queries) for one in block.sets]
-        except LmkbcError:
-            raise
-        except Exception as error:  # caused by one query, or by all
-            if len(queries) > 1:
-                middle = len(queries) // 2
-                return [*self._answered(queries[:middle], reasons), *self._answered(queries[middle:], reasons)]
-            reasons[queries[0]] = reason = _one_line(error)
-            log.warning("%r, %s: %s", queries[0].subject, queries[0].relation, reason)
-            if [*reasons.values()].count(reason) >= HOPELESS:
-                raise LmkbcError(f"{HOPELESS} queries broke a worker alike, by {reason}: see to that first") from error
-            return [_failed(queries[0])]
-
-
-def _ranges(start: int, stop: int, ledger: Ledger) -> Iterator[tuple[int, int]]:
-    """Yield the ranges to begin."""
-    if ledger.begin(start, stop):
-        yield start, stop
-    elif stop - start > 1:
-        middle = (start + stop) // 2
-        yield from _ranges(start, middle, ledger)
-        yield from _ranges(middle, stop, ledger)
-
-
-def _failed(query: Query) -> CandidateSet:
-    return CandidateSet(query, (), (State.MISSING,))
+            try:
+                if self._steps is None:
+                    self._steps = Steps(self._work.run, self._work.recipe)
+                queries = list(dict.fromkeys(ask.query for ask in asks))
+                sets = {one.query: one for block in self._steps.over(queries) for one in block.sets}
+            except LmkbcError:
+                raise
+            except Exception as error:
+                reason = _one_line(error)
+                log.warning("%d queries have no answer, first %r: %s", len(asks), asks[0].query.subject, reason)
+                return Answers.lacking(asks, reason)
+            return Answers(asks, [sets[ask.query] for ask in asks], self._work.limit)
 
 
 def _one_line(error: BaseException) -> str:

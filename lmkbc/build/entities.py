@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from lmkbc.build.classes import Classes
+from lmkbc.build.subjects import Classes
 from lmkbc.link.index import AliasIndex
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from lmkbc.build.classes import Classes
 from lmkbc.build.engine import Ask
 from lmkbc.build.facts import Tables
 from lmkbc.build.manifest import Shard
-from lmkbc.build.subjects import Subject
+from lmkbc.build.subjects import Classes, Subject
 from lmkbc.types import Query
 
 ROUND, PORTION = 256, 4

@@ -17,15 +17,13 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.build.classes import Classes
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Ask
 from lmkbc.build.entities import WEIGHT
 from lmkbc.build.facts import Tables
 from lmkbc.build.frontier import Frontier, Waiting
 from lmkbc.build.manifest import Shard
-from lmkbc.build.subjects import SCHEMA, Subject, Subjects
-from lmkbc.link.index import AliasIndex
+from lmkbc.build.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 
@@ -45,7 +43,7 @@ class Bounds:
 
 
 class Growth:
-    """The levels or rounds of a base. relations: relations by their names in facts. index: confirms linked entities.
+    """The levels or rounds of a base. relations: relations by their names in facts.
 
     frontier: queue for growth by value; None for breadth first.
     """
@@ -55,10 +53,9 @@ class Growth:
         bounds: Bounds,
         classes: Classes,
         relations: Mapping[str, Relation],
-        index: AliasIndex | None = None,
         frontier: Frontier | None = None,
     ) -> None:
-        self._bounds, self._classes, self._relations, self._index = bounds, classes, relations, index
+        self._bounds, self._classes, self._relations = bounds, classes, relations
         self._subjects, self._entities = _Met(), _Met()
         self._named = [name for name, relation in relations.items() if relation.kind == "entity"]
         self._frontier = frontier
@@ -167,16 +164,13 @@ class Growth:
             "new": len(new),
             "new_linked": len(linked),
         }
-        if self._index is not None:
-            there = self._index.entities(linked)
-            level["new_confirmed"] = sum(there.get(qid) is not None for qid in linked)
         self._levels.append({"depth" if self._frontier is None else "round": len(self._levels), **level})
 
     def summary(self) -> dict[str, Any]:
         """Return the graph so far for the manifest; {} without growth.
 
         levels: for each level or round, the numbers of subjects, queries, facts and mentions of entities. Among the
-        mentions, it counts those that are new, new and linked, and confirmed by an index. stopped: why there is no
+        mentions, it counts those that are new, and new and linked. stopped: why there is no
         further level. by_depth: number of subjects. closed: relations that are no longer asked.
         """
         if not self._levels:

@@ -54,8 +54,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
     depth: its level, or its round if the base grows by value. facts, nothing, failed, removed: relation -> rows.
     linked, stated_by_labels: relation -> facts that are linked, and facts that labelled rows state. tokens: relation ->
-    tokens of prompts and replies, stored ones included. outputs: part -> SHA-256, unless the parts of shards
-    are joined.
+    tokens of prompts and replies, stored ones included.
     """
 
     number: Count
@@ -68,7 +67,6 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     failed: Mapping[str, Count]
     tokens: Mapping[str, Count] = {}
     removed: Mapping[str, Count] = {}
-    outputs: Mapping[str, Sha256] = {}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

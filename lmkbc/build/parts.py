@@ -1,4 +1,4 @@
-"""Parts: the Parquet files of a base. Small shards are joined into fewer, larger parts.
+"""Parts: the Parquet files of a base. The rows of shards are joined into parts of many rows.
 
 `facts/` has a directory for each relation. Every other table is one directory.
 """
@@ -23,10 +23,8 @@ from lmkbc.files.checksum import sha256
 PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
 ROWS = 1 << 16
 """Least number of rows of a joined part: readers are slow with row groups of less than some thousand rows."""
-Written = tuple[int, str, str]
-"""A part: its shard (-1 if it has rows of several), its name and its SHA-256."""
-Slice = tuple[str, int, int | None]
-"""Rows of a part: its name, the first row, and the number of rows (None for all)."""
+Slice = tuple[str, int, int]
+"""Rows of a part: its name, the first row, and the number of rows."""
 
 
 def part(folder: str, number: int) -> str:
@@ -39,28 +37,22 @@ def partition(relation: str) -> str:
     return f"facts/relation={quote(relation, safe='')}"
 
 
-def write(root: Path, shards: Iterable[tuple[int, Settled]], run: str, *, joined: bool) -> Iterator[Written]:
-    """Write the tables of shards, and yield the parts.
-
-    joined: whether to make parts of at least `ROWS` rows, except the last one. Otherwise each shard has its own parts.
-    """
+def write(root: Path, shards: Iterable[Settled], run: str) -> Iterator[tuple[str, str]]:
+    """Write the tables of shards in parts of at least `ROWS` rows, except the last ones. Yield names and SHA-256."""
     held, done = defaultdict[str, list[pl.DataFrame]](list), Counter[str]()
-    for number, settled in shards:
+    for settled in shards:
         for folder, frame in _folders(*settled):
             held[folder].append(frame)
-            if not joined:
-                yield number, *_write(root, part(folder, number), held.pop(folder), run)
-            elif sum(map(len, held[folder])) >= ROWS:
-                yield -1, *_write(root, part(folder, done[folder]), held.pop(folder), run)
+            if sum(map(len, held[folder])) >= ROWS:
+                yield _write(root, part(folder, done[folder]), held.pop(folder), run)
                 done[folder] += 1
     for folder, frames in held.items():
-        yield -1, *_write(root, part(folder, done[folder]), frames, run)
+        yield _write(root, part(folder, done[folder]), frames, run)
 
 
-def write_table(root: Path, folder: str, frames: Iterable[pl.DataFrame], run: str) -> Iterator[Written]:
-    """Write a table that belongs to no shard, one part per frame, and yield the parts."""
-    for number, frame in enumerate(frames):
-        yield -1, *_write(root, part(folder, number), [frame], run)
+def write_table(root: Path, folder: str, frames: Iterable[pl.DataFrame], run: str) -> dict[str, str]:
+    """Write a table that belongs to no shard, one part per frame. Return name -> SHA-256."""
+    return dict(_write(root, part(folder, number), [frame], run) for number, frame in enumerate(frames))
 
 
 def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -82,9 +74,7 @@ def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> t
 
 def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
     """Return shard -> where its rows are in the parts that `write` made."""
-    found: dict[int, list[Slice]] = {shard.number: [(name, 0, None) for name in shard.outputs] for shard in shards}
-    if any(found.values()):
-        return found
+    found: dict[int, list[Slice]] = {shard.number: [] for shard in shards}
     number, rows = Counter[str](), Counter[str]()  # of the part that is filled next
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}

@@ -13,13 +13,11 @@ import os
 import re
 import secrets
 import socket
-import subprocess
 import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ import ray
 import ray.data
 import ray.exceptions
 
-from lmkbc.build.engine import Ask, ShardPart, Work, Worker
+from lmkbc.build.engine import DIED, Answers, Ask, ShardPart, Work, Worker
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.types import Query
@@ -39,10 +37,8 @@ ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 AWAY = 5.0
 """Seconds to wait for a connection to a cluster's machine."""
-SILENT = 20.0
-"""Seconds to wait for proof that the address is a Ray cluster."""
 TRIES = 2
-"""Times that a range is begun if workers die in it: the first death may have another cause."""
+"""Times that a block is begun if workers die in it: the first death may have another cause."""
 OBJECTS = 256 * 2**20
 """Bytes of memory for data between driver and workers on this machine. Blocks are small."""
 ASKED = pa.schema(
@@ -70,7 +66,7 @@ MADE = pa.schema(
 )
 
 
-class RayEngine:
+class _RayEngine:
     """Engine on a cluster to which this process is connected.
 
     workers: number of actors, each with its own models. gpus: accelerators per worker. With accelerators, selection
@@ -91,10 +87,10 @@ class RayEngine:
         sent: list[Any] = [ray.put(_asked(part)) for part in parts]
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
-        ledger = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
+        deaths = _Deaths.options(num_cpus=0, max_restarts=-1).remote()  # type: ignore[attr-defined]
         answered = ray.data.from_arrow_refs(sent).map_batches(
             _Actor,
-            fn_constructor_args=(work.shared(self.workers), ledger, not self._gpus),
+            fn_constructor_args=(work.shared(self.workers), deaths, not self._gpus),
             batch_size=1,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=self.workers, max_tasks_in_flight_per_actor=2),
@@ -121,36 +117,15 @@ class RayEngine:
 
 @ray.remote
 class _Deaths:
-    """Counts how often each range of a block was begun and not ended. It survives workers that die in a range."""
+    """Counts how often each block was begun. It survives workers that die in one."""
 
     def __init__(self) -> None:
-        self._begun: Counter[tuple[int, ...]] = Counter()
+        self._begun: Counter[tuple[int, int]] = Counter()
 
-    def begin(self, *range_: int) -> bool:
-        """Return whether to begin a range once more."""
-        self._begun[range_] += 1
-        return self._begun[range_] <= TRIES
-
-    def end(self, *range_: int) -> None:
-        """Record that a range was answered."""
-        del self._begun[range_]
-
-
-@dataclass(frozen=True)
-class _Ledger:
-    """Ledger of a single block. deaths: the actor with the counts."""
-
-    deaths: Any
-    shard: int
-    start: int
-
-    def begin(self, start: int, stop: int) -> bool:
-        """Return whether to begin a range."""
-        return bool(ray.get(self.deaths.begin.remote(self.shard, self.start, start, stop)))
-
-    def end(self, start: int, stop: int) -> None:
-        """Record that a range is answered."""
-        self.deaths.end.remote(self.shard, self.start, start, stop)
+    def begin(self, shard: int, start: int) -> bool:
+        """Return whether to begin a block once more."""
+        self._begun[shard, start] += 1
+        return self._begun[shard, start] <= TRIES
 
 
 class _Actor:
@@ -165,7 +140,8 @@ class _Actor:
         (asked,) = batch.to_pylist()
         row: dict[str, Any] = {name: asked[name] for name in ("shard", "start")}
         try:
-            row["answers"] = self._worker.answers(_asks(asked), _Ledger(self._deaths, **row))
+            is_begun = ray.get(self._deaths.begin.remote(**row))
+            row["answers"] = self._worker.answers(_asks(asked)) if is_begun else Answers.lacking(_asks(asked), DIED)
         except LmkbcError as error:
             row |= {"error": str(error), "exit_code": error.exit_code}
         row |= {"remarks": self._worker.remarks, "usage": json.dumps(self._worker.usage, default=dict)}
@@ -196,7 +172,7 @@ def _asks(asked: Mapping[str, Any]) -> list[Ask]:
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[RayEngine]:
+def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> Iterator[_RayEngine]:
     """Yield an engine on the cluster at an address (HOST:PORT or auto); without an address, on this machine alone.
 
     workers: default: the number of the cluster's processors, or of its shares of accelerators if `gpus` is set.
@@ -228,7 +204,7 @@ def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> It
             log.info(
                 "%d machines work: a store that is a file is one on each, so that --store URL is better", len(machines)
             )
-        yield RayEngine(workers or most, gpus)
+        yield _RayEngine(workers or most, gpus)
     except ray.exceptions.RayError as error:
         raise LmkbcError(
             f"{_cluster(address)} broke off ({_line(error)}): what is finished is kept, so run the command again"
@@ -252,7 +228,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _reached(address: str) -> None:
-    """Raise LmkbcError within seconds if no cluster answers. Ray would try for a minute and a half, then exit."""
+    """Raise LmkbcError within seconds if nothing answers. Ray would try for a minute and a half, then exit."""
     if address == "auto":
         return
     parts = ADDRESS.fullmatch(address)
@@ -265,13 +241,6 @@ def _reached(address: str) -> None:
         why = getattr(error, "strerror", None) or str(error)
         raise LmkbcError(
             f"no Ray cluster at {address} ({why}): start one with 'ray start --head', or leave out --address"
-        ) from None
-    probe = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    try:
-        subprocess.run(probe, check=True, timeout=SILENT, capture_output=True)  # noqa: S603  (checked)
-    except (subprocess.SubprocessError, OSError):
-        raise LmkbcError(
-            f"what listens at {address} is no Ray cluster that answers: give the address of its head"
         ) from None
 
 

@@ -5,27 +5,26 @@ from __future__ import annotations
 import heapq
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
 
 from lmkbc.build import manifest
-from lmkbc.build.facts import SCHEMA_VERSION, SCHEMAS
+from lmkbc.build.facts import SCHEMA_VERSION
 from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
 from lmkbc.build.parts import PART, partition
 from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.packed import DOCUMENT, whole
-from lmkbc.names import QID
 from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
-MEND = "run the 'lmkbc build' that made it again, which asks again what is lost"
+MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
@@ -54,7 +53,7 @@ class FactRow(NamedTuple):
     stated_by: list[str] | None = None
 
 
-class Timing(msgspec.Struct):
+class _Timing(msgspec.Struct):
     """Field that is read from the file beside the manifest."""
 
     finished: str = ""
@@ -109,7 +108,7 @@ class Knowledge:
     def date(self) -> str:
         """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
         try:
-            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=Timing).finished
+            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=_Timing).finished
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
             return ""
         return finished[:10] if _DAY.match(finished) else ""
@@ -184,32 +183,4 @@ class Knowledge:
             raise InputError(f"{error}; {MEND}") from None
         if checksum.sha256(content) != sha256:
             raise InputError(f"{path} is damaged, since it is not what the manifest says; {MEND}")
-        there = pl.read_parquet_schema(
-            io.BytesIO(content)
-        )  # a base of an earlier version lacks columns that may be null
-        frame = pl.read_parquet(
-            io.BytesIO(content), columns=[*filter(there.__contains__, columns)], hive_partitioning=False
-        )
-        schema = SCHEMAS[path.relative_to(self.path).parts[0]]
-        frame = frame.select(name if name in there else pl.lit(None, schema[name]).alias(name) for name in columns)
-        if not _is_sound(frame, schema):
-            raise InputError(f"{path} holds what facts cannot hold: build into a new directory")
-        return frame
-
-
-_NULLABLE = ("subject_id", "object_id", "literal", "stated_by")
-
-
-def _is_sound(frame: pl.DataFrame, schema: Mapping[str, Any]) -> bool:
-    """Return whether ids are QIDs, numbers are plain digits, and confidences are between 0 and 1."""
-    if any(frame.schema[column] != schema[column] for column in frame.columns):
-        return False
-    checks = {
-        "subject_id": pl.col("subject_id").str.contains(f"^{QID}$"),
-        "object_id": pl.col("object_id").str.contains(f"^{QID}$"),
-        "literal": pl.col("literal").str.contains(r"^-?[0-9]+(\.[0-9]+)?$"),
-        "confidence": pl.col("confidence").is_between(0, 1),
-    }
-    named = [pl.col(column).is_not_null().all() for column in frame.columns if column not in _NULLABLE]
-    sound = [check.all() for column, check in checks.items() if column in frame.columns]  # nulls aside
-    return bool(frame.select(pl.all_horizontal(*named, *sound)).item())
+        return pl.read_parquet(io.BytesIO(content), columns=[*columns], hive_partitioning=False).select(columns)

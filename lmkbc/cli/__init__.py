@@ -106,9 +106,6 @@ class _Tree(TyperGroup):
             raise InputError(error.typed) from None
         except ModuleNotFoundError as error:
             raise lacking(error) or error from None
-        except UnicodeEncodeError as error:  # half of a surrogate pair, which stands for a byte of a file's name
-            name = error.object[max(error.start - 40, 0) : error.end + 40]
-            raise InputError(f"a name is not UTF-8 and cannot be written down ({name!r}): rename the file") from None
         except BrokenPipeError:
             _forget_output()
 
@@ -205,7 +202,6 @@ def _first(
 def main() -> None:
     """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
     try:
-        _open_streams()
         show_logs()
         try:
             with error_status(), _terminations():
@@ -219,16 +215,6 @@ def main() -> None:
     except KeyboardInterrupt:  # during the imports of the program
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
-
-
-def _open_streams() -> None:
-    """Replace closed standard streams, so that no other file gets their numbers. The new stdout refuses writes."""
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY))  # refuses what is written
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.options import OneSplit
-from lmkbc.cli.terminal import note, note_published, show_json, show_json_rows, show_table
+from lmkbc.cli.terminal import note, note_published, show_json, show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.scoring.table import Summary
 
@@ -103,14 +103,12 @@ def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
         **({"unreadable": result.unreadable} if result.unreadable else {}),
         "relations": {name: asdict(summary) for name, summary in result.table.relations.items()},
     }
-    if not rows:
-        show_json(shown)
-        return
-    each = (
-        {"SubjectEntity": subject, "Relation": relation, **own._asdict()}
-        for (subject, relation), own in result.table.rows
-    )
-    show_json_rows(shown, "rows", each)
+    if rows:
+        shown["rows"] = [
+            {"SubjectEntity": subject, "Relation": relation, **own._asdict()}
+            for (subject, relation), own in result.table.rows
+        ]
+    show_json(shown)
 
 
 def _in_sample(scores: Scores) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from lmkbc.names import as_qid
 from lmkbc.workspace import Workspace
 
 
-class DefaultGroup(TyperGroup):
+class _DefaultGroup(TyperGroup):
     """A group with a default command: `lmkbc link FILE` means `lmkbc link file FILE`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -36,7 +36,7 @@ class DefaultGroup(TyperGroup):
 
 
 app = typer.Typer(
-    cls=DefaultGroup, no_args_is_help=True, help="Link names to Wikidata, and explain links.", rich_markup_mode=None
+    cls=_DefaultGroup, no_args_is_help=True, help="Link names to Wikidata, and explain links.", rich_markup_mode=None
 )
 Contact = Annotated[
     str | None, typer.Option(help="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")

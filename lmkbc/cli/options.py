@@ -16,7 +16,7 @@ from lmkbc.api.options import expanded
 from lmkbc.run.options import RunOptions, described
 
 
-class CommandOptions(RunOptions, total=False):
+class _CommandOptions(RunOptions, total=False):
     """Options that a command may take by name."""
 
     split: Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
@@ -58,7 +58,7 @@ OneSplit = Annotated[
 ]
 
 
-SHARED = described(CommandOptions)
+SHARED = described(_CommandOptions)
 
 
 def spread_all(app: typer.Typer) -> typer.Typer:

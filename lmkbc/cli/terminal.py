@@ -9,7 +9,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,12 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
 
 from lmkbc.errors import LmkbcError
-from lmkbc.progress import PERIOD, CountedStep, ExpectedStep, Lines, Overall, Report, lasting
+from lmkbc.progress import ExpectedStep, Report
 
 if TYPE_CHECKING:
     from lmkbc.edition import Edition
@@ -89,17 +89,6 @@ def show_json(value: Any) -> None:
     sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
-def show_json_rows(value: dict[str, Any], name: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Write a result as JSON with a list as its last member, `name`. The list is never in memory as a whole."""
-    sys.stdout.write(tame(json.dumps(value, ensure_ascii=False, indent=2)).removesuffix("\n}") + f',\n  "{name}": [')
-    before, after = "\n", "]"
-    for row in rows:
-        written = json.dumps(row, ensure_ascii=False, indent=2).replace("\n", "\n    ")
-        sys.stdout.write(f"{before}    {tame(written)}")
-        before, after = ",\n", "\n  ]"
-    sys.stdout.write(f"{after}\n}}\n")
-
-
 def tame(written: str) -> str:
     """Return JSON or TOML of the same meaning, with control characters written as escapes."""
     return _STEERING.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
@@ -110,6 +99,10 @@ def printable(text: str) -> str:
     return escape(plain(text))
 
 
+PERIOD = 10.0
+"""Seconds between two plain lines about progress."""
+_STEP = re.compile(r"(.*?)(?: \(([^()]*)\))?", re.DOTALL)
+"""A step's name and its unit."""
 WIDEST = 1 << 20
 """Most columns of a piped table."""
 
@@ -144,22 +137,18 @@ def _cell(value: Any) -> Text:
     return Text(f"{value:.3f}" if isinstance(value, float) else plain("" if value is None else str(value)))
 
 
+def _rate(task: Task) -> str:
+    """Return the rate of a step, as in "3.1/s" or "12.0 s each"; "" if unknown."""
+    speed = task.finished_speed or task.speed
+    return "" if not speed else f"{speed:.1f}/s" if speed >= 1 else f"{1 / speed:.1f} s each"
+
+
 class _Rate(ProgressColumn):
-    """Column of the number of items per second."""
+    """Column of the rate."""
 
     def render(self, task: Task) -> Text:
-        """Return the rate; empty if unknown."""
-        speed = task.finished_speed or task.speed
-        return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
-
-
-class _Left(TimeRemainingColumn):
-    """Column of the time left: of the whole run if it is known, else by the step's rate."""
-
-    def render(self, task: Task) -> Text:
-        """Return the time in a short form."""
-        whole: Overall | None = task.fields.get("whole")
-        return Text(lasting(whole.left()), style="progress.remaining") if whole else super().render(task)
+        """Return the rate."""
+        return Text(_rate(task), style="progress.data.speed")
 
 
 def errors() -> Console:
@@ -169,51 +158,58 @@ def errors() -> Console:
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """Yield a callback for progress. It shows a bar on a terminal, elsewhere a plain line every ten seconds.
+    """Yield a callback for progress. It shows a bar per step on a terminal, elsewhere a plain line every ten seconds.
 
-    The bar has count, rate and time left. If the run announced its steps, one bar shows the whole run; else each step
-    has a bar.
+    A bar has count and rate. If the run announced its steps, it has the step's number too, as in "step 3 of 6".
     """
     console = errors()
-    if not console.is_terminal:
-        with Lines(note) as lines:
-            yield lines.report
-        return
     bar = Progress(
+        TextColumn("{task.fields[number]}"),
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[unit]}"),
         _Rate(),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        _Left(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
         speed_estimate_period=2 * PERIOD,
     )
     tasks: dict[str, TaskID] = {}
-    before: dict[str, int] = {}
-    whole = Overall()
+    announced, latest = set[str](), list[TaskID]()
 
     def report(step: str, done: int, total: int | None) -> None:
-        whole.report(step, done, total)
+        name, unit = _STEP.fullmatch(step).groups("")  # type: ignore[union-attr]  # it matches every text
+        key = name.partition(", loss")[0]
         if isinstance(step, ExpectedStep):
+            announced.add(key)
             return
-        key, label, unit = CountedStep.of(step)
-        if whole.known:
-            count = f"{done}/{total} {unit}".strip()
-            key, label, unit, done, total = "", f"{label}: {count}", "%", round(100 * whole.share()), 100
         if key not in tasks:
-            for other in tasks.values() if whole.known else ():
-                bar.update(other, visible=False)
-            tasks[key] = bar.add_task(
-                printable(label), total=total, unit=printable(unit), whole=whole if whole.known else None
-            )
-        elif done < before[key] and not whole.known:  # the step begins again, so its clock is reset
+            tasks[key] = bar.add_task("", unit=printable(unit), number="")
+        elif done < bar.tasks[tasks[key]].completed:  # the step begins again, so its clock is reset
             bar.reset(tasks[key])
-        before[key] = done
-        bar.update(tasks[key], description=printable(label), completed=done, total=total)
+        number = f"step {[*tasks].index(key) + 1} of {len(announced | tasks.keys())}" if announced else ""
+        bar.update(tasks[key], description=printable(name), completed=done, total=total, number=number)
+        latest[:] = [tasks[key]]
 
-    with bar:
-        yield report
+    def write() -> None:
+        while not ended.wait(PERIOD):
+            for task in latest:
+                note(_line(bar.tasks[task]))
+
+    ended, writer = threading.Event(), threading.Thread(target=write, name="progress", daemon=True)
+    if bar.disable:
+        writer.start()
+    try:
+        with bar:
+            yield report
+    finally:
+        ended.set()
+
+
+def _line(task: Task) -> str:
+    """Return a step's position, rate and time as a line: `tune: 12/105 relations x folds, 3.1/s, 4 s`."""
+    count = f"{task.completed:.0f}" if task.total is None else f"{task.completed:.0f}/{task.total:.0f}"
+    words = f"{task.description}: {count} {task.fields['unit']}".rstrip()
+    return ", ".join(filter(None, [words, _rate(task), f"{task.elapsed or 0:.0f} s"]))

@@ -14,10 +14,9 @@ from urllib.parse import quote
 
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.quantities import quantity
+from lmkbc.export.wikidata_json import ENTITY, quantity, signed
 from lmkbc.files.checksum import sha256
 
-ENTITY = "http://www.wikidata.org/entity/"
 PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -48,11 +47,6 @@ def text(value: str, datatype: str = "") -> str:
     escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
     escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
     return f'"{escaped}"' + (f"^^<{XSD}{datatype}>" if datatype else "")
-
-
-def signed(digits: str) -> str:
-    """Return a number with its sign, as Wikidata writes it."""
-    return digits if digits.startswith("-") else f"+{digits}"
 
 
 def line(subject: str, predicate: str, value: str) -> str:

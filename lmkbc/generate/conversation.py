@@ -9,7 +9,7 @@ from functools import partial
 
 from lmkbc.answer.clean import Clean
 from lmkbc.answer.reply import broken, candidates, mends, united
-from lmkbc.ask.context.passages import Provider, as_context, gathered
+from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.plan import Asking, Slots
 from lmkbc.ask.schema import answer_schema
 from lmkbc.generate.chain import UNREAD, Chain, Course, asking, together

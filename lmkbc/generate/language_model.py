@@ -12,8 +12,7 @@ from functools import cache
 from typing import Literal
 
 from lmkbc.answer.clean import Clean
-from lmkbc.ask.context.passages import ContextSettings, Provider
-from lmkbc.ask.context.providers import located, provider
+from lmkbc.ask.context import ContextSettings, Provider, located, provider
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.schema import keeps_schema
 from lmkbc.errors import refuse
@@ -26,7 +25,6 @@ from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import FactCheck, Verifying
 from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
-from lmkbc.models.encoder import find_encoder
 from lmkbc.models.files import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
@@ -179,14 +177,13 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
 
     def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
-        """Return the prompts for the run's relations, with examples from train, some selected by embedding.
+        """Return the prompts for the run's relations, with examples from train.
 
         train: other examples than the run's train split.
         """
         self.framing.check(self.asked(run), run.edition.name)
-        encoder = find_encoder() if self.embeds else None
         examples = run.train if train is None else train
-        return Asking(run.edition, run.relations, examples, self, run.workspace.relations, encoder)
+        return Asking(run.edition, run.relations, examples, self, run.workspace.relations)
 
     def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
         """Return the provider of passages; None if the table wants none. model: returns the model for "recall"."""

@@ -15,7 +15,6 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
-from lmkbc.models.encoder import find_encoder
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
@@ -49,8 +48,7 @@ class States(ModelReference, Asks):
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
         """Return the reader of states. kept: store of states."""
-        encoder = find_encoder() if self.embeds else None
-        asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations, encoder)
+        asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations)
         reader = StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
         reader.watch()
         return reader

@@ -21,8 +21,7 @@ from lmkbc.files.checksum import sha256
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.report import entities
-from lmkbc.report.consistency import Consistency
-from lmkbc.report.coverage import ClassCoverage, Coverage
+from lmkbc.report.coverage import ClassCoverage, Consistency, Coverage
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, RowGroups, keys, shortened
 from lmkbc.report.page import as_toml, asset, render
 

@@ -1,8 +1,7 @@
-"""Prompts of a run, one per relation, from recorded files or from its recipe; tokens of recorded answers."""
+"""Prompts of a run, one per relation, from recorded files or from its recipe."""
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError
 from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
@@ -21,8 +19,6 @@ from lmkbc.run.base import Run
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair
 from lmkbc.types import Query
-
-log = logging.getLogger(__name__)
 
 MOST_PROMPTS = 4
 """Most prompts per relation, each of another model."""
@@ -38,39 +34,11 @@ class ShownPrompt(NamedTuple):
     text: str
 
 
-class RecordedTokens(NamedTuple):
-    """Tokens of recorded answers. rows: number of rows with token counts. whole: number of all rows."""
-
-    read: int
-    written: int
-    rows: int
-    whole: int
-
-    def __str__(self) -> str:
-        some = "" if self.rows == self.whole else f", known of {self.rows:,} of {self.whole:,} rows"
-        return f"{self.read:,} in prompts, {self.written:,} in answers, as recorded{some}"
-
-
 class RecordedPrompts(NamedTuple):
-    """Prompts and tokens in recorded files. prompts: prompts by relation. tokens: None if no row has token counts."""
+    """Models and prompts in recorded files. prompts: prompts by relation."""
 
     models: tuple[str, ...]
     prompts: Mapping[str, Sequence[ShownPrompt]]
-    tokens: RecordedTokens | None
-
-
-class _Usage(msgspec.Struct):
-    """Tokens of a row, under the names that servers use. output_tokens may be a list with one number per draw."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    output_tokens: int | list[int] = 0
-
-    @property
-    def written(self) -> int:
-        """Return the tokens of all answers."""
-        own = self.output_tokens
-        return self.completion_tokens or (sum(own) if isinstance(own, list) else own)
 
 
 class _AskedRow(msgspec.Struct):
@@ -80,20 +48,18 @@ class _AskedRow(msgspec.Struct):
     Relation: str
     model: str | None = None
     prompt: Any = None
-    usage: Any = None
 
 
 def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts:
-    """Return the prompts and tokens for some queries in recorded files."""
+    """Return the models and prompts for some queries in recorded files."""
     models: dict[str, None] = {}
     prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
-    read = written = known = whole = 0
     for path in files:
         blocks = row_blocks(path, msgspec.json.Decoder(_AskedRow), bounded=False)
         for row in (row for rows, _ in blocks for row in rows):
             if (row.SubjectEntity, row.Relation) not in queries:
                 continue
-            name, whole = cut(row.model or "", LONGEST_TEXT), whole + 1
+            name = cut(row.model or "", LONGEST_TEXT)
             if name:
                 models[name] = None
             if isinstance(row.prompt, str) and row.prompt:
@@ -101,40 +67,21 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
                     f"{name or path.name}, as recorded", row.SubjectEntity, cut(row.prompt, LONGEST_REPLY)
                 )
                 prompts[row.Relation].setdefault(name, made)
-            if (usage := _usage(row.usage)) is not None:
-                read, written, known = read + usage.prompt_tokens, written + usage.written, known + 1
     shown = {name: tuple(own.values())[:MOST_PROMPTS] for name, own in prompts.items()}
-    return RecordedPrompts(tuple(models), shown, RecordedTokens(read, written, known, whole) if known else None)
-
-
-def _usage(given: Any) -> _Usage | None:
-    """Return a row's usage; None if it has no token counts in a known form."""
-    if not isinstance(given, Mapping):
-        return None
-    try:
-        usage = msgspec.convert(given, _Usage)
-    except msgspec.ValidationError as error:
-        log.debug("usage of another form: %s", error)
-        return None
-    return usage if usage.prompt_tokens or usage.written else None
+    return RecordedPrompts(tuple(models), shown)
 
 
 def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
     """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
 
-    No model is asked. If this version cannot read the recipe, warn and return {}.
+    No model is asked.
     """
     first: dict[str, Query] = {}
     for query in queries:
         if query.subject.strip():
             first.setdefault(query.relation, query)
-    try:
-        found = list(_worded(_tables(saved.table("recipe").get("generate")), run, first))
-    except InputError as error:
-        log.warning("%s: %s; its prompts are not shown", saved.path, error)
-        return {}
     made: dict[str, list[ShownPrompt]] = {}
-    for relation, prompt in found:
+    for relation, prompt in _worded(_tables(saved.table("recipe").get("generate")), run, first):
         own = made.setdefault(relation, [])
         if len(own) < MOST_PROMPTS and prompt.text not in (one.text for one in own):
             own.append(prompt)

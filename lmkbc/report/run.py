@@ -23,7 +23,7 @@ from lmkbc.files.jsonl import read_examples
 from lmkbc.pipeline import Steps
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
-from lmkbc.report import figures, panels
+from lmkbc.report import figures
 from lmkbc.report.counts import RowCounts, ScoreLevels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
@@ -215,7 +215,7 @@ def _about(
     fields = {
         "system": run.text("system") or run.name,
         "models" if len(models) > 1 else "model": ", ".join(models),
-        "tokens": f"{timing.tokens:,}" if timing.tokens else recorded_prompts.tokens,
+        "tokens": f"{timing.tokens:,}" if timing.tokens else None,
         "cost": None if cost is None else f"{cost:.4f}",
         "edition and split": f"{edition.name}, {source.split}",
         "objects kept": run.table("selection").get("how"),
@@ -291,7 +291,7 @@ def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report:
     pool = ScoreLevels.union([own.levels() for own in counts.scores.values()])
     several = len(table.relations) > 1  # for one relation, a figure shows no more than the table
     scored = len(np.unique(pool.floor)) > 1  # if all scores are equal, a figure shows nothing
-    own = panels.shown(counts.scores, list(table.relations))
+    own = figures.panels_of(counts.scores, list(table.relations))
     drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
         (several, lambda: figures.scores(table.relations, values)),
         (several and scored, lambda: figures.cuts(counts.scores, list(table.relations))),
@@ -299,8 +299,8 @@ def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report:
         (counts.rows, lambda: figures.sizes(counts.sizes)),
         (scored, lambda: figures.distributions(pool)),
         (scored and (several or not own), lambda: figures.reliability(pool)[0]),
-        (own, lambda: panels.curves(own, counts.gold)),
-        (own, lambda: panels.reliabilities(own)),
+        (own, lambda: figures.curves(own, counts.gold)),
+        (own, lambda: figures.reliabilities(own)),
     )
     wanted = [draw for there, draw in drawn if there]
     for done, draw in enumerate(wanted):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.ask.context.passages import lines as lines_of
+from lmkbc.ask.context import lines as lines_of
 from lmkbc.edition import Edition
 from lmkbc.errors import counted
 from lmkbc.files.atomic import versions

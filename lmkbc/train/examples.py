@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from lmkbc.ask.context.passages import as_context, gathered
+from lmkbc.ask.context import as_context, gathered
 from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import answered
 from lmkbc.generate.language_model import LanguageModelSpec

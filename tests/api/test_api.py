@@ -134,16 +134,6 @@ def test_what_cannot_be_scored_is_one_sentence(files: Path, given: dict[str, Any
     assert told in str(error.value)
 
 
-def test_a_file_of_another_edition_is_named_as_such(tmp_path: Path) -> None:
-    rows = ({"SubjectEntity": name, "Relation": "hasArea", "ObjectEntities": ["1"]} for name in "abc")
-    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(lmkbc.InputError, match=r"p.jsonl is a file of edition 2025 or 2026, not of mini"):
-        lmkbc.score(tmp_path / "p.jsonl", edition="mini")
-    (tmp_path / "q.jsonl").write_text(json.dumps(VAL[0] | {"SubjectEntity": "nobody"}))
-    with pytest.raises(lmkbc.InputError, match="lacks 160 of 160 queries"):
-        lmkbc.score(tmp_path / "q.jsonl", edition="mini")
-
-
 def test_runs_of_another_split_or_spelling_are_named_as_such(files: Path, tmp_path: Path) -> None:
     train = [json.loads(line) for line in (ROOT / "eval" / "mini" / "train.jsonl").read_text().splitlines()]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in train))
@@ -265,38 +255,6 @@ def test_a_run_is_made_scored_compared_and_read_again(run: lmkbc.PredictedRun, t
     assert run.report(tmp_path / "page.html").size > 10_000
     assert "prior on LM-KBC mini, val" in repr(again)
     assert "160 queries" in run._repr_html_()
-
-
-def test_a_run_of_a_part_has_no_zip_and_is_scored_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    made = lmkbc.predict("val", edition="mini", system="prior", relation=RELATION, limit=3)
-    assert made.directory == Path("submissions", f"mini-val-prior-{RELATION}-first3")
-    assert not (made.directory / "predictions.zip").exists()
-    assert (made.manifest["limit"], made.manifest["relations"]) == (3, [RELATION])
-    assert (made.evaluate().overall.rows, made.evaluate().evaluation.missing) == (3, 0)
-    whole = lmkbc.predict("val", edition="mini", system="prior", out="whole")
-    assert whole.compare(made).comparisons[0].overall.rows == made.compare(whole).comparisons[0].overall.rows == 3
-    with pytest.raises(lmkbc.InputError, match="whole holds a run of all queries"):
-        lmkbc.predict("val", edition="mini", system="prior", relation=RELATION, out=whole.directory)
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"edition": "2031"}, "unknown edition"),
-        ({"system": "non"}, "unknown system"),
-        ({"split": "trial"}, "has no split"),
-        ({"relation": "borders"}, "asks for no relation"),
-        ({"max_cost": float("nan")}, "max_cost is nan"),
-        ({"concurrency": 0}, "concurrency is 0"),
-        ({"prices": (1, -1)}, "prices is"),
-        ({"files": ["absent.jsonl"], "system": None}, "absent.jsonl does not exist"),
-    ],
-)
-def test_what_cannot_be_run_is_one_sentence(tmp_path: Path, given: dict[str, Any], told: str) -> None:
-    with pytest.raises(lmkbc.InputError, match=told):
-        lmkbc.predict(**{"edition": "mini", "system": "prior", "out": tmp_path / "run"} | given)
-    assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

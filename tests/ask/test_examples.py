@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
@@ -26,22 +24,8 @@ TRAIN = [example(f"s{place}", place % 4, identifier=f"Q{place}") for place in ra
 NUMBERS = [Example(Query(f"n{place}", N), (GoldObject((str(10**place),)),)) for place in range(10)]
 
 
-class Letters:
-    """Unit vectors that are near when names share a first letter."""
-
-    calls = 0
-
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.calls += 1
-        vectors = np.zeros((len(texts), 128), dtype=np.float32)
-        for row, text in enumerate(texts):
-            vectors[row, ord(text[0]) % 128] = 1.0
-        return vectors
-
-
 def select(train: Sequence[Example] = TRAIN, query: Query | None = None, **settings: Any) -> tuple[Example, ...]:
-    encoder = Letters() if settings.get("method") == "nearest" else None
-    return ExampleSelector(checked(Shots, settings, "shots"), train, encoder).select(query or Query("elsewhere", R))
+    return ExampleSelector(checked(Shots, settings, "shots"), train).select(query or Query("elsewhere", R))
 
 
 def sizes(shots: Sequence[Example]) -> list[int]:
@@ -51,12 +35,9 @@ def sizes(shots: Sequence[Example]) -> list[int]:
 def test_fixed_takes_the_first_rows_after_those_skipped() -> None:
     assert [shot.query.subject for shot in select(k=3)] == ["s0", "s1", "s2"]
     assert [shot.query.subject for shot in select(k=2, rows=[3, 9])] == ["s2", "s3"]
-    assert [shot.query.subject for shot in select(k=2, empties=False)] == ["s1", "s2"]
 
 
 def test_by_cardinality() -> None:
-    assert sizes(select(method="shortest", k=3)) == [0, 0, 0]
-    assert sizes(select(method="shortest", k=3, empties=False)) == [1, 1, 1]
     assert sizes(select(method="longest", k=3)) == [3, 3, 3]
     assert sizes(select(method="cardinality", k=5))[:2] == [0, 3]
 
@@ -75,16 +56,6 @@ def test_log_spreads_over_the_sizes() -> None:
     shots = select(NUMBERS, Query("elsewhere", N), method="log", k=5)
     assert sorted(len(shot.objects[0].names[0]) for shot in shots) == [2, 4, 6, 8, 10]
     assert len(select(method="log", k=5)) == 5
-
-
-def test_nearest_stands_last_and_texts_are_encoded_once() -> None:
-    train = [example(name) for name in ("apple", "banana", "berry", "cherry")]
-    encoder = Letters()
-    selector = ExampleSelector(checked(Shots, {"method": "nearest", "k": 3}, "shots"), train, encoder)
-    assert [shot.query.subject for shot in selector.select(Query("blueberry", R))][1:] == ["berry", "banana"]
-    selector.select(Query("bilberry", R))
-    selector.select(Query("blueberry", R))
-    assert encoder.calls == 2
 
 
 def test_drawn_once_per_run_or_anew_per_query() -> None:
@@ -150,11 +121,6 @@ def test_the_own_subject_is_known_by_what_an_object_with_its_identifier_is_calle
     shots = select(ALIASES, Query("Another Name", R, "Q9"), k=50)
     assert "UTÓPIA" not in {shot.query.subject for shot in shots}
     assert "Land of Thomas" in {shot.query.subject for shot in shots}
-
-
-def test_nearest_needs_the_encoder() -> None:
-    with pytest.raises(InputError, match=r"lmkbc\[encoder\]"):
-        ExampleSelector(Shots(method="nearest"), TRAIN)
 
 
 def test_an_example_tells_of_so_many_objects_at_most() -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from forge import ROOT, Ended, Forge
+from forge import Ended, Forge
 from places import Places
 from test_bounds import READERS
 from test_hostile_text import run
@@ -121,19 +118,3 @@ def test_sources_that_cannot_be_fetched(forge: Forge, places: Places, tmp_path: 
     for url in (ADDRESSES[0], spoilt(draw.choice(ADDRESSES), draw)):
         recipe.write_text(places.chat().read_text() + SOURCE % json.dumps(url, ensure_ascii=False), encoding="utf-8")
         assert told(forge, places, tmp_path, "systems", "fetch", recipe).code
-
-
-def test_closed_streams(places: Places, tmp_path: Path, seed: int) -> None:
-    draw, gold = random.Random(seed), places.data / "mini" / "val.jsonl"
-    words = draw.choice(["relations list", "systems list --json", f"evaluate {gold} -e mini --data {places.data}"])
-    closed = ">&- " + draw.choice(["", "<&-", "2>&-", "<&- 2>&-"])
-    ended = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m lmkbc {words} {closed}"],
-        cwd=tmp_path,
-        env=os.environ | places.environment(tmp_path) | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert ended.returncode == 1, ended
-    assert (ended.stderr.count("\n"), "Traceback" in ended.stderr) == (int("2>" not in closed), False), ended.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 from collections.abc import Callable
@@ -71,16 +70,6 @@ def test_precision_without_what_labelled_rows_state_comes_first(command: Command
     assert (found[0]["origin"], found[-1]["origin"]) == ("model", None)
 
 
-def test_a_base_of_an_earlier_version_says_nothing_of_labels(command: Command) -> None:
-    base(Path("kb"), [fact(row, "country-borders", f"land {row}", 0.9) for row in range(30)], "stated_by")
-    run = command.under("audit")
-    labelled(run, lambda row: "y", sample=10)
-    found = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"]
-    assert [(row["relation"], row["origin"]) for row in found] == [("country-borders", None), (None, None)]
-    command.done("report", "kb")
-    assert "<strong>0</strong> of them stated by labelled rows" in Path("kb/report/index.html").read_text()
-
-
 def test_a_part_of_the_labels_is_enough(run: Command) -> None:
     labelled(run, lambda row: None)
     given = [{**row, "label": "y"} for row in rows()[:20]]
@@ -147,20 +136,6 @@ def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        (lambda part: part.unlink(), "does not exist"),
-        (lambda part: part.write_bytes(part.read_bytes()[:-9]), "is damaged, since it is not what the manifest says"),
-    ],
-)
-def test_a_damaged_base_is_one_sentence(run: Command, damage: Callable[[Path], object], told: str) -> None:
-    damage(next(Path("kb/facts").rglob("*.parquet")))
-    error = run.fails("kb", "--out", "new")
-    assert (error.count("\n"), told in error) == (1, True)
-    assert not Path("new").exists()
-
-
-@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("kb", "--sample", "3"), "--sample is 3: give 10 facts or more"),
@@ -188,33 +163,3 @@ def test_options_that_cannot_be_are_one_sentence(run: Command, words: tuple[str,
 def test_a_base_without_facts_has_nothing_to_audit(command: Command) -> None:
     base(Path("empty"), [])
     assert "empty holds no fact" in command.fails("audit", "empty")
-
-
-def test_of_two_audits_to_one_place_the_second_is_refused(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the first ended before the second began, or while it drew its sample."""
-    run.done("kb", "--sample", 20)
-    Path("kb-audit/labels.jsonl").write_text("mine")
-    assert "holds files already, perhaps labels" in run.fails("kb", "--sample", 30)
-    pages = importlib.import_module("lmkbc.audit.page")
-    own = pages.page
-
-    def meanwhile(*given: Any) -> str:
-        Path("other").mkdir()
-        Path("other/labels.jsonl").write_text("mine")
-        return own(*given)
-
-    monkeypatch.setattr(pages, "page", meanwhile)
-    assert "other was filled by another command meanwhile" in run.fails("kb", "--sample", 30, "--out", "other")
-    for folder in ("kb-audit", "other"):
-        assert Path(folder, "labels.jsonl").read_text() == "mine"
-    assert not [*Path().glob(".other*")]
-
-
-def test_a_list_of_known_facts_replaces_no_file_that_came_meanwhile(
-    run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    auditing = importlib.import_module("lmkbc.api.auditing")
-    own = auditing.listed
-    monkeypatch.setattr(auditing, "listed", lambda *given: (Path("x.csv").write_text("mine"), own(*given))[1])
-    assert "x.csv was written by another command meanwhile" in run.fails("kb", "--known", "train", "--out", "x.csv")
-    assert Path("x.csv").read_text() == "mine"

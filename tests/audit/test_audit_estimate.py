@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmkbc.audit.estimate import RIDGE, Recalibration, fitted, shares, stratified
 from lmkbc.audit.sample import SampleCell
-from lmkbc.report.panels import wilson
+from lmkbc.report.figures import wilson
 from lmkbc.select.calibration import SHARE_EDGE, log_odds, logistic
 
 COUNTS = st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=6)

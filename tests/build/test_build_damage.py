@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bases import Base, answered, neighbours, tree
+from bases import Base, neighbours, tree
 from command import Command
 
 from lmkbc.api.building import KnowledgeBase
 from lmkbc.build import parts
-from lmkbc.build.growth import Bounds
 from lmkbc.errors import InputError
 from lmkbc.types import CandidateSet, Query
 
@@ -86,76 +85,24 @@ def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
     assert len(base.asked) == QUERIES - (3 - lost) * base.shard
 
 
-def test_a_shard_of_another_build_is_none_of_this(
-    base: Base, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begin(base, monkeypatch, 13)
-    (tmp_path / "other").mkdir()
-    other = Base(tmp_path / "other", [*NAMES, "Land 10"])
-    begin(other, monkeypatch, 13)
-    (base.out / SHARD).write_bytes((other.out / SHARD).read_bytes())
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert tree(base.out) == whole
-    assert len(base.asked) == QUERIES - 2 * base.shard
-
-
-def test_levels_below_a_damaged_one_are_asked_anew(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What facts name may be others once they are asked again."""
-    names, bounds = {"old": "x"}, Bounds(depth=2)
-
-    def neighbour(query: Query) -> CandidateSet:
-        if len(base.asked) > 25:
-            raise Stopped
-        return answered(query, (f"{names['old']} of {query.subject}", None, 0.9))
-
-    with pytest.raises(Stopped):
-        base.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
-    flip(base.out / SHARD)
-    names["old"] = "y"
-    base.asked.clear()
-    made = base.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
-    assert [level["subjects"] for level in made["graph"]["levels"]] == [len(NAMES)] * 3
-    second = [query.subject for query in base.asked][4 : 4 + len(NAMES)]
-    assert [name[0] for name in second] == ["x"] * 4 + ["y"] * 4 + ["x"] * 2
-
-
 def outputs(base: Base) -> list[str]:
     return sorted(json.loads((base.out / "manifest.json").read_text())["outputs"])
 
 
-def test_a_damaged_file_of_a_finished_base_is_made_again(
-    base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
+def test_a_damaged_file_of_a_finished_base_is_refused(
+    base: Base, monkeypatch: pytest.MonkeyPatch, command: Command, damage: Callable[[Path], object]
 ) -> None:
     base.build(monkeypatch, neighbours, RELATIONS)
-    names = outputs(base)
-    of_shards = [name for name in names if not name.startswith("entities")]
-    assert len(of_shards) == 6, "several files of each table"
-    children = of_shards[0]
-    flip(base.out / (set(names) - {*of_shards}).pop())
-    for name, damage in [*((name, flip) for name in of_shards), (children, cut), (children, Path.unlink)]:
-        base.asked.clear()
-        damage(base.out / name)
+    name = next(one for one in outputs(base) if one.startswith("facts"))
+    damage(base.out / name)
+    with pytest.raises(
+        InputError, match=f"1 of 10 files are damaged or gone, first {name}: build into a new directory"
+    ):
         base.build(monkeypatch, neighbours, RELATIONS)
-        assert tree(base.out) == whole
-        assert 0 < len(base.asked) < (QUERIES if name.startswith("facts") else QUERIES + 1)
-    swap(base.out / children)
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert tree(base.out) == whole
-
-
-def test_all_is_made_again_where_only_the_manifest_is_left(
-    base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
-    base.build(monkeypatch, neighbours, RELATIONS)
-    for name in outputs(base):
-        (base.out / name).unlink()
-    assert "run the 'lmkbc build' that made it again" in command.fails(
+    assert "build into a new directory" in command.fails(
         "export", str(base.out), "--format", "ntriples", "--out", "x.nt"
     )
-    base.asked.clear()
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert (tree(base.out), len(base.asked)) == (whole, QUERIES)
-    assert command("export", str(base.out), "--format", "ntriples", "--out", "x.nt")[0] == 0
 
 
 @pytest.mark.parametrize("place", ["manifest.json", "unfinished/manifest.json"])
@@ -174,28 +121,17 @@ def test_a_manifest_that_is_damaged_is_told(base: Base, monkeypatch: pytest.Monk
     base.build(monkeypatch, neighbours, RELATIONS)
 
 
-OWN = ("unfinished/mine.txt", "unfinished/facts/.hidden", "unfinished/shards/mine.json", "notes.txt")
-KEPT = ("facts/relation=country-borders/mine.parquet", "facts/relation=mine/x.txt", "nothing/.keep")
-
-
 def test_nothing_is_removed_that_is_not_the_build_s(
     base: Base, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(base, monkeypatch, 13)
-    for name in (*OWN, *(f"unfinished/{name}" for name in KEPT)):
+    mine = dict.fromkeys(("unfinished/mine.txt", "unfinished/facts/.hidden", "notes.txt"), b"mine")
+    for name, content in mine.items():
         (base.out / name).parent.mkdir(parents=True, exist_ok=True)
-        (base.out / name).write_text("mine")
-    mine = dict.fromkeys((*OWN, *(f"unfinished/{name}" for name in KEPT)), b"mine")
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert tree(base.out) == whole | mine
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert tree(base.out) == whole | mine
-    for name in KEPT:
-        (base.out / name).parent.mkdir(parents=True, exist_ok=True)
-        (base.out / name).write_text("mine")
-    (base.out / outputs(base)[0]).unlink()
-    base.build(monkeypatch, neighbours, RELATIONS)
-    assert tree(base.out) == whole | mine | dict.fromkeys(KEPT, b"mine")
+        (base.out / name).write_bytes(content)
+    for _ in range(2):
+        base.build(monkeypatch, neighbours, RELATIONS)
+        assert tree(base.out) == whole | mine
 
 
 def test_only_what_the_manifest_lists_is_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,7 @@ import pytest
 from space import SPACE
 
 from lmkbc.build.build import BuildPlan
-from lmkbc.build.classes import Classes
-from lmkbc.build.subjects import SubjectFile
+from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.errors import InputError
 from lmkbc.workspace import Workspace
 

@@ -133,18 +133,6 @@ def test_relations_vote_for_what_a_new_subject_is_asked(tmp_path: Path, monkeypa
     assert "ELBE" not in {query.subject for query in base.asked}
 
 
-def test_an_index_confirms_what_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Index:
-        def entities(self, ids: list[str]) -> dict[str, object]:
-            return {qid: object() if qid == "Q2" else None for qid in ids if qid != "Q5"}
-
-    base = Base(tmp_path, [land(1)])
-    world: World = {1: (2, 3, 5, 4)}
-    made = base.build(monkeypatch, answering(world, frozenset({4})), ("country-borders",), FAR, index=Index())
-    first = made["graph"]["levels"][0]
-    assert (first["new"], first["new_linked"], first["new_confirmed"]) == (4, 3, 1)
-
-
 def test_a_killed_growth_goes_on_where_it_was_and_failed_queries_are_asked_before_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

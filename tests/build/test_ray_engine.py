@@ -125,7 +125,7 @@ def test_killed_workers_and_drivers_lose_nothing_and_ask_nothing_twice(
         assert 0 < sum(requests) <= server.served - total
         assert shown == b""
         assert tree(tmp_path / "there") == tree(tmp_path / "here")
-        own = re.compile(rb"stand-in: |%b|(\d+%%, .*\()?build: " % re.escape(str(tmp_path)).encode())
+        own = re.compile(rb"stand-in: |%b|build: " % re.escape(str(tmp_path)).encode())
         assert [line for line in told.splitlines() if not own.match(line)] == []  # Ray says nothing of its own
         deaths = 1 + 2  # of a worker, and of both that a driver had
         assert total <= server.served - total <= total + deaths * IN_FLIGHT
@@ -155,7 +155,7 @@ def work(*tables: dict[str, object]) -> Work:
 
 
 @at_length
-def test_a_query_that_kills_workers_fails_alone_and_selection_runs_apart(cluster: Nodes) -> None:
+def test_a_block_that_kills_workers_twice_is_missing_and_selection_runs_apart(cluster: Nodes) -> None:
     from deadly import Deadly
 
     from lmkbc.build.ray_engine import connected
@@ -171,13 +171,9 @@ def test_a_query_that_kills_workers_fails_alone_and_selection_runs_apart(cluster
     with connected(cluster.address, None, gpus=1) as engine:
         assert engine.workers == 2
         came = {part.start: tables for part, tables in engine.tables(asked, parts)}
-    assert {start: one.facts["subject"].to_list() for start, one in came.items()} == {
-        0: ["Chad"],
-        2: ["Ghana"],
-        4: ["Kenya"],
-    }
+    assert {start: one.facts["subject"].to_list() for start, one in came.items()} == {0: [], 2: [], 4: ["Kenya"]}
     missing = {row[0]: row[1] for one in came.values() for row in one.missing.select("subject", "reason").iter_rows()}
-    assert missing["Togo"] == "workers died of it"
+    assert missing["Togo"] == missing["Chad"] == "workers died of its block"
     assert "RuntimeError" in missing["Mali"]
 
 
@@ -191,26 +187,18 @@ def test_what_ends_a_build_is_one_sentence(cluster: Nodes, asked: Sequence[str],
     assert "--workers is 9, and the Ray cluster" in str(result.exception)
 
 
-def test_a_cluster_that_is_not_there(asked: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmkbc.build import ray_engine
-
-    monkeypatch.setattr(ray_engine, "SILENT", 1.0)
-    with socket.socket() as mute, socket.socket() as free:
-        for one in (mute, free):
-            one.bind(("127.0.0.1", 0))
-        mute.listen()
+def test_a_cluster_that_is_not_there(asked: Sequence[str], tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
         for address, said in (
             (f"127.0.0.1:{free.getsockname()[1]}", "no Ray cluster at 127.0.0.1"),
-            (f"127.0.0.1:{mute.getsockname()[1]}", "is no Ray cluster"),
             ("nowhere.invalid:6379", "no Ray cluster at nowhere.invalid"),
             ("ray://127.0.0.1:1", "give HOST:PORT"),
             ("127.0.0.1:99999", "no Ray cluster at"),
         ):
-            began = time.monotonic()
             options = [*asked, "--engine", "ray", "--address", address, "--out", str(tmp_path / "kb")]
             result = CliRunner().invoke(build(), options)
             assert isinstance(result.exception, LmkbcError)
             assert said in str(result.exception)
             assert "\n" not in str(result.exception)
-            assert time.monotonic() - began < 60
-    assert json.dumps([*tmp_path.glob("kb/*.json")]) == "[]"
+    assert not [*tmp_path.glob("kb/*.json")]

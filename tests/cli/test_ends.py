@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Command
@@ -19,39 +16,17 @@ from loopback import Loopback
 from opened import recipe_file
 
 from lmkbc import cli
-from lmkbc.tune.search import Joint
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_an_interrupted_run_says_so(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_before_a_command_says_so(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Workspace, "queries", interrupt)
-    status, printed, told = command("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
-    assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
-    assert not list(tmp_path.glob("**/run*"))
     monkeypatch.setattr(cli, "build", interrupt)
     assert command("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
-
-
-@pytest.mark.parametrize(("closed", "status"), [("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)])
-def test_a_closed_stream_is_no_traceback(tmp_path: Path, closed: str, status: int) -> None:
-    """What is written to standard output is lost, which is a failure; the others are not needed."""
-    gold = ROOT / "eval" / "mini" / "val.jsonl"
-    command = f"{sys.executable} -m lmkbc evaluate {gold} --edition mini --split val {closed}"
-    ended = subprocess.run(
-        ["sh", "-c", command],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    told = "error: the machine refused the output: not writable; mend that, and run the command again\n"
-    assert (ended.returncode, ended.stderr) == (status, told if closed == ">&-" else "")
 
 
 def test_a_terminated_run_says_the_same(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,38 +54,6 @@ def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> 
         run.terminate()
         _, told = run.communicate(timeout=100)
     assert (run.returncode, told.splitlines()[-1]) == (1, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
-
-
-def test_interrupted_tuning_says_so_once_and_leaves_a_study_to_resume(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(ROOT / "eval" / "mini", tmp_path / "space" / "eval" / "mini")
-    for name in ("relations", "thresholds"):
-        shutil.copytree(ROOT / name, tmp_path / "space" / name)
-    shutil.copy(ROOT / "eval" / "mini.py", tmp_path / "space" / "eval")
-    val = tmp_path / "space" / "eval" / "mini" / "val.jsonl"
-    some = [row for row in val.read_text().splitlines(keepends=True) if '"Country' in row]
-    val.write_text("".join(some))
-    tune = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space")
-    tune += ("--folds", "2", "--rules", "sticky", "--trials", "3")
-    kept = ("--storage", "sqlite:///studies.db")
-    held_out, calls = Joint.held_out, itertools.count(1)
-
-    def interrupt(*given: Any) -> Any:
-        if next(calls) == 8:
-            raise KeyboardInterrupt
-        return held_out(*given)
-
-    monkeypatch.setattr(Joint, "held_out", interrupt)
-    status, printed, told = command(*tune, *kept)
-    errors = [line for line in told.splitlines() if not line.startswith("tune: ")]  # of a slow machine: its progress
-    assert (status, printed, errors) == (1, "", [f"error: {cli.INTERRUPTED}; {cli.KEPT['tune']}"])
-    assert not list((tmp_path / "space").glob("thresholds/mini/prior.toml"))
-    assert command(*tune, *kept)[0] == 0
-    resumed = (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes()
-    assert "give --overwrite to replace it" in command.fails(*tune)
-    assert command(*tune, "--overwrite")[0] == 0
-    assert (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").read_bytes() == resumed
 
 
 def ended(*arguments: str, out: int) -> tuple[int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -124,12 +123,6 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
     assert "is a run of edition mini" not in command("evaluate", "a/predictions.jsonl", "-e", "2023")[2]
 
 
-def test_a_run_of_the_first_queries_is_scored_on_these(command: Command) -> None:
-    assert command("predict", "-e", "mini", "-s", "val", "--system", "prior", "--limit", "5", "--out", "a")[0] == 0
-    shown, _ = command.done("evaluate", "a", "--json")
-    assert sum(summary["rows"] for summary in json.loads(shown)["relations"].values()) == 5
-
-
 def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(command: Command, tmp_path: Path) -> None:
     shown, told = command.done("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
     assert "Q183" in shown
@@ -194,13 +187,3 @@ def test_systems_fit_a_terminal(command: Command) -> None:
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.splitlines()[0].split() == ["system", "year", "model", "F1", "N", "S"]
     assert ["smollm2-embedded", "SmolLM2-135M-Instruct"] in [line.split() for line in shown.splitlines()]
-
-
-def test_a_part_is_tuned_on_and_nothing_written(command: Command, tmp_path: Path) -> None:
-    for name in ("relations", "eval", "thresholds"):
-        shutil.copytree(ROOT / name, tmp_path / "space" / name, ignore=shutil.ignore_patterns("bench"))
-    words = ("tune", "-e", "mini", "--system", "prior", "--workspace", "space", "--trials", "0", "--rules", "cutoff")
-    shown, told = command.done(*words, "--relation", "CountryBordersCountry", "--limit", "20")
-    assert "nothing is written, since a subset of the split was tuned on" in told
-    assert re.search(r"CountryBordersCountry +20 ", shown)
-    assert not (tmp_path / "space" / "thresholds" / "mini" / "prior.toml").exists()

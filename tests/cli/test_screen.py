@@ -5,71 +5,74 @@ import re
 import time
 from dataclasses import replace
 from io import StringIO
-from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 from space import MINI
 
 from lmkbc.cli import terminal
 from lmkbc.edition import Published
+from lmkbc.progress import ExpectedStep
 
 
-def test_a_step_whose_loss_changes_stays_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(file=StringIO(), force_terminal=True)
-    monkeypatch.setattr(terminal, "errors", lambda: console)
-    added: list[str] = []
-    add = Progress.add_task
-
-    def noted(bar: Progress, description: str, **given: Any) -> int:
-        added.append(description)
-        return add(bar, description, **given)
-
-    monkeypatch.setattr(Progress, "add_task", noted)
-    with terminal.progress() as report:
-        for done in range(3):
-            report(f"fine-tuning, loss {3 - done}.000", done, 3)
-        report("relations (of 2)", 1, 2)
-    assert added == ["fine-tuning, loss 3.000", "relations"]
-
-
-def test_on_a_terminal_a_step_shows_count_and_what_is_counted_and_its_clock_starts_again_with_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def shown(monkeypatch: pytest.MonkeyPatch) -> tuple[StringIO, list[Progress]]:
+    """Return what bars write on a terminal, and the bars."""
     console = Console(file=(written := StringIO()), force_terminal=True, width=120)
     monkeypatch.setattr(terminal, "errors", lambda: console)
     bars: list[Progress] = []
-    reset = Progress.reset
+    enter = Progress.__enter__
+    monkeypatch.setattr(Progress, "__enter__", lambda bar: (bars.append(bar), enter(bar))[1])
+    return written, bars
 
-    def noted(bar: Progress, task: TaskID, **given: Any) -> None:
-        bars.append(bar)
-        reset(bar, task, **given)
 
-    monkeypatch.setattr(Progress, "reset", noted)
+def test_on_a_terminal_each_step_has_a_bar_with_its_number_count_and_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    written, bars = shown(monkeypatch)
     with terminal.progress() as report:
+        for done in range(3):
+            report(f"fine-tuning, loss {3 - done}.000", done, 3)  # stays one bar
+        for step in ("fine-tuning", "tune\x1b[2J[red] (relations x folds)", "link (queries)"):
+            report(ExpectedStep(step), 0, 4)
         for done in range(4):
             report("tune\x1b[2J[red] (relations x folds)", done, 3)
-        assert not bars
-        report("tune\x1b[2J[red] (relations x folds)", 1, 3)
         (bar,) = bars
-        assert [(task.completed, task.finished) for task in bar.tasks] == [(1, False)]
+        assert [(task.completed, task.finished) for task in bar.tasks] == [(2, False), (3, True)]
+        report("tune\x1b[2J[red] (relations x folds)", 1, 3)  # it begins again
+        assert [(task.completed, task.finished) for task in bar.tasks] == [(2, False), (1, False)]
+        report("lines (of 2)", 1, None)
+        assert [task.fields["number"] for task in bar.tasks] == ["", "step 2 of 3", "step 3 of 4"]
         bar.refresh()
-    shown = written.getvalue()
-    assert "1/3" in shown
-    assert "relations x folds" in shown
-    assert "tune\N{REPLACEMENT CHARACTER}[2J[red]" in shown
+    for words in ("1/3", "relations x folds", "tune\N{REPLACEMENT CHARACTER}[2J[red]"):
+        assert words in written.getvalue()
 
 
 def test_without_a_terminal_lines_stand_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", written := StringIO())
-    monkeypatch.setattr("lmkbc.progress.PERIOD", 0.01)
+    monkeypatch.setattr(terminal, "PERIOD", 0.01)
     with terminal.progress() as report:
         report("tune (relations x folds)", 12, 126)
         deadline = time.monotonic() + 60
         while "\n" not in written.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
-    assert re.match(r"tune: 12/126 relations x folds, 0 s so far\n", written.getvalue())
+    assert re.match(r"tune: 12/126 relations x folds, 0 s\n", written.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "seconds", "line"),
+    [
+        (12, 105, 4, "tune: 12/105 folds, 3.0/s, 4 s"),
+        (1, 3, 300, "tune: 1/3 folds, 300.0 s each, 300 s"),
+        (20_000, None, 10, "tune: 20000 folds, 2000.0/s, 10 s"),
+    ],
+)
+def test_a_line_has_count_rate_and_time(done: int, total: int | None, seconds: float, line: str) -> None:
+    now = [1000.0]
+    bar = Progress(get_time=lambda: now[0], disable=True, speed_estimate_period=1000)
+    task = bar.add_task("tune", total=total, unit="folds")
+    bar.update(task, completed=1e-6)
+    now[0] += seconds
+    bar.update(task, completed=done)
+    assert terminal._line(bar.tasks[task]) == line
 
 
 def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

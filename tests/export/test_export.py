@@ -18,15 +18,13 @@ from opened import recipe_file
 from rdflib import Graph
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.build import saved
-from lmkbc.build.manifest import About, written
+from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
 from lmkbc.export.ntriples import Triples
-from lmkbc.export.quantities import quantity
 from lmkbc.export.quickstatements import commands, comment, proposals, read_known, table
-from lmkbc.export.wikidata_json import entity, lines
+from lmkbc.export.wikidata_json import entity, lines, quantity
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -133,15 +131,6 @@ def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> Non
     assert not (tmp_path / "none").exists()
 
 
-def test_every_fact_is_told_of(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "REPORTED", 1)
-    told: list[tuple[str, int, int | None]] = []
-    facts = list(Knowledge(made, report=lambda *step: told.append(step)).facts())
-    assert told == [("read (facts)", done, len(facts)) for done in range(len(facts))]
-    told.clear()
-    assert len(list(Knowledge(made, 0.95, report=lambda *step: told.append(step)).facts())) == len(told) == 0
-
-
 def known(form: str, path: Path) -> None:
     """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
     rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]
@@ -185,19 +174,6 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
         ("Q3", "P1971", "4", ()),
     ]
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
-
-
-def test_the_readers_of_quickstatements_are_strict() -> None:
-    line = 'Q1\tP2\t"a"\tP3\t+1967-01-17T00:00:00Z/11\tS248\tQ2\t!S854\t"http://a.b" /* why */'
-    more = (("P3", "+1967-01-17T00:00:00Z/11"), ("S248", "Q2"), ("!S854", '"http://a.b"'))
-    assert version_1(line) == [("Q1", "P2", '"a"', more, "why")]
-    for wrong in ("/* first */\nQ1\tP2\tQ3", "Q1\tP2\tfree text", "Q1\tP2\tQ3\t/* a */", "Q1\tP2", "Q1\tP2\tQ3\tS1"):
-        with pytest.raises((AssertionError, ValueError)):
-            version_1(wrong)
-    assert comma_separated("qid,P2,S248,#\nQ1,Q3,Q4,why\n") == [("Q1", "P2", "Q3", (("S248", "Q4"),), "why")]
-    for wrong in ("# a\nqid,P2\nQ1,Q2\n", "qid,#,P2\nQ1,why,Q3\n", "qid,P2\n,Q3\n", "qid,P2\nQ1,free\n"):
-        with pytest.raises((AssertionError, IndexError)):
-            comma_separated(wrong)
 
 
 @pytest.mark.parametrize(
@@ -300,26 +276,6 @@ def test_a_damaged_base_is_told_and_no_file_is_left(run: Command, tmp_path: Path
         return
     assert (status, error.count("\n"), told in error) == (2, 1, True), error
     assert [path.name for path in tmp_path.iterdir()] == ["kb"]
-
-
-def test_a_part_that_holds_what_facts_cannot_hold_is_refused(run: Command, tmp_path: Path) -> None:
-    import hashlib
-
-    kb = tmp_path / "kb"
-    told = json.loads((kb / "manifest.json").read_text())
-    del told["sha256"]
-    name = next(name for name in told["outputs"] if name.startswith("facts"))
-    frame = pl.read_parquet(kb / name, hive_partitioning=False)
-    for wrong in (
-        frame.with_columns(subject_id=pl.lit("Q1> <x:y")),
-        frame.with_columns(literal=pl.lit("1e5")),
-        frame.with_columns(confidence=pl.lit(float("nan"))),
-        frame.with_columns(confidence=pl.lit("1")),
-    ):
-        wrong.write_parquet(kb / name)
-        told["outputs"][name] = hashlib.sha256((kb / name).read_bytes()).hexdigest()
-        (kb / "manifest.json").write_bytes(written(told))
-        assert "holds what facts cannot hold" in run.fails("kb", "--format", "ntriples", "--out", "x.nt")
 
 
 def test_a_base_that_is_not_finished_is_not_exported(run: Command, tmp_path: Path) -> None:

@@ -53,18 +53,6 @@ def unescaped(string: str) -> str:
     )
 
 
-def test_the_strict_reader_is_strict() -> None:
-    for wrong in (
-        "<a:b> <a:b> <a:b>\n",
-        "<a:b> <a:b> <a b> .\n",
-        '<a:b> <a:b> "a"b" .\n',
-        "<a> <a:b> <a:b> .\n",
-        "<a:b>",
-    ):
-        with pytest.raises(ValueError, match=r"line|triple|absolute"):
-            list(read(wrong))
-
-
 @given(st.text())
 def test_any_text_round_trips(value: str) -> None:
     ((_, _, back),) = read(line("<a:a>", "<a:b>", text(value)))

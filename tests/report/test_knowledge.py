@@ -25,7 +25,6 @@ from hypothesis import strategies as st
 import lmkbc
 from lmkbc.build.manifest import MANIFEST
 from lmkbc.build.saved import Knowledge
-from lmkbc.errors import InputError
 from lmkbc.report import entities
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
 from lmkbc.report.knowledge import write
@@ -183,22 +182,6 @@ def test_what_cannot_be_written_is_refused(made: Any, command: Command, words: t
     before = tree(Path())
     assert wrong in command.fails("report", "kb", *words)
     assert tree(Path()) == before
-
-
-@pytest.mark.parametrize("folder", ["facts/relation=country-borders", "nothing", "missing"])
-def test_a_damaged_base_has_no_report(made: Any, tmp_path: Path, folder: str) -> None:
-    shutil.copytree(made.out, tmp_path / "kb", ignore=shutil.ignore_patterns("report"))
-    part = tmp_path / "kb" / folder / "part-000000.parquet"
-    part.write_bytes(part.read_bytes()[:-9])
-    with pytest.raises(InputError, match="is damaged, since it is not what the manifest says"):
-        lmkbc.report(tmp_path / "kb")
-    assert not (tmp_path / "kb" / "report").exists()
-
-
-def test_an_unfinished_base_has_no_report(tmp_path: Path) -> None:
-    (tmp_path / "kb" / "unfinished").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"holds no manifest\.json"):
-        lmkbc.report(tmp_path / "kb")
 
 
 def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command import Command
 
-from lmkbc.report import panels
+from lmkbc.report import figures
 from lmkbc.report.counts import ScoreCounts
 
 
@@ -23,16 +23,16 @@ def scored(*rights: int, score: float | None = None, into: ScoreCounts | None = 
 
 
 def test_an_interval_is_wilson_s() -> None:
-    low, high = panels.wilson(np.array([0.0, 8.0, 10.0]), np.array([10.0, 10.0, 10.0]))
+    low, high = figures.wilson(np.array([0.0, 8.0, 10.0]), np.array([10.0, 10.0, 10.0]))
     assert low == pytest.approx([0, 0.4902, 0.7225], abs=1e-4)
     assert high == pytest.approx([0.2775, 0.9433, 1], abs=1e-4)
 
 
 def test_a_relation_of_few_candidates_has_no_panel() -> None:
     pool = {"few": scored(*[1] * 19), "<b>$_x$</b>": scored(*[1, 0] * 10)}
-    own = panels.shown(pool, ["few", "<b>$_x$</b>", "none"])
+    own = figures.panels_of(pool, ["few", "<b>$_x$</b>", "none"])
     assert list(own) == ["<b>$_x$</b>"]
-    svg = panels.curves(own, {"<b>$_x$</b>": 15}).svg
+    svg = figures.curves(own, {"<b>$_x$</b>": 15}).svg
     assert "<b>" not in svg
     assert "&lt;b&gt;$_x$&lt;/b&gt;" in svg
 
@@ -40,14 +40,14 @@ def test_a_relation_of_few_candidates_has_no_panel() -> None:
 def test_panels_are_bounded() -> None:
     names = [f"r{place}" for place in range(40)]
     pool = {name: scored(*[1] * (20 + place)) for place, name in enumerate(names)}
-    assert list(panels.shown(pool, names)) == names[-panels.MOST_PANELS :]
-    right, taken = panels.cuts(scored(*[1] * 5000).levels())
-    assert len(right) == panels.CUTS
+    assert list(figures.panels_of(pool, names)) == names[-figures.MOST_PANELS :]
+    right, taken = figures.cut_points(scored(*[1] * 5000).levels())
+    assert len(right) == figures.CUTS
     assert (right[-1], taken[-1]) == (5000, 5000)
 
 
 def test_candidates_of_one_score_are_taken_together() -> None:
-    right, taken = panels.cuts(scored(1, score=0.9, into=scored(1, 0, 1, score=0.5)).levels())
+    right, taken = figures.cut_points(scored(1, score=0.9, into=scored(1, 0, 1, score=0.5)).levels())
     assert (right.tolist(), taken.tolist()) == ([1, 3], [1, 4])
 
 

@@ -24,7 +24,7 @@ from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
 from lmkbc.report.counts import ScoreCounts
-from lmkbc.report.links import Evidence, Trace, Tracer, linking_of, trace
+from lmkbc.report.links import Trace, trace
 from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, cut, recorded, row_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import row_score
@@ -155,17 +155,6 @@ def test_a_trace_says_how_a_name_came_to_its_id(given: str | None, link: Link, h
 
 def test_a_literal_has_no_trace() -> None:
     assert trace("5", Link("5", "literal", "number")) is None
-
-
-def test_a_manifest_of_other_linking_is_warned_of_and_shown(
-    command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run, gold, _ = hostile.run(tmp_path, 3)
-    (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": {"link": {"stratgies": {}}}}))
-    with caplog.at_level("WARNING"):
-        assert Tracer(SPACE, MINI, linking_of(SavedRun.at(run)), Evidence()).about(["Q1"]) == {}
-    assert "link has no setting 'stratgies'" in caplog.text
-    command.done("report", run, "--gold", gold)
 
 
 def test_where_objects_have_no_ids_there_are_no_links(command: Command, tmp_path: Path) -> None:

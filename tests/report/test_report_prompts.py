@@ -6,15 +6,10 @@ import json
 from pathlib import Path
 
 import hostile
-import pytest
 from command import Command
-from space import MINI, SPACE
 
 from lmkbc.models.base import Message, Prompt
-from lmkbc.report.prompts import _text, asked_in, worded
-from lmkbc.run.base import Run
-from lmkbc.run.saved import SavedRun
-from lmkbc.types import Query
+from lmkbc.report.prompts import _text, asked_in
 
 CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {subject}"}, "shots": {"k": 2}}
 
@@ -45,29 +40,16 @@ def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> N
     assert 'id="prompts"' not in made
 
 
-@pytest.mark.parametrize("generate", ["chat", [1], [{"component": "chat", "tempo": 1}], [CHAT]])
-def test_a_recipe_of_any_form_breaks_no_page(tmp_path: Path, generate: object) -> None:
-    saved = SavedRun(tmp_path, tmp_path, {"recipe": {"generate": generate}})
-    run = Run(workspace=SPACE, edition=MINI, offline=True)
-    found = worded(saved, run, [Query("", hostile.RELATIONS[0]), Query("s", hostile.RELATIONS[0])])
-    assert {name: [one.subject for one in own] for name, own in found.items()} == (
-        {hostile.RELATIONS[0]: ["s"]} if generate == [CHAT] else {}
-    )
-
-
 def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path) -> None:
     query = {"SubjectEntity": "subject 001", "Relation": hostile.RELATIONS[0], "model": "gpt", "completions": ["x"]}
     rows = [
         {**query, "prompt": "one <b>"},
-        {**query, "prompt": "two", "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
-        {**query, "usage": {"prompt_tokens": 7, "output_tokens": [3, 4]}},
-        {**query, "usage": {"prompt_tokens": "many"}},
-        {**query, "SubjectEntity": "elsewhere", "usage": {"prompt_tokens": 100}},
+        {**query, "prompt": "two"},
+        {**query, "SubjectEntity": "elsewhere", "prompt": "three"},
     ]
     hostile.lines(tmp_path / "asked.jsonl", rows)
     found = asked_in([tmp_path / "asked.jsonl"], {("subject 001", hostile.RELATIONS[0])})
     assert found.models == ("gpt",)
-    assert str(found.tokens) == "12 in prompts, 9 in answers, as recorded, known of 2 of 4 rows"
     made = page(command, tmp_path, [CHAT], "--from", tmp_path / "asked.jsonl")
     assert "gpt, as recorded; subject: subject 001" in made
     assert "one &lt;b&gt;</pre>" in made

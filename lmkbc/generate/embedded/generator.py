@@ -102,18 +102,18 @@ class EmbeddedGenerator:
         return next((self._known[pair] for pair in query.pairs if pair in self._known), None)
 
     def _announce(self, queries: Sequence[Query], fits: Sequence[int | None]) -> None:
-        """Report all steps in advance, with about how long each takes."""
+        """Report all steps in advance."""
         train = [row.query for row in self._train]
-        asked, rows = [*train, *queries], len(train)
+        asked = [*train, *queries]
         texts = {query.subject for query in asked} | set(_labels(self._train))
         lacking = sum(query not in self._states for query in asked)
         unknown = len(texts - self._vectors.keys()) if self._encoder else 0
         for step, total in (
-            (ExpectedStep("sentence vectors (texts)", 0.004), unknown),
-            (ExpectedStep(ASKING, 0.03), self._sources.lacking(asked)),
-            (ExpectedStep("states (queries)", 0.001), lacking if self._reader else 0),
-            (ExpectedStep(SIGNALS, 0.0004 * rows), sum(FOLDS * _rounds(fold) for fold in fits)),
-            (ExpectedStep(BOOST, 0.00004 * rows), ITERATIONS * len(fits)),
+            (ExpectedStep("sentence vectors (texts)"), unknown),
+            (ExpectedStep(ASKING), self._sources.lacking(asked)),
+            (ExpectedStep("states (queries)"), lacking if self._reader else 0),
+            (ExpectedStep(SIGNALS), sum(FOLDS * _rounds(fold) for fold in fits)),
+            (ExpectedStep(BOOST), ITERATIONS * len(fits)),
         ):
             if total:
                 self._report(step, 0, total)

@@ -214,18 +214,11 @@ def test_refusals_of_long_prompts_are_told_from_others(body: Body, message: str,
     assert too_long(body, message) == expected
 
 
-@pytest.mark.parametrize(("method", "kept"), [("fixed", slice(0, 3)), ("nearest", slice(1, 4))])
-def test_the_example_that_matters_least_is_left_out_first(method: Any, kept: slice) -> None:
-    class Encoder:
-        def encode(self, texts: Any) -> Any:
-            import numpy as np
-
-            return np.eye(len(texts), 8, dtype=np.float32)
-
-    selector = ExampleSelector(Shots(k=4, method=method, fit=True), TRAIN, Encoder())
+def test_the_example_that_matters_least_is_left_out_first() -> None:
+    selector = ExampleSelector(Shots(k=4, fit=True), TRAIN)
     query = Query("Utopia", BORDERS)
     fewer = [*selector.fewer(query)]
-    assert fewer[0] == selector.select(query)[kept]
+    assert fewer[0] == selector.select(query)[:3]
     assert [len(shots) for shots in fewer] == [3, 2, 1, 0]
     assert not [*ExampleSelector(Shots(k=4), TRAIN).fewer(query)]
 

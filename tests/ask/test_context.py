@@ -16,10 +16,20 @@ from opened import recipe_of
 from space import SPACE
 from writing import Writing
 
-from lmkbc.ask.context.passages import ContextSettings, Titles, as_context, chunks, gathered, lines, read_corpus
-from lmkbc.ask.context.providers import provider
-from lmkbc.ask.context.recall import Recall
-from lmkbc.ask.context.retrieval import Retrieval, encoded, search
+from lmkbc.ask.context import (
+    ContextSettings,
+    Recall,
+    Retrieval,
+    Titles,
+    as_context,
+    chunks,
+    encoded,
+    gathered,
+    lines,
+    provider,
+    read_corpus,
+    search,
+)
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.notes import Passage

@@ -1,1 +1,0 @@
-"""Passages that a prompt shows before the question, and their providers."""
