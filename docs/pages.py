@@ -34,11 +34,12 @@ from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
-import figures  # noqa: E402 (the benchmarks' own module)
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 import hosts  # noqa: E402 (beside this file)
 import systems  # noqa: E402 (beside this file)
 from cells import cell, table  # noqa: E402 (beside this file)
+
+from eval.bench import figures  # noqa: E402 (the benchmarks' own module)
 
 TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository's top that are pages, and what they are called here."""
