@@ -3,8 +3,8 @@
 Each cell is official macro-F1 out of fold by exact sweeps: the mean of several partitions into folds, with the standard
 deviation. A pool has two sources, or those two with a third. Sources are recorded answers of 2023, systems fitted on
 train alone, and simulated ones of known quality, which are drawn anew for each partition. The last rows show the mean
-over pools; the mean gain from a third source, with the standard error over pools; and the least gain, with its standard
-error over partitions. --shown measures the recorded answers of 2026 in their place, which were never used for a choice.
+over pools, the mean gain from a third source with the standard error over pools, and the least gain. --shown measures
+the recorded answers of 2026 in their place, which were never used for a choice.
 """
 
 from __future__ import annotations

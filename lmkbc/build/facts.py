@@ -55,7 +55,7 @@ LEAST = 0.7
 """Least probability of a fact, if no other is given.
 
 It is the lowest one at which four of five facts are right on train, out of fold. This holds in each edition,
-and for subjects of another edition (`eval/bench/sure.py`).
+and for subjects of another edition.
 """
 
 
