@@ -15,9 +15,10 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "eval" / "bench")]
-import figures  # noqa: E402 (the benchmarks' own module)
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 import hosts  # noqa: E402 (beside this file)
+
+from eval.bench import figures  # noqa: E402 (the benchmarks' own module)
 
 TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository's top that are pages, and what they are called here."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from checkout import ROOT
+
+from eval.bench import figures
 
 PAGE = """Before.
 
@@ -26,21 +25,11 @@ PAGE = """Before.
 ROWS = {"a, b": {"F1": "0.500"}, "`c`": {"F1": "0.270", "seconds": "1,234", "not shown": "1"}}
 
 
-@pytest.fixture(scope="module")
-def figures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("figures", ROOT / "eval" / "bench" / "figures.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_documents_show_the_figures_of_the_file(figures: ModuleType) -> None:
+def test_documents_show_the_figures_of_the_file() -> None:
     assert figures.differing() == [], f"to mend it: {figures.MENDED}"
 
 
-def test_the_file_is_as_a_command_writes_it_and_every_entry_is_shown(figures: ModuleType) -> None:
+def test_the_file_is_as_a_command_writes_it_and_every_entry_is_shown() -> None:
     assert figures.FIGURES.read_text(encoding="utf-8") == figures.written(figures.read())
     pages = {page: page.read_text(encoding="utf-8") for page in figures.pages()}
     for name, entry in figures.read().items():
@@ -50,7 +39,7 @@ def test_the_file_is_as_a_command_writes_it_and_every_entry_is_shown(figures: Mo
         assert set(entry) == {"command", "date", "machine", "rows"}
 
 
-def test_a_recorded_table_is_put_where_it_is_named(figures: ModuleType, tmp_path: Path) -> None:
+def test_a_recorded_table_is_put_where_it_is_named(tmp_path: Path) -> None:
     file = tmp_path / "figures.toml"
     figures.record(file, "one", {"a, b": {"F1": "0.500"}}, "python one.py --name 'a \"b\"'")
     figures.record(file, "two-x", {"`c`": ROWS["`c`"]}, "python two.py", "two cores")
@@ -73,13 +62,13 @@ def test_a_recorded_table_is_put_where_it_is_named(figures: ModuleType, tmp_path
         (PAGE.replace("0.100 | -", "0.100 | 2"), "no 'seconds' of 'a, b'"),
     ],
 )
-def test_a_cell_that_no_command_gives_is_refused(figures: ModuleType, page: str, told: str) -> None:
+def test_a_cell_that_no_command_gives_is_refused(page: str, told: str) -> None:
     known = {"one": {"rows": ROWS}, "two-x": {"rows": {}}}
     with pytest.raises(ValueError, match=told):
         figures.filled(page, known)
 
 
-def test_the_command_is_kept_as_typed_less_the_file(figures: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [str(ROOT / "eval" / "bench" / "replay.py"), "--seed", "1", "--figures", "f.toml", "GPT-3"]
+def test_the_command_is_kept_as_typed_less_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["python -m eval.bench replay", "--seed", "1", "--figures", "f.toml", "GPT-3"]
     monkeypatch.setattr("sys.argv", words)
-    assert figures.typed() == "python eval/bench/replay.py --seed 1 GPT-3"
+    assert figures.typed() == "python -m eval.bench replay --seed 1 GPT-3"

@@ -1,7 +1,5 @@
 """Gain of each mechanism of 2026 on recorded answers of 2026 val, one line each.
 
-    python eval/bench/ablation.py [--data DIR] [--partitions N] [--model NAME --rows N] [--figures FILE]
-
 Each line shows official F1 without and with a mechanism. The first: channels for numbers, pooled and cut where most
 draws agree (stab-mid), on numbers only. The second: a threshold per relation in place of one for all, both tuned out of
 fold. The third: votes in two stages in place of one, untuned. The gain of a corroborating source needs answers of two
@@ -18,20 +16,18 @@ published rules; then the rule that tuning chooses.
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
-import figures
-from pools import Bench as Pools
-from recorded import GEMMA, QWEN, context_of
+import numpy as np
 
-from lmkbc.cli.terminal import error_status
+from eval.bench import few_of, one_of, parsed, parser_of
+from eval.bench.figures import Table
+from eval.bench.recorded import GEMMA, QWEN, context_of, proposed
 from lmkbc.generate.recorded import RecordedSpec
-from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.select.composed import AbstentionThreshold
@@ -41,14 +37,17 @@ from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.select.sources import Corroborated
+from lmkbc.tune.calibrate import CalibrationData, general
+from lmkbc.tune.defaults import FOLDS
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import by_subject, fold_of
+from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Example, Prediction, Query
 from lmkbc.workspace import Workspace
 
 GRID = [step / 20 for step in range(1, 21)]
-Made = Mapping[Query, Prediction]
+ANSWERS = {"Qwen": (QWEN,), "Gemma": (GEMMA,), "both": (QWEN, GEMMA)}
 PUBLISHED = ("cs2-26", "thyl26", "mave26", "chironk26")
 Way = Callable[[Task, Mask], Rule]
 
@@ -76,60 +75,44 @@ NUMBERS: Mapping[str, Way] = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--partitions", type=int, default=0, help="of the tables per relation (default: none of them)")
+    parser.add_argument("--answers", nargs="+", type=one_of([*ANSWERS]), default=ANSWERS, help="of these tables")
     parser.add_argument("--model", help="a small real model of this machine, for the last line")
     parser.add_argument("--rows", type=int, default=2, help="first rows of the relation for the last line")
-    figures.option(parser)
-    given = parser.parse_args(argv)
-    bench = Bench(Workspace(data=given.data))
-    print(f"{'2026 val':44}  without    with")
-    values = {}
+    parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
+    given = parsed(parser, argv, partitions=1, answers=["Gemma"], limit=80)
+    bench = Bench(Workspace(data=given.data), given.limit)
+    table = Table(given.figures, "ablation", "2026 val")
     for line, without, with_it in bench.lines():
-        values[line] = {"without": f"{without:.3f}", "with": f"{with_it:.3f}"}
-        print(f"{line:44}  {without:7.4f}  {with_it:6.4f}", flush=True)
-    figures.record(given.figures, "ablation", values)
+        table.add(line, {"without": f"{without:.3f}", "with": f"{with_it:.3f}"})
     if given.partitions:
-        for name, table in bench.tables(range(given.partitions)).items():
-            figures.record(given.figures, f"ablation-{name}", table)
-            shown(name, table)
-    line = "award lists: corroborated by another source"
+        bench.tables(given.figures, given.answers, range(given.partitions))
     if given.model:
-        print(f"{line:44}  {bench.corroborated(given.model, given.rows)}")
-    else:
-        print(f"{line:44}  needs a model: --model SmolLM2-135M-Instruct")
+        print("award lists, corroborated by another source:", bench.corroborated(given.model, given.rows))
 
 
 def deviated(f1: Sequence[float]) -> str:
     """Return the mean, with the standard deviation if it is not zero."""
-    return f"{fmean(f1):.3f}" + (f" ± {stdev(f1):.3f}" if stdev(f1) > 1e-9 else "")
-
-
-def shown(name: str, table: Mapping[str, Mapping[str, str]]) -> None:
-    """Print a table."""
-    heads = next(iter(table.values()))
-    print(f"{name:44}" + "".join(f"{head:>16}" for head in heads))
-    for row, values in table.items():
-        print(f"{row:44}" + "".join(f"{values[head]:>16}" for head in heads))
+    spread = stdev(f1) if len(f1) > 1 else 0.0
+    return f"{fmean(f1):.3f}" + (f" ± {spread:.3f}" if spread > 1e-9 else "")
 
 
 class Bench:
     """The pooled answers, and the scores of rules on them."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, limit: int | None) -> None:
         self.workspace = workspace
         self.edition = workspace.edition("2026")
-        self.examples = workspace.examples(self.edition, "val")
+        self.examples = few_of(workspace.examples(self.edition, "val"), limit)
         self.control = replace(read_recipe(workspace, "chironk26"), generate=(RecordedSpec(component="recorded"),))
 
     def lines(self) -> Iterator[tuple[str, float, float]]:
         """Yield name, F1 without and F1 with each mechanism."""
         both = self.sets((QWEN, GEMMA))
-        numbers = {name for name, relation in context_of(self.workspace, self.edition).relations.items()}
         relations = context_of(self.workspace, self.edition).relations
-        numbers = {name for name in numbers if relations[name].kind == "number"}
+        numbers = {name for name in relations if relations[name].kind == "number"}
         middle = PerRelation(StabMid())
         for name, file in (("Qwen", QWEN), ("Gemma", GEMMA)):
             alone = self.f1(middle.select, self.sets((file,)), numbers)
@@ -143,27 +126,55 @@ class Bench:
             self.f1(staged.select, both, strings),
         )
 
-    def tables(self, seeds: Sequence[int]) -> dict[str, dict[str, dict[str, str]]]:
-        """Return the two tables per relation: answers and relation -> mechanism -> F1."""
-        made: dict[str, dict[str, dict[str, str]]] = {"empties": {}, "numbers": {}}
-        pools = Pools(self.workspace)
+    def tables(self, file: Path | None, answers: Sequence[str], seeds: Sequence[int]) -> None:
+        """Print the two tables per relation: answers and relation -> mechanism -> F1."""
+        tables = {kind: Table(file, f"ablation-{kind}") for kind in ("empties", "numbers")}
         systems = {name: read_recipe(self.workspace, name).select for name in PUBLISHED}
-        for answers, files in {"Qwen": (QWEN,), "Gemma": (GEMMA,), "both": (QWEN, GEMMA)}.items():
-            pool = pools.recorded("2026", files)
-            for kind, ways in (("empties", EMPTIES), ("numbers", NUMBERS)):
-                for relation, task in pool.tasks.items():
-                    if (kind == "numbers") != task.numeric or (kind == "empties" and not task.outcomes.empty.any()):
-                        continue
-                    known = {name: pool.f1_of(relation, select) for name, select in systems.items()}
-                    own = {name: deviated(pool.out_of_fold(relation, way, seeds)) for name, way in ways.items()}
-                    row = own | {name: f"{f1:.3f}" for name, f1 in known.items()}
-                    made[kind][f"{answers}, {relation}"] = row
+        for name in answers:
+            tasks = self.tasks(ANSWERS[name])
+            for relation, task in tasks.items():
+                own = tables["numbers"] if task.numeric else tables["empties"] if task.outcomes.empty.any() else None
+                ways = NUMBERS if task.numeric else EMPTIES
+                if own:
+                    row = {way: deviated(self.out_of_fold(tasks, relation, fit, seeds)) for way, fit in ways.items()}
+                    for system, select in systems.items():
+                        f1 = task.outcomes.f1(select.rules.get(relation, select.general))
+                        row[system] = f"{f1.mean():.3f}"
+                    own.add(f"{name}, {relation}", row)
+
+    def tasks(self, files: Sequence[str]) -> dict[str, Task]:
+        """Return relation -> task of tuning on the pooled answers, with all their draws."""
+        run = context_of(self.workspace, self.edition, files)
+        sets = proposed(run, read_recipe(self.workspace, "recorded"), self.examples)
+        made: dict[str, Task] = {}
+        for name, relation in run.relations.items():
+            pairs = [
+                pair
+                for pair in zip(sets, self.examples, strict=True)
+                if pair[0].query.relation == name and not pair[0].failed
+            ]
+            own, examples = zip(*pairs, strict=True)
+            outcomes = Outcomes(own, examples, self.edition, numeric=relation.kind == "number")
+            made[name] = Task(name, outcomes, relation.nullable(self.edition.name) or bool(outcomes.empty.any()))
         return made
+
+    def out_of_fold(self, tasks: Mapping[str, Task], relation: str, way: Way, seeds: Sequence[int]) -> list[float]:
+        """Return a relation's F1 of each partition, by a rule that is fitted to the other folds."""
+        scores, outcomes = [], tasks[relation].outcomes
+        for seed in seeds:
+            dealt = by_subject(self.examples, FOLDS, seed)
+            folds = {name: fold_of(task.outcomes.examples, dealt) for name, task in tasks.items()}
+            f1 = np.zeros(len(outcomes))
+            for number in range(FOLDS):
+                data = [CalibrationData.of(task.outcomes, folds[name] != number) for name, task in tasks.items()]
+                held = folds[relation] == number
+                f1[held] = outcomes.f1(way(replace(tasks[relation], prior=general(data)), ~held))[held]
+            scores.append(float(f1.mean()))
+        return scores
 
     def sets(self, files: Sequence[str]) -> Sequence[CandidateSet]:
         """Return the pooled candidates of some files."""
-        run = context_of(self.workspace, self.edition, files)
-        return propose(run, self.control, [example.query for example in self.examples]).sets
+        return proposed(context_of(self.workspace, self.edition, files), self.control, self.examples)
 
     def f1(
         self, select: Callable[[CandidateSet], Prediction], sets: Sequence[CandidateSet], relations: set[str]
@@ -196,7 +207,7 @@ class Bench:
         recipe, rule, relation = corroborating_rule(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
         chosen: list[Example] = [example for example in self.examples if example.query.relation == relation][:rows]
         run = Run(workspace=self.workspace, edition=self.edition, model=model, offline=True)
-        sets = propose(run, recipe, [example.query for example in chosen]).sets
+        sets = proposed(run, recipe, chosen)
         f1 = []
         for selector in (Corroborated(inner=rule.inner, source=rule.source, corroborating=""), rule):
             made = {one.query: one for one in selector.select_all(sets)}
@@ -211,8 +222,3 @@ def corroborating_rule(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe
         if isinstance(rule := rules.get(relation), Corroborated):
             return recipe, rule, relation
     raise ValueError(f"{recipe.name} has no rule with a corroborating source")
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

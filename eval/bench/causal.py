@@ -1,8 +1,5 @@
 """The shared prefix of the local back end against one full prompt at a time.
 
-    python eval/bench/causal.py [--prefix 100 300 1000] [--subjects 48] [--quick]
-    python eval/bench/causal.py --recipes minimal23 bl23-gpt-ids llmke23 biester23 [--shots N] [--subjects 48] [--quick]
-
 The model is random and of GPT-2's size. Each prompt is a shared prefix with 12 tokens of its own. With --recipes, the
 model is a real one (--model). Its prompts are those of recipes, about subjects of one relation of the labelled held-out
 split. Lengths are means; column `own` counts the tokens that subjects do not share. --shots changes the recipes' number
@@ -15,17 +12,15 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from lmkbc.cli.terminal import error_status
+from eval.bench import parsed, parser_of, timed
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.decode import Decoding
@@ -38,31 +33,28 @@ from lmkbc.workspace import Workspace
 SUFFIX, ANSWER, VOCABULARY = 12, 8, 50257
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--prefix", type=int, nargs="+", default=[100, 300, 1000], help="tokens of the shared prefix")
     parser.add_argument("--subjects", type=int, default=48)
-    parser.add_argument("--kind", choices=("gpt2", "llama"), default="gpt2")
     parser.add_argument("--recipes", nargs="+", help="the prompts of these, on a real model")
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="of --recipes")
     parser.add_argument("--edition", default="2023", help="of --recipes")
     parser.add_argument("--relation", default="CountryBordersCountry", help="of --recipes")
     parser.add_argument("--shots", type=int, help="so many examples in each of --recipes, in place of its own number")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
     parser.add_argument("--quick", action="store_true", help="ask only 6 subjects the plain way")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    given = parser.parse_args(argv)
+    few = {"prefix": [20], "recipes": ["bl23-opt"], "edition": "mini", "shots": 1, "subjects": 6, "threads": 1}
+    given = parsed(parser, argv, **few)
     torch.set_num_threads(given.threads)
-    causal = CausalModel(*load(given.model, dtype="float32")) if given.recipes else random_model(given.kind)
+    causal = model_for(given)
     size = sum(weight.numel() for weight in causal.model.parameters()) / 1e6
-    called = given.model if given.recipes else given.kind
-    print(f"{called}, {size:.0f}M parameters, {given.subjects} subjects, {given.threads} threads")
+    print(f"{given.model if given.recipes else 'gpt2'}, {size:.0f}M parameters, {given.threads} threads")
     print("prompts           tokens    own  plain s  shared s  ratio  ratio of CPU time  same text")
-    if given.recipes:
-        asked = ((name, recipe_prompts(name, causal, given)) for name in given.recipes)
-    else:
-        asked = ((str(length), prompts(length, given.subjects)) for length in given.prefix)
-    for name, texts in asked:
+    asked = {name: recipe_prompts(name, causal, given) for name in given.recipes or ()}
+    if given.small or not given.recipes:
+        asked |= {str(length): prompts(length, given.subjects) for length in given.prefix}
+    for name, texts in asked.items():
         compare(name, causal, texts, min(6, len(texts)) if given.quick else len(texts))
 
 
@@ -71,25 +63,18 @@ def compare(name: str, causal: CausalModel, texts: list[str], asked: int) -> Non
     list(causal.complete(texts[:2], Decoding(max_tokens=2)))  # the first call of a process is slower
     few = range(0, len(texts) - len(texts) % asked, len(texts) // asked)
     half = len(few) // 2
-    before, first = timed(lambda: [alone(causal, texts[place]) for place in few[:half]])
-    found, shared = timed(lambda: dict(causal.complete(texts, how)))
-    after, second = timed(lambda: [alone(causal, texts[place]) for place in few[half:]])
-    wall, cpu = ((one + other) * len(texts) / len(few) for one, other in zip(first, second, strict=True))
+    before, *first = timed(lambda: [alone(causal, texts[place]) for place in few[:half]])
+    found, *shared = timed(lambda: dict(causal.complete(texts, how)))
+    after, *second = timed(lambda: [alone(causal, texts[place]) for place in few[half:]])
+    cpu, wall = ((one + other) * len(texts) / len(few) for one, other in zip(first, second, strict=True))
     same = sum(found[place][0].text == text for place, text in zip(few, before + after, strict=True))
     encoded = causal.encode(texts)
     length = sum(map(len, encoded)) / len(texts)
     own = length - max((group.shared for group in groups(encoded)), default=0)
-    ratios = f"{wall / shared[0]:5.1f}  {cpu / shared[1]:17.1f}"
+    ratios = f"{wall / shared[1]:5.1f}  {cpu / shared[0]:17.1f}"
     print(
-        f"{name:16} {length:7.0f} {own:6.0f}  {wall:7.1f}  {shared[0]:8.2f}  {ratios}  {same} of {len(few)}", flush=True
+        f"{name:16} {length:7.0f} {own:6.0f}  {wall:7.1f}  {shared[1]:8.2f}  {ratios}  {same} of {len(few)}", flush=True
     )
-
-
-def timed(work: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
-    """Return the result of a call, its wall seconds, and its CPU seconds, which hardly depend on the machine's load."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    done = work()
-    return done, (time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def alone(causal: CausalModel, text: str) -> str:
@@ -126,32 +111,17 @@ def prompts(length: int, subjects: int) -> list[str]:
     return [" ".join([*shared, *draw(SUFFIX)]) for _ in range(subjects)]
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def model_for(given: argparse.Namespace) -> CausalModel:
+    """Return the model of --recipes, or a random one: of GPT-2's size, or tiny for a small run."""
+    if given.small:
+        import tiny_causal
+
+        return CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+    if given.recipes:
+        return CausalModel(*load(given.model, dtype="float32"))
     raw = Tokenizer(models.WordLevel({f"w{number}": number for number in range(VOCABULARY)}, unk_token="w0"))
     raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0")
-
-
-def random_model(kind: str) -> CausalModel:
     torch.manual_seed(0)
-    if kind == "gpt2":
-        made: Any = GPT2LMHeadModel(GPT2Config(n_positions=2048, vocab_size=VOCABULARY))
-    else:
-        made = LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=VOCABULARY,
-                hidden_size=768,
-                intermediate_size=2048,
-                num_hidden_layers=12,
-                num_attention_heads=12,
-                num_key_value_heads=4,
-                tie_word_embeddings=True,
-            )
-        )
+    made: Any = GPT2LMHeadModel(GPT2Config(n_positions=2048, vocab_size=VOCABULARY))
     made.generation_config.eos_token_id = None
-    return CausalModel(made.eval(), tokenizer())
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()
+    return CausalModel(made.eval(), PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="w0"))

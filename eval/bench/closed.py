@@ -1,24 +1,19 @@
 """Closed lists on the real model: the options of a prompt as one tree, against each option scored by itself.
 
-    python eval/bench/closed.py [--queries 4] [--edition 2023] [--relation CountryBordersCountry] [--model NAME]
-
 CPU-seconds of both, alternating in one run; the largest difference between their log-probabilities; and the peak memory
 of the tree. The window of google/gemma-3-270m has 512 tokens. The prompts of awardWonBy of 2024 exceed it.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
+from eval.bench import model_of, parsed, parser_of, peak_mb, timed
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.cli.terminal import error_status
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.model import CausalModel
@@ -28,74 +23,53 @@ MODEL = "SmolLM2-135M-Instruct"
 STYLE = PromptStyle(form="completion", listing="comma", null="none")
 
 
-def alone(model: CausalModel, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
+def alone(model: CausalModel, prompt: str, choices: Sequence[str]) -> list[float]:
     """Return scores from one forward pass per option after its prompt, as evaluation harnesses score choices."""
-    scores: list[list[float]] = []
-    for prompt, choices in zip(prompts, options, strict=True):
-        (start,) = model.encode([prompt])
-        scores.append([])
-        for whole in model.encode([prompt + choice for choice in choices]):
-            with torch.inference_mode():
-                logs = model.model(torch.tensor([whole])).logits[0].log_softmax(-1)
-            places = range(len(start), len(whole))
-            scores[-1].append(sum(float(logs[place - 1, whole[place]]) for place in places))
+    scores: list[float] = []
+    (start,) = model.encode([prompt])
+    for whole in model.encode([prompt + choice for choice in choices]):
+        with torch.inference_mode():
+            logs = model.model(torch.tensor([whole])).logits[0].log_softmax(-1)
+        scores.append(sum(float(logs[place - 1, whole[place]]) for place in range(len(start), len(whole))))
     return scores
 
 
-def timed(score: Callable[[], list[list[float]]]) -> tuple[list[list[float]], float]:
-    """Return the scores, and their CPU-seconds."""
-    start = time.process_time()
-    return score(), time.process_time() - start
-
-
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Print one line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--queries", type=int, default=4)
+    parser.add_argument("--options", type=int, default=60, help="of train's objects, at most so many")
     parser.add_argument("--edition", default="2023")
     parser.add_argument("--relation", default="CountryBordersCountry")
     parser.add_argument("--model", default=MODEL)
-    arguments = parser.parse_args()
+    given = parsed(parser, argv, edition="mini", queries=1, options=5, shots=1)
     torch.set_num_threads(1)
-    space = Workspace()
-    edition = space.edition(arguments.edition)
+    space = Workspace(data=given.data)
+    edition = space.edition(given.edition)
     relations = {name: space.relation(name) for name in edition.relations}
     train = space.examples(edition, "train")
-    rows = [row for row in train if row.query.relation == arguments.relation]
-    closed = ClosedSet.of(edition, relations[arguments.relation], rows)
-    counts = closed.hits.sum(axis=0)
-    texts = [f" {closed.labels[column]}" for column in range(1, len(counts)) if counts[column] > 1][:60]
-    asking = Asking(edition, relations, train, Asks(prompt=STYLE, shots=Shots(k=8, method="random", names=20)))
-    queries = [
-        row.query for row in space.examples(edition, edition.held_out) if row.query.relation == arguments.relation
-    ]
-    prompts = [asking.prompt(query).text for query in queries[: arguments.queries]]
-    options = [[*texts, " none"]] * len(prompts)
-    model = CausalModel(*load(arguments.model))
-    model.log_probabilities(prompts[:1], options[:1])
-    before = peak()
-    model.log_probabilities(prompts, options)
-    grown, longest = peak() - before, max(map(len, model.encode(prompts)))
-    spent = {"tree": 0.0, "alone": 0.0}
-    worst = 0.0
-    for prompt, choices in zip(prompts, options, strict=True):
-        ours, seconds = timed(lambda one=prompt, row=choices: model.log_probabilities([one], [row]))  # type: ignore[misc]
-        spent["tree"] += seconds
-        theirs, seconds = timed(lambda one=prompt, row=choices: alone(model, [one], [row]))  # type: ignore[misc]
-        spent["alone"] += seconds
-        worst = max(worst, *(abs(a - b) for a, b in zip(ours[0], theirs[0], strict=True)))
-    print(
-        f"{len(prompts)} prompts of up to {longest} tokens, {len(options[0])} options each: {spent['tree']:.2f} CPU-s "
-        f"as a tree, {spent['alone']:.2f} one by one, {spent['alone'] / spent['tree']:.1f} x; largest difference "
-        f"{worst:.1e}; {before} MiB with one prompt, {grown} MiB more with all"
+    closed = ClosedSet.of(
+        edition, relations[given.relation], [row for row in train if row.query.relation == given.relation]
     )
-
-
-def peak() -> int:
-    """Return the peak memory of this process, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()
+    counts = closed.hits.sum(axis=0)
+    texts = [f" {closed.labels[column]}" for column in range(1, len(counts)) if counts[column] > 1]
+    shots = Shots(k=1 if given.small else 8, method="random", names=20)
+    asking = Asking(edition, relations, train, Asks(prompt=STYLE, shots=shots))
+    queries = [one for one in space.queries(edition, edition.held_out) if one.relation == given.relation]
+    prompts = [asking.prompt(query).text for query in queries[: given.queries]]
+    options = [[*texts[: given.options], " none"]] * len(prompts)
+    with model_of(given) as name:
+        model = CausalModel(*load(name))
+    model.log_probabilities(prompts[:1], options[:1])
+    before = peak_mb()
+    model.log_probabilities(prompts, options)
+    grown, longest = peak_mb() - before, max(map(len, model.encode(prompts)))
+    tree = one_by_one = worst = 0.0
+    for prompt, choices in zip(prompts, options, strict=True):
+        ours, cpu, _ = timed(lambda: model.log_probabilities([prompt], [choices]))  # noqa: B023
+        theirs, own_cpu, _ = timed(lambda: alone(model, prompt, choices))  # noqa: B023
+        tree, one_by_one = tree + cpu, one_by_one + own_cpu
+        worst = max(worst, *(abs(a - b) for a, b in zip(ours[0], theirs, strict=True)))
+    print(f"{len(prompts)} prompts of up to {longest} tokens, {len(options[0])} options each")
+    print(f"{tree:.2f} CPU-s as a tree, {one_by_one:.2f} one by one, {one_by_one / tree:.1f} x")
+    print(f"largest difference {worst:.1e}; {before} MB with one prompt, {grown} MB more with all")

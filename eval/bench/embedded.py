@@ -1,8 +1,5 @@
 """Scores of the embedded default on each edition's labelled held-out split, beside its baselines.
 
-    python eval/bench/embedded.py [--data DIR] [--editions 2022 2023 ...] [--no-encoder] [--system NAME] [--as-test]
-        [--figures FILE]
-
 It is fitted on train only. All columns use the edition's official scorer and their recipe's own rule. --system: another
 bundled system in place of the embedded default. --as-test: out of fold, fitted on train and on the held-out split's
 other folds, as a run of the test split is fitted on train and on the held-out split. The score stands beside that
@@ -11,20 +8,15 @@ without the objects that these rows state from the other side ("X borders T", wh
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
-import figures
-from recorded import untuned
-
-from lmkbc.cli.terminal import error_status
+from eval.bench import EDITIONS, parsed, parser_of, timed
+from eval.bench.figures import Table
+from eval.bench.recorded import proposed, untuned
 from lmkbc.generate.embedded.spec import Embedded
-from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.statements import Statements
@@ -38,35 +30,29 @@ BASELINES = {"class prior": "prior", "all-empty file": "bl22-empty"}
 """Column -> system."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--editions", nargs="+", default=["2022", "2023", "2024", "2025", "2026"])
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--editions", nargs="+", default=EDITIONS)
     parser.add_argument("--no-encoder", action="store_true", help="strings only, as on a machine without the encoder")
     parser.add_argument("--as-test", action="store_true", help="learn from the other folds of the split too")
     parser.add_argument("--system", default="embedded", help="a bundled system in place of the embedded default")
-    figures.option(parser)
-    given = parser.parse_args(argv)
+    given = parsed(parser, argv, editions=["mini"], system="naive-bayes", as_test=True)
     workspace = Workspace(data=given.data)
     recipe = read_recipe(workspace, given.system)
     recipe = _without_encoder(recipe) if given.no_encoder else recipe
     column = "without the sentence encoder" if given.no_encoder else given.system
-    values: dict[str, dict[str, str]] = {}
+    kept = "embedded-no-encoder" if given.no_encoder else given.system
+    table = Table(given.figures, f"{kept}-as-test" if given.as_test else kept, "edition")
     for name in given.editions:
-        edition = workspace.edition(name)
-        examples = workspace.examples(edition, edition.held_out)
-        run = Run(workspace=workspace, edition=edition, offline=True)
-        start = time.monotonic()
+        run = Run(workspace=workspace, edition=workspace.edition(name), offline=True)
+        examples = workspace.examples(run.edition, run.edition.held_out)
         if given.as_test:
-            values[name] = with_and_without(run, examples, recipe, f"{column}, as for test")
+            cells, _, seconds = timed(lambda: with_and_without(run, examples, recipe, f"{column}, as for test"))  # noqa: B023
         else:
-            values[name] = {column: f"{untuned(run, examples, recipe):.3f}"}
-            for baseline, system in BASELINES.items():
-                values[name][baseline] = f"{untuned(run, examples, read_recipe(workspace, system)):.3f}"
-        shown = ", ".join(f"{what} {value}" for what, value in values[name].items())
-        print(f"{name} {edition.held_out}: {shown}; {time.monotonic() - start:.1f} s", flush=True)
-    table = "embedded-no-encoder" if given.no_encoder else given.system
-    figures.record(given.figures, f"{table}-as-test" if given.as_test else table, values)
+            f1, _, seconds = timed(lambda: untuned(run, examples, recipe))  # noqa: B023
+            floors = {what: untuned(run, examples, read_recipe(workspace, one)) for what, one in BASELINES.items()}
+            cells = {what: f"{score:.3f}" for what, score in {column: f1, **floors}.items()}
+        table.add(name, cells, seconds=f"{seconds:.1f}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +88,7 @@ def as_test(
         rows = tuple(example for example, own in zip(examples, fold, strict=True) if own != number)
         asked = {place: examples[place].query for place, own in enumerate(fold) if own == number}
         more = replace(run_with(run, rows), rows=tuple(learned(rows, [*asked.values()])))
-        sets = propose(more, recipe, [*asked.values()]).sets
+        sets = proposed(more, recipe, [examples[place] for place in asked])
         statements = run_with(run, rows).statements
         made.update((place, Answered(found, statements)) for place, found in zip(asked, sets, strict=True))
     return [made[place] for place in range(len(examples))]
@@ -140,8 +126,3 @@ def _without_encoder(recipe: Recipe) -> Recipe:
     """Return a recipe whose embedded generators use strings only."""
     generate = (replace(spec, encoder=False) if isinstance(spec, Embedded) else spec for spec in recipe.generate)
     return replace(recipe, generate=tuple(generate))
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

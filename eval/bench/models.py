@@ -1,8 +1,5 @@
 """Packaged models on each edition: each alone, all together, and in the default's stack.
 
-    python eval/bench/models.py [--edition mini ...] [--rows NAME ...] [--models MODEL ...] [--limit N] [--store FILE]
-        [--figures FILE]
-
 Alone, a model gives the likelihood of each train object as a continuation, as in `smollm2`. F1 on the labelled held-out
 split is shown untuned, and with rules tuned out of fold. The tuned F1 is the mean over five draws of the folds, with
 the lowest and the highest. It varies between draws on a small split.
@@ -17,12 +14,12 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import resource
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,23 +27,20 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import figures
-
-from lmkbc.cli.terminal import error_status
+from eval.bench import few_of, model_of, parsed, parser_of
+from eval.bench.figures import Table
+from eval.bench.recorded import proposed, scored
 from lmkbc.generate.spec import merged
 from lmkbc.models.packaged import GENERATIVE
-from lmkbc.pipeline import propose
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.tune.nested import by_subject, fold_of
-from lmkbc.tune.tune import official, tune
+from lmkbc.tune.tune import tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import SYSTEMS, Workspace
 
-Table = Mapping[str, Any]
-HEADS = ("train only", "untuned", "out of fold", "lowest", "highest", "CPU-s", "MiB")
-SEEDS = range(5)
+Generator = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,22 +59,21 @@ class PartRun(Run):
 class Row:
     """Work of one process. stack: whether it is the default's stack, fitted on train.
 
-    limit: for queries and train rows.
+    given: the command's options.
     """
 
     edition: str
-    generate: tuple[Table, ...]
+    generate: tuple[Generator, ...]
     stack: bool
     store: Path
-    limit: int | None
+    given: argparse.Namespace
 
     def measured(self) -> dict[str, str]:
         """Return the values of the row."""
-        os.environ["HF_HUB_OFFLINE"] = "1"
         space, start = Workspace(), time.process_time()
         edition = space.edition(self.edition)
-        train = space.examples(edition, "train")[: self.limit]
-        held_out = space.examples(edition, edition.held_out)[: self.limit]
+        train = few_of(space.examples(edition, "train"), self.given.limit)
+        held_out = few_of(space.examples(edition, edition.held_out), self.given.limit)
         shown = {}
         if self.stack:
             folds = fold_of(train, by_subject(train, 4, 0))
@@ -90,7 +83,10 @@ class Row:
         shown["untuned"], sets = self.untuned(space, train, held_out)
         relations = {name: space.relation(name) for name in edition.relations}
         if not self.stack:
-            draws = [tune(sets, held_out, edition, relations=relations, trials=0, seed=seed) for seed in SEEDS]
+            draws = [
+                tune(sets, held_out, edition, relations=relations, trials=0, seed=seed)
+                for seed in range(self.given.draws)
+            ]
             scores = sorted(draw.cv_macro_f1 for draw in draws)
             shown |= {"out of fold": fmean(scores), "lowest": scores[0], "highest": scores[-1]}
         spent = {"CPU-s": time.process_time() - start, "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
@@ -107,12 +103,11 @@ class Row:
         run = PartRun(workspace=space, edition=edition, rows=tuple(train), offline=True, servers=servers)
         file = RecipeFile(description="", generate=self.generate, select={"rule": "expected-f1"})
         recipe = make_recipe("models", file, run.relations)
-        sets = propose(run, recipe, [example.query for example in asked]).sets
-        made = {one.query: one for one in recipe.select.select_all(sets)}
-        return official(made, asked, edition).overall.f1, sets
+        sets = proposed(run, recipe, asked)
+        return scored(recipe, sets, asked, edition), sets
 
 
-def rows(models: Sequence[str]) -> Iterator[tuple[str, tuple[Table, ...], bool]]:
+def rows(models: Sequence[str]) -> Iterator[tuple[str, tuple[Generator, ...], bool]]:
     """Yield each row's name, its generators, and whether it is a stack."""
     (alone,), (stack,) = (_tables(name) for name in ("smollm2", "smollm2-embedded"))
     for model in models:
@@ -133,41 +128,34 @@ def _tables(recipe: str) -> Sequence[dict[str, Any]]:
     return tables
 
 
-def _by(table: Table, model: str) -> Table:
+def _by(table: Generator, model: str) -> Generator:
     """Return a table with another model, and with source names for that model."""
     each = [{**one, "name": f"{one['name']}, {model}"} for one in table["each"]]
     return {**table, "model": model, "each": each}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
     parser.add_argument("--edition", nargs="+", default=["mini"])
     parser.add_argument("--rows", nargs="+", help="names of rows (default: all)")
-    small = [known.hub.rpartition("/")[2] for known in GENERATIVE if not known.requirements]
-    parser.add_argument("--models", nargs="+", default=small, help="names of this machine's, or FILE.gguf")
-    parser.add_argument("--limit", type=int, help="queries, and rows of train, the first ones, for a trial")
+    packaged = [known.hub.rpartition("/")[2] for known in GENERATIVE if not known.requirements]
+    parser.add_argument("--models", nargs="+", default=packaged, help="names of this machine's, or FILE.gguf")
+    parser.add_argument("--limit", type=int, help="queries, and rows of train, about so many, evenly spaced")
+    parser.add_argument("--draws", type=int, default=5, help="of the folds")
     parser.add_argument("--store", type=Path, help="where answers are kept (default: nowhere)")
-    figures.option(parser)
-    given = parser.parse_args(argv)
-    for name in given.edition:
-        print(f"{name:32}" + "".join(f"{head:>13}" for head in HEADS))
-        values = {}
-        with TemporaryDirectory() as folder:
-            store = given.store or Path(folder) / "answers.sqlite"
-            for label, generate, stack in rows(given.models):
-                if given.rows and label not in given.rows:
-                    continue
-                values[label] = _apart(Row(name, generate, stack, store, given.limit))
-                print(f"{label:32}" + "".join(f"{values[label].get(head, '-'):>13}" for head in HEADS), flush=True)
-        figures.record(given.figures, f"models-{name}", values)
+    given = parsed(parser, argv, limit=40, draws=1, model="")
+    with TemporaryDirectory() as folder, model_of(given) if given.small else nullcontext() as tiny:
+        store = given.store or Path(folder) / "answers.sqlite"
+        for name in given.edition:
+            table = Table(given.figures, f"models-{name}", name)
+            for label, generate, stack in rows([tiny] if tiny else given.models):
+                if tiny is None and label in (given.rows or [label]):
+                    table.add(label, _apart(Row(name, generate, stack, store, given)))
+                elif label == tiny:
+                    table.add("a tiny model", Row(name, generate, stack, store, given).measured())
 
 
 def _apart(row: Row) -> dict[str, str]:
     """Return the values of a row, measured in a process of its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(row.measured).result()
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

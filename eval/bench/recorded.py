@@ -1,7 +1,5 @@
 """Scores of recorded answers of real models: reported by their authors, and here, untuned and tuned out of fold.
 
-    python eval/bench/recorded.py [--data DIR] [--trials N] [--folds N] [--seed N] [--figures FILE] [ROW ...]
-
 Each row shows official macro-F1. First is the figure that the answers' authors report. Then "untuned": parsing,
 cleaning and linking with the recipe's one rule. Then rules tuned per relation: out of fold, out of fold by exact sweeps
 alone (without Optuna), and in sample. The gain of tuning is "out of fold" less "untuned". Then, on the same split, the
@@ -12,14 +10,12 @@ tuning.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import figures
-
-from lmkbc.cli.terminal import error_status
+from eval.bench import few_of, parsed, parser_of, timed
+from eval.bench.figures import Table
 from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
@@ -67,64 +63,45 @@ ROWS = {
 }
 
 
-def row_parser(description: str | None, rows: Iterable[str]) -> argparse.ArgumentParser:
-    """Return a parser with the shared options of benchmarks of recorded answers: rows, data, folds, seed, figures."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", choices=[*rows, []], metavar="ROW", help=f"of {', '.join(rows)}")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+def row_parser(about: str | None, *rows: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of benchmarks of recorded answers: rows, folds, seed."""
+    parser = parser_of(about, *rows)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
-    figures.option(parser)
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = row_parser(__doc__, ROWS)
+def main(argv: Sequence[str]) -> None:
+    parser = row_parser(__doc__, *ROWS)
     parser.add_argument("--trials", type=int, default=TRIALS)
-    given = parser.parse_args(argv)
-    workspace = Workspace(data=given.data)
-    floors: dict[str, tuple[float, float]] = {}
-    values: dict[str, dict[str, str]] = {}
-    print(
-        "recorded answers      edition  authors  untuned  out of fold   swept  in sample  prior  empty  failed  "
-        "propose  tune"
-    )
-    for name in given.rows or ROWS:
-        row = ROWS[name]
+    parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
+    given = parsed(parser, argv, rows=["Qwen"], trials=0, folds=2, limit=40)
+    workspace, table = Workspace(data=given.data), Table(given.figures, "recorded", "recorded answers")
+    for row in map(ROWS.__getitem__, given.rows):
         edition = workspace.edition(row.edition)
-        examples = workspace.examples(edition, edition.held_out)
-        if row.edition not in floors:
-            floors[row.edition] = (
-                untuned(Run(workspace=workspace, edition=edition), examples, read_recipe(workspace, "prior")),
-                untuned(Run(workspace=workspace, edition=edition), examples, read_recipe(workspace, "bl22-empty")),
-            )
-        start = time.perf_counter()
-        context, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
-        proposals = propose(context, recipe, [example.query for example in examples])
-        proposed = time.perf_counter()
-        tuned = tune(
-            proposals.sets,
-            examples,
-            edition,
-            relations=context.relations,
-            folds=given.folds,
-            trials=given.trials,
-            seed=given.seed,
+        examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
+        plain = Run(workspace=workspace, edition=edition)
+        prior, empty = (untuned(plain, examples, read_recipe(workspace, name)) for name in ("prior", "bl22-empty"))
+        run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
+        sets, _, proposing = timed(lambda: proposed(run, recipe, examples))  # noqa: B023
+        how = {"folds": given.folds, "trials": given.trials, "seed": given.seed}
+        tuned, _, tuning = timed(lambda: tune(sets, examples, edition, relations=run.relations, **how))  # noqa: B023
+        scores = {
+            "untuned": scored(recipe, sets, examples, edition),
+            "out of fold": tuned.cv_macro_f1,
+            "in sample": tuned.insample_macro_f1,
+        }
+        cells = {"their authors": "-" if row.authors is None else f"{row.authors:.3f}"}
+        table.add(
+            row.label,
+            cells | {name: f"{score:.3f}" for name, score in scores.items()},
+            swept=f"{tuned.cv_macro_f1_without_optuna:.3f}",
+            prior=f"{prior:.3f}",
+            empty=f"{empty:.3f}",
+            failed=tuned.failed,
+            propose_s=f"{proposing:.1f}",
+            tune_s=f"{tuning:.0f}",
         )
-        done = time.perf_counter()
-        prior, empty = floors[row.edition]
-        authors = "-" if row.authors is None else f"{row.authors:.3f}"
-        own = scored(recipe, proposals.sets, examples, edition)
-        scores = {"untuned": own, "out of fold": tuned.cv_macro_f1, "in sample": tuned.insample_macro_f1}
-        values[row.label] = {"their authors": authors} | {name: f"{score:.3f}" for name, score in scores.items()}
-        print(
-            f"{name:20} {row.edition:>7}  {authors:>7}  {own:7.4f}  "
-            f"{tuned.cv_macro_f1:11.4f}  {tuned.cv_macro_f1_without_optuna:6.4f}  {tuned.insample_macro_f1:9.4f}  "
-            f"{prior:5.3f}  {empty:5.3f}  {tuned.failed:6}  {proposed - start:6.1f}s  "
-            f"{done - proposed:3.0f}s",
-            flush=True,
-        )
-    figures.record(given.figures, "recorded", values)
 
 
 def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()) -> Run:
@@ -139,18 +116,17 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
     )
 
 
+def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Sequence[CandidateSet]:
+    """Return a recipe's candidates for the queries of examples."""
+    return propose(run, recipe, [example.query for example in examples]).sets
+
+
 def untuned(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:
     """Return the official score of a recipe by its own rule."""
-    proposals = propose(run, recipe, [example.query for example in examples])
-    return scored(recipe, proposals.sets, examples, run.edition)
+    return scored(recipe, proposed(run, recipe, examples), examples, run.edition)
 
 
 def scored(recipe: Recipe, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition) -> float:
     """Return the official score of candidates by a recipe's own rule."""
     made = {prediction.query: prediction for prediction in recipe.select.select_all(sets)}
     return official(made, examples, edition).overall.f1
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

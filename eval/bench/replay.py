@@ -1,7 +1,5 @@
 """Scores of recorded answers of real models in their authors' own recipe, and under our rules.
 
-    python eval/bench/replay.py [--data DIR] [--folds N] [--seed N] [--untuned] [--figures FILE] [ROW ...]
-
 Each row shows macro P, R and F1 as the authors print them. Then it shows the engine's figures for the same answers with
 their recipe, by an earlier script if the authors used one. Last is F1 of the same answers under rules tuned per
 relation, out of fold; queries that no model answered count as wrong. A file of predictions is only scored. If figures
@@ -10,26 +8,24 @@ differ in three digits, the reasons stand below the table.
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import figures
-from recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, SEARCH, row_parser
-
-from lmkbc.cli.terminal import error_status
-from lmkbc.edition import Edition
+from eval.bench import parsed
+from eval.bench.figures import Table
+from eval.bench.recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser
 from lmkbc.evaluate import evaluate
-from lmkbc.pipeline import Proposals, propose
-from lmkbc.recipe import Recipe, make_recipe, read_file, read_recipe
+from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.submission import prediction_lines
 from lmkbc.scoring.table import Summary
 from lmkbc.tune.defaults import TRIALS
 from lmkbc.tune.tune import tune
-from lmkbc.types import Example
+from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
 UNCLEANED: Mapping[str, Any] = {
@@ -53,11 +49,12 @@ RIVERS = "which hits are rivers is not recorded, nor are all searches for 'Danub
 class Row:
     """Answers below recorded/, the recipe that reads them, and their authors' figures: F1, or P, R and F1.
 
-    system: "" for a file of predictions. changes: tables in place of the recipe's. rules: families of rules whose
-    parameters the authors fitted on the same split; here they are tuned out of fold. profile: the authors' scorer. why:
-    reason of a difference.
+    label: the row's name in documents. system: "" for a file of predictions. changes: tables in place of the recipe's.
+    rules: families of rules whose parameters the authors fitted on the same split; here they are tuned out of fold.
+    profile: the authors' scorer. why: reason of a difference.
     """
 
+    label: str
     edition: str
     files: tuple[str, ...]
     system: str = ""
@@ -71,13 +68,22 @@ class Row:
 OTHER_FLOORS = "their thresholds are of five folds of this file, the recipe's of their last run"
 ROWS = {
     "BERT-2022": Row(
+        label="2022 dev, BERT baseline",
         edition="2022",
         files=("2022-dev/baseline.candidates.jsonl.gz",),
         system="bl22",
         authors=(0.958, 0.304, 0.309),
     ),
-    "GPT-3": Row(edition="2022", files=(GPT3,), system="prop22", authors=(0.736, 0.699, 0.697), profile="2022-legacy"),
+    "GPT-3": Row(
+        label="2022 dev, GPT-3 with optimised prompts",
+        edition="2022",
+        files=(GPT3,),
+        system="prop22",
+        authors=(0.736, 0.699, 0.697),
+        profile="2022-legacy",
+    ),
     "GPT-3-checked": Row(
+        label="2022 dev, GPT-3, facts checked",
         edition="2022",
         files=("2022-dev/gpt3-optimized_factcheck.candidates.jsonl.gz",),
         system="prop22",
@@ -85,6 +91,7 @@ ROWS = {
         profile="2022-legacy",
     ),
     "GPT-4-raw": Row(
+        label="2023 val, GPT-4, as linked",
         edition="2023",
         files=(GPT4,),
         system="minimal23",
@@ -93,9 +100,15 @@ ROWS = {
         why=f"+.047: {COUNTS}; +.005: {READING}; -.011: {PRIZES}; +.002: other hits",
     ),
     "GPT-4": Row(
-        edition="2023", files=(GPT4,), system="minimal23", authors=(0.612,), why=f"+.003: {READING}; +.001: {PRIZES}"
+        label="2023 val, GPT-4, cleaned",
+        edition="2023",
+        files=(GPT4,),
+        system="minimal23",
+        authors=(0.612,),
+        why=f"+.003: {READING}; +.001: {PRIZES}",
     ),
     "GPT-3.5-raw": Row(
+        label="2023 val, GPT-3.5, as linked",
         edition="2023",
         files=(GPT35,),
         system="minimal23",
@@ -103,20 +116,30 @@ ROWS = {
         changes=UNCLEANED,
         why=f"+.022: {COUNTS}; +.001: {READING}; -.003: {PRIZES}",
     ),
-    "GPT-3.5": Row(edition="2023", files=(GPT35,), system="minimal23", authors=(0.517,), why=f"-.002: {RIVERS}"),
+    "GPT-3.5": Row(
+        label="2023 val, GPT-3.5, cleaned",
+        edition="2023",
+        files=(GPT35,),
+        system="minimal23",
+        authors=(0.517,),
+        why=f"-.002: {RIVERS}",
+    ),
     "organisers-BERT": Row(
+        label="2023 val, the organisers' BERT file",
         edition="2023",
         files=("2023-val/organisers-bert.predictions.jsonl",),
         authors=(0.368, 0.161, 0.142),
         profile="2023-legacy",
     ),
     "organisers-GPT-3": Row(
+        label="2023 val, the organisers' GPT-3 file",
         edition="2023",
         files=("2023-val/organisers-gpt3-ned.predictions.jsonl",),
         authors=(0.308, 0.21, 0.218),
         profile="2023-legacy",
     ),
     "BERT": Row(
+        label="2023 val, BERT candidates",
         edition="2023",
         files=(BERT,),
         system="recorded",
@@ -125,6 +148,7 @@ ROWS = {
         why="the folds are others",
     ),
     "BERT-recode": Row(
+        label="2023 val, BERT with pre-training and recode",
         edition="2023",
         files=(RECODE,),
         system="recorded",
@@ -132,74 +156,70 @@ ROWS = {
         rules=("cutoff",),
         why="the folds are others",
     ),
-    "BERT-yang23": Row(edition="2023", files=(BERT,), system="yang23", authors=(0.296,), why=OTHER_FLOORS),
-    "BERT-recode-yang23": Row(edition="2023", files=(RECODE,), system="yang23", authors=(0.318,), why=OTHER_FLOORS),
-    "Qwen": Row(edition="2026", files=(QWEN,), system="chironk26", authors=(0.463,)),
-    "Gemma": Row(edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)),
-    "Qwen+Gemma": Row(edition="2026", files=(QWEN, GEMMA), system="chironk26", authors=(0.451,)),
+    "BERT-yang23": Row(
+        label="2023 val, BERT candidates, last thresholds",
+        edition="2023",
+        files=(BERT,),
+        system="yang23",
+        authors=(0.296,),
+        why=OTHER_FLOORS,
+    ),
+    "BERT-recode-yang23": Row(
+        label="2023 val, BERT with pre-training and recode, last thresholds",
+        edition="2023",
+        files=(RECODE,),
+        system="yang23",
+        authors=(0.318,),
+        why=OTHER_FLOORS,
+    ),
+    "Qwen": Row(
+        label="2026 val, Qwen, ten samples", edition="2026", files=(QWEN,), system="chironk26", authors=(0.463,)
+    ),
+    "Gemma": Row(
+        label="2026 val, Gemma, one sample", edition="2026", files=(GEMMA,), system="chironk26", authors=(0.425,)
+    ),
+    "Qwen+Gemma": Row(
+        label="2026 val, Qwen and Gemma, which must agree",
+        edition="2026",
+        files=(QWEN, GEMMA),
+        system="chironk26",
+        authors=(0.451,),
+    ),
 }
-LABELS = {
-    "BERT-2022": "2022 dev, BERT baseline",
-    "GPT-3": "2022 dev, GPT-3 with optimised prompts",
-    "GPT-3-checked": "2022 dev, GPT-3, facts checked",
-    "GPT-4-raw": "2023 val, GPT-4, as linked",
-    "GPT-4": "2023 val, GPT-4, cleaned",
-    "GPT-3.5-raw": "2023 val, GPT-3.5, as linked",
-    "GPT-3.5": "2023 val, GPT-3.5, cleaned",
-    "organisers-BERT": "2023 val, the organisers' BERT file",
-    "organisers-GPT-3": "2023 val, the organisers' GPT-3 file",
-    "BERT": "2023 val, BERT candidates",
-    "BERT-recode": "2023 val, BERT with pre-training and recode",
-    "BERT-yang23": "2023 val, BERT candidates, last thresholds",
-    "BERT-recode-yang23": "2023 val, BERT with pre-training and recode, last thresholds",
-    "Qwen": "2026 val, Qwen, ten samples",
-    "Gemma": "2026 val, Gemma, one sample",
-    "Qwen+Gemma": "2026 val, Qwen and Gemma, which must agree",
-}
-"""Row -> its name in documents."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = row_parser(__doc__, ROWS)
+def main(argv: Sequence[str]) -> None:
+    parser = row_parser(__doc__, *ROWS)
     parser.add_argument("--untuned", action="store_true", help="leave out our rules, which take most of the time")
-    given = parser.parse_args(argv)
-    workspace = Workspace(data=given.data)
-    notes: dict[str, str] = {}
-    values: dict[str, dict[str, str]] = {}
-    print("answers           edition  recipe     scorer       authors         shown           ours   failed")
-    for name in given.rows or ROWS:
+    given = parsed(parser, argv, rows=["organisers-GPT-3", "Gemma"], folds=2)
+    workspace, table = Workspace(data=given.data), Table(given.figures, "replay", "answers")
+    notes = []
+    for name in given.rows:
         row = ROWS[name]
         edition = workspace.edition(row.edition)
+        run = context_of(workspace, edition, row.files)
         examples = workspace.examples(edition, edition.held_out)
-        run = run_of(workspace, edition, row)
-        shown, failed = shown_of(run, row, examples, given.folds, given.seed)
+        shown, failed = shown_of(run, row, examples, given)
         ours = "-"
         if row.system and not given.untuned:
-            proposals = proposed(run, read_recipe(workspace, "recorded"), examples)
-            ours = f"{tuned(run, proposals, examples, (), given.folds, given.seed):.3f}"
-        values[LABELS[name]] = {
+            sets = proposed(run, read_recipe(workspace, "recorded"), examples)
+            ours = f"{tuned(run, sets, examples, ('cutoff',) if given.small else (), given):.3f}"
+        cells = {
             "recipe": recipe_of(row),
             "scorer": f"`{row.profile}`" if row.profile else "today's",
-            "authors' own, P / R / F1": digits(row.authors, " / "),
-            "replayed": digits(shown, " / "),
+            "authors' own, P / R / F1": digits(row.authors),
+            "replayed": digits(shown),
             "our rules": ours.lstrip("0"),
         }
-        compared = [digits(row.authors), digits(shown)]
-        if compared[0] != compared[1]:
-            notes[name] = row.why or "not known"
-        print(
-            f"{name:17} {row.edition:>7}  {row.system or '-':9}  {row.profile or '-':11}  {compared[0]:14}  "
-            f"{compared[1]:14}  {ours:5}  {failed:6}",
-            flush=True,
-        )
-    figures.record(given.figures, "replay", values)
-    for name, why in notes.items():
-        print(f"\n{name}: {why}.")
+        table.add(row.label, cells, failed=failed)
+        if digits(row.authors) != digits(shown):
+            notes.append(f"\n{row.label}: {row.why or 'not known'}.")
+    print(*notes, sep="\n")
 
 
-def digits(values: Sequence[float], between: str = "/") -> str:
+def digits(values: Sequence[float]) -> str:
     """Return figures with three digits."""
-    return between.join(f"{value:.3f}".lstrip("0") for value in values)
+    return " / ".join(f"{value:.3f}".lstrip("0") for value in values)
 
 
 def recipe_of(row: Row) -> str:
@@ -209,39 +229,23 @@ def recipe_of(row: Row) -> str:
     return f"`{row.system}`{', uncleaned' if row.changes else ''}"
 
 
-def run_of(workspace: Workspace, edition: Edition, row: Row) -> Run:
-    """Return a run with a row's answers, and with the splits of the edition."""
-    folder = workspace.split_path(edition, edition.held_out).parent.parent
-    return Run(
-        workspace=workspace,
-        edition=edition,
-        files=tuple(folder / "recorded" / name for name in row.files),
-        search_table=folder / SEARCH if edition.target == "id" else None,
-        offline=True,
-    )
-
-
-def shown_of(run: Run, row: Row, examples: Sequence[Example], folds: int, seed: int) -> tuple[tuple[float, ...], int]:
+def shown_of(
+    run: Run, row: Row, examples: Sequence[Example], given: argparse.Namespace
+) -> tuple[tuple[float, ...], int]:
     """Return the engine's figures, as many as the authors print, and the number of failed queries."""
     if not row.system:
         return _figures(scored(run, row, run.files[0]), row), 0
     space = run.workspace
     file = replace(read_file(space.recipe_path(row.system)), **row.changes)
     recipe = make_recipe(row.system, file, space.relations)
-    proposals = proposed(run, recipe, examples)
-    failed = sum(candidates.failed for candidates in proposals.sets)
+    sets = proposed(run, recipe, examples)
+    failed = sum(candidates.failed for candidates in sets)
     if row.rules:
-        return (tuned(run, proposals, examples, row.rules, folds, seed),), failed
-    predictions = recipe.select.select_all(proposals.sets)
+        return (tuned(run, sets, examples, row.rules, given),), failed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "predictions.jsonl"
-        path.write_bytes(prediction_lines(run.edition, predictions))
+        path.write_bytes(prediction_lines(run.edition, recipe.select.select_all(sets)))
         return _figures(scored(run, row, path), row), failed
-
-
-def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Proposals:
-    """Return a recipe's proposals for the examples' queries, from a run's answers."""
-    return propose(run, recipe, [example.query for example in examples])
 
 
 def scored(run: Run, row: Row, predictions: Path) -> Summary:
@@ -251,25 +255,16 @@ def scored(run: Run, row: Row, predictions: Path) -> Summary:
 
 
 def tuned(
-    run: Run, proposals: Proposals, examples: Sequence[Example], rules: Sequence[str], folds: int, seed: int
+    run: Run,
+    sets: Sequence[CandidateSet],
+    examples: Sequence[Example],
+    rules: Sequence[str],
+    given: argparse.Namespace,
 ) -> float:
     """Return F1 out of fold of rules tuned per relation. rules: families to choose from, all if empty."""
-    return tune(
-        proposals.sets,
-        examples,
-        run.edition,
-        relations=run.relations,
-        rules=rules or None,
-        folds=folds,
-        trials=TRIALS,
-        seed=seed,
-    ).cv_macro_f1
+    how = {"folds": given.folds, "trials": 0 if given.small else TRIALS, "seed": given.seed}
+    return tune(sets, examples, run.edition, relations=run.relations, rules=rules or None, **how).cv_macro_f1
 
 
 def _figures(summary: Summary, row: Row) -> tuple[float, ...]:
     return (summary.p, summary.r, summary.f1)[-len(row.authors) :]
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

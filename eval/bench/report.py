@@ -1,8 +1,5 @@
 """Cost of a large report: memory and time to make it, size, and time until Chromium paints it and shows its rows.
 
-    python eval/bench/report.py [ROWS ...] [--candidates 10]
-    python eval/bench/report.py --screenshot docs/report.png --page submissions/mini-val-embedded/report.html
-
 A run of edition 2023 is generated: its val queries, repeated under new names, with candidates of random scores. The
 command runs in a process of its own, whose peak memory is measured. Paint is measured without a browser's cache, from
 disk, in the installed Chromium.
@@ -10,7 +7,6 @@ disk, in the installed Chromium.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
@@ -19,20 +15,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
-
-from lmkbc.cli.terminal import error_status
+from eval.bench import parsed, parser_of
+from eval.bench.figures import Table
 from lmkbc.workspace import Workspace
 
-SIZES = (2_000, 20_000, 100_000)
 ALONE = """
 import re, sys, lmkbc
-run, gold, out = sys.argv[1:]
-lmkbc.report(run, out, gold=gold, edition="2023")
+run, gold, out, edition = sys.argv[1:]
+lmkbc.report(run, out, gold=gold, edition=edition)
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
 print(int(peak[1]) * 1024 // 10**6)
 """
@@ -65,62 +61,60 @@ def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[
     return run, folder / "gold.jsonl"
 
 
-def paint(path: Path) -> tuple[float, float]:
-    """Return the seconds until the first contentful paint, and until the rows are shown."""
+@contextmanager
+def page(path: Path, **settings: Any) -> Iterator[Any]:
+    """Yield a report that is open in Chromium, with its rows."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        opened = browser.new_page()
-        opened.goto(path.as_uri())
+        opened = browser.new_page(**settings)
+        opened.goto(path.resolve().as_uri())
         opened.wait_for_selector("body[data-ready]", timeout=120_000)
+        yield opened
+        browser.close()
+
+
+def paint(path: Path) -> tuple[float, float]:
+    """Return the seconds until the first contentful paint, and until the rows are shown."""
+    with page(path) as opened:
         ready = opened.evaluate("performance.now()") / 1000
         first = opened.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
-        browser.close()
     return float(first), float(ready)
 
 
-def screenshot(page_path: Path, out: Path) -> None:
-    """Save a screenshot of the page's head and an open row."""
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        opened = browser.new_page(viewport={"width": 1200, "height": 690}, color_scheme="light")
-        opened.goto(page_path.resolve().as_uri())
-        opened.wait_for_selector("body[data-ready]")
-        opened.screenshot(path=out)
-        browser.close()
-
-
-def measured(rows: list[dict[str, Any]], candidates: int) -> None:
-    """Make a run and its report, and print the cost."""
+def measured(rows: list[dict[str, Any]], edition: str, candidates: int, *, browser: bool) -> dict[str, str]:
+    """Make a run and its report, and return the cost."""
     with tempfile.TemporaryDirectory() as name:
         run, gold = made_up(Path(name), rows, candidates)
         out, start = Path(name) / "report.html", time.perf_counter()
-        alone = [sys.executable, "-c", ALONE, *map(str, (run, gold, out))]
+        alone = [sys.executable, "-c", ALONE, *map(str, (run, gold, out)), edition]
         memory = int(subprocess.run(alone, check=True, stdout=subprocess.PIPE).stdout)
-        wall, size = time.perf_counter() - start, out.stat().st_size / 1e6
-        print(f"{len(rows):,} rows: at most {memory} MB of memory, {wall:.0f} s; page of {size:.1f} MB", flush=True)
-        if shutil.which("chromium"):
+        cells = {"MB": str(memory), "s": f"{time.perf_counter() - start:.0f}"}
+        cells["page, MB"] = f"{out.stat().st_size / 1e6:.1f}"
+        if browser:
             first, ready = paint(out)
-            print(f"  first paint after {first:.2f} s, rows there after {ready:.2f} s", flush=True)
+            cells |= {"first paint, s": f"{first:.2f}", "rows there, s": f"{ready:.2f}"}
+    return cells
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rows", nargs="*", type=int, default=SIZES, metavar="ROWS", help="fewest first")
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[2_000, 20_000, 100_000], help="rows, fewest first")
+    parser.add_argument("--edition", default="2023")
     parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--screenshot", type=Path, help="write a picture of --page, and measure nothing")
     parser.add_argument("--page", type=Path, help="a run's report.html")
-    arguments = parser.parse_args()
-    if arguments.screenshot:
-        screenshot(arguments.page, arguments.screenshot)
+    given = parsed(parser, argv, sizes=[20], edition="mini")
+    if given.screenshot:
+        with page(given.page, viewport={"width": 1200, "height": 690}, color_scheme="light") as opened:
+            opened.screenshot(path=given.screenshot)
         return
-    space = Workspace()
-    lines = space.split_path(space.edition("2023"), "val").read_text(encoding="utf-8").splitlines()
+    space = Workspace(data=given.data)
+    lines = space.split_path(space.edition(given.edition), "val").read_text(encoding="utf-8").splitlines()
     base, key = [json.loads(line) for line in lines], "SubjectEntity"
-    for count in arguments.rows:
-        whole = zip(range(count), cycle(base), strict=False)
-        measured([{**row, key: f"{row[key]} {place}"} for place, row in whole], arguments.candidates)
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()
+    browser = bool(shutil.which("chromium")) and not given.small
+    table = Table(given.figures, "report", "rows")
+    for count in given.sizes:
+        rows = [{**row, key: f"{row[key]} {place}"} for place, row in zip(range(count), cycle(base), strict=False)]
+        table.add(f"{count:,}", measured(rows, given.edition, given.candidates, browser=browser))

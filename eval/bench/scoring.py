@@ -1,31 +1,28 @@
 """Scoring speed on 200,000 rows of each edition, compared with a literal implementation of the official procedure.
 
-    python eval/bench/scoring.py [--rows 200000] [--editions 2022 ...]
-    python eval/bench/scoring.py --memory [--rows 1000000]     # ours only: seconds and peak memory, rows in any order
-    python eval/bench/scoring.py --fuzz 15000                  # by the command, odd rows included: differences (0)
-
 Both sides run in turns, read the files from disk, and end with the official averages. The literal side works as the
 organisers' scripts: JSON per line, dictionaries per row, a sorted list of result dictionaries, averages per relation.
-Memory is the peak of a fresh process for each side.
+Memory is the peak of a fresh process for each side. "mixed" is ours on predictions in another order than the gold.
+With --fuzz, `lmkbc evaluate` and the literal side read odd rows, and their differences are printed: there are none. The
+command must refuse what stops the published script.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from lmkbc.cli.terminal import error_status
+from scoring_cases import cases, disagreements
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "scoring"))
-EDITIONS = ("2022", "2023", "2024", "2025", "2026")
+from eval.bench import EDITIONS, ROOT, one_of, parsed, parser_of, peak_mb, timed
+from eval.bench.figures import Table
+
+SIDES = ("literal", "lmkbc", "mixed")
 
 
 def write_rows(edition: str, folder: Path, count: int) -> None:
@@ -45,6 +42,9 @@ def write_rows(edition: str, folder: Path, count: int) -> None:
             objects = [[name, name.upper(), f"the {name}", f"{name}."] for name in chosen] if nested else chosen
             gold.write(json.dumps(row | {column: objects}) + "\n")
             pred.write(json.dumps(row | {column: list(dict.fromkeys(answer))}) + "\n")
+    lines = (folder / "pred.jsonl").read_text().splitlines(keepends=True)
+    random_.shuffle(lines)
+    (folder / "mixed.jsonl").write_text("".join(lines))
 
 
 FIRST = "New Old Upper Lower North South East West Great Little Saint Fort Port Mount Lake Río São Côte Île Nö".split()
@@ -56,105 +56,56 @@ def hash_(text: str) -> int:
     return int.from_bytes(text.encode()[:6], "little")
 
 
-def peak_mb() -> float:
-    """Return the peak memory of this program in MB. getrusage may include the process that started it."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def run_side(side: str, edition: str, folder: Path) -> None:
-    """Score once in this process, and print seconds, peak memory and the macro-F1."""
-    start = time.perf_counter()
+def score(side: str, edition: str, folder: str) -> None:
+    """Score once in this process, and print seconds, peak memory and the macro-F1. side: literal, lmkbc or mixed."""
+    pred, gold = Path(folder) / ("mixed.jsonl" if side == "mixed" else "pred.jsonl"), Path(folder) / "gold.jsonl"
     if side == "literal":
         from literal_scorers import macro_f1
 
-        score = macro_f1(edition, folder / "pred.jsonl", folder / "gold.jsonl")
+        f1, _, seconds = timed(lambda: macro_f1(edition, pred, gold))
     else:
         from lmkbc.evaluate import evaluate
         from lmkbc.workspace import Workspace
 
         chosen = Workspace().edition(edition)
-        start = time.perf_counter()
-        predictions = folder / ("mixed.jsonl" if side == "mixed" else "pred.jsonl")
-        score = evaluate(predictions, folder / "gold.jsonl", chosen).table.overall.f1
-    seconds = time.perf_counter() - start
-    peak = peak_mb()
-    print(json.dumps({"seconds": seconds, "peak_mb": peak, "f1": score}))
+        f1, _, seconds = timed(lambda: evaluate(pred, gold, chosen).table.overall.f1)
+    print(json.dumps({"seconds": seconds, "peak": peak_mb(), "f1": f1}))
 
 
-def measure(side: str, edition: str, folder: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, "--side", side, "--edition", edition, "--folder", str(folder)]
-    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def apart(side: str, edition: str, folder: Path) -> dict[str, float]:
+    """Score in a process of its own."""
+    code = "import sys; from eval.bench.scoring import score; score(*sys.argv[1:])"
+    command = [sys.executable, "-c", code, side, edition, str(folder)]
+    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
     return result
 
 
-def peaks(editions: list[str], count: int) -> None:
-    """Print seconds and peak memory of a fresh process, for predictions in the gold's order and in another order."""
-    print("edition       rows  order  seconds  peak MB")
-    for edition in editions:
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--editions", nargs="+", default=EDITIONS, type=one_of(EDITIONS))
+    parser.add_argument("--sides", nargs="+", default=SIDES[:2], type=one_of(SIDES), help=f"of {', '.join(SIDES)}")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--fuzz", type=int, metavar="ROWS", help="random rows through the command, in place of speed")
+    given = parsed(parser, argv, rows=100, editions=["2026"], times=1)
+    table = Table(given.figures, "scoring", "edition")
+    for edition in given.editions:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            write_rows(edition, folder, count)
-            lines = (folder / "pred.jsonl").read_text().splitlines()
-            random.Random(0).shuffle(lines)
-            (folder / "mixed.jsonl").write_text("\n".join(lines))
-            del lines
-            for side, order in (("lmkbc", "same"), ("mixed", "mixed")):
-                run = measure(side, edition, folder)
-                print(f"{edition:9}{count:9,}  {order:5}{run['seconds']:9.2f}{run['peak_mb']:9.0f}", flush=True)
-
-
-def fuzz(editions: list[str], count: int) -> None:
-    """Compare `lmkbc evaluate` with the literal side on random rows. It must refuse what stops the published script."""
-    from scoring_cases import cases, disagreements
-
-    print("edition  rows    stop  differences")
-    for edition in editions:
-        rows = cases(edition, count)
-        with tempfile.TemporaryDirectory() as name:
-            found = list(disagreements(Path(name), edition, rows))
-        stop = sum(row.expected is None for row in rows)
-        print(f"{edition:9}{len(rows):6}{stop:6}  {len(found)}", *found, sep="\n  ", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--editions", nargs="+", default=EDITIONS, choices=EDITIONS)
-    parser.add_argument("--memory", action="store_true", help="seconds and peak memory alone, of a million rows")
-    parser.add_argument("--fuzz", type=int, metavar="ROWS", help="random rows through the command")
-    parser.add_argument("--side", help=argparse.SUPPRESS)
-    parser.add_argument("--edition", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.side:
-        run_side(arguments.side, arguments.edition, arguments.folder)
-        return
-    if arguments.fuzz:
-        fuzz(arguments.editions, arguments.fuzz)
-        return
-    if arguments.memory:
-        peaks(arguments.editions, arguments.rows or 1_000_000)
-        return
-    print("edition   literal s  lmkbc s  ratio  literal MB  lmkbc MB  equal")
-    for edition in arguments.editions:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            write_rows(edition, folder, arguments.rows or 200_000)
-            ours, literal = [], []
-            for _ in range(3):  # alternating, so that a busy machine slows both
-                literal.append(measure("literal", edition, folder))
-                ours.append(measure("lmkbc", edition, folder))
-            old = min(run["seconds"] for run in literal)
-            new = min(run["seconds"] for run in ours)
-            memory = [min(run["peak_mb"] for run in runs) for runs in (literal, ours)]
-            equal = abs(literal[0]["f1"] - ours[0]["f1"]) < 1e-9
-            times = f"{old:9.2f} {new:8.2f} {old / new:6.1f}"
-            print(f"{edition:9} {times} {memory[0]:11.0f} {memory[1]:9.0f}  {equal}")
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()
+            if given.fuzz or given.small:
+                rows = cases(edition, given.fuzz or 20)
+                print(
+                    edition, len(rows), "odd rows,", *(list(disagreements(folder, edition, rows)) or ["no difference"])
+                )
+            if given.fuzz:
+                continue
+            write_rows(edition, folder, given.rows)
+            runs: dict[str, list[dict[str, float]]] = {side: [] for side in given.sides}
+            for _ in range(given.times):  # alternating, so that a busy machine slows all
+                for side in given.sides:
+                    runs[side].append(apart(side, edition, folder))
+            least = {side: {what: min(one[what] for one in own) for what in own[0]} for side, own in runs.items()}
+            cells = {f"{side}, s": f"{best['seconds']:.2f}" for side, best in least.items()}
+            cells |= {f"{side}, MB": f"{best['peak']:.0f}" for side, best in least.items()}
+            f1s = [best["f1"] for best in least.values()]
+            table.add(edition, cells, equal=max(f1s) - min(f1s) < 1e-9)

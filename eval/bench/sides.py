@@ -1,7 +1,5 @@
 """What a run as for test reads from the other side of symmetric relations, with and without these statements.
 
-    python eval/bench/sides.py [--data DIR] [--editions 2022 2023 ...] [--system NAME] [--figures FILE]
-
 For example, a run asks T, and only the held-out split states "X borders T". Rows are relations of the held-out split
 that have another side. Each of five folds is answered by three fits. "Train" learns from train, and "both" from train
 and from the other folds. "Without" learns from both, without what the other folds state about the subjects that are
@@ -11,15 +9,12 @@ count those that are kept, and show F1 by the official scorer.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import figures
-from embedded import Answered, as_test
-
-from lmkbc.cli.terminal import error_status
+from eval.bench import EDITIONS, parsed, parser_of
+from eval.bench.embedded import Rows, as_test
+from eval.bench.figures import Table
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
@@ -30,48 +25,39 @@ from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction
 from lmkbc.workspace import Workspace
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--editions", nargs="+", default=["2022", "2023", "2024", "2025", "2026"])
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--editions", nargs="+", default=EDITIONS)
     parser.add_argument("--system", default="embedded", help="a bundled system that learns from labelled rows")
-    figures.option(parser)
-    given = parser.parse_args(argv)
-    workspace = Workspace(data=given.data)
+    given = parsed(parser, argv, editions=["mini"], system="naive-bayes")
+    workspace, table = Workspace(data=given.data), Table(given.figures, "sides", "edition, relation")
     recipe = read_recipe(workspace, given.system)
-    values: dict[str, dict[str, str]] = {}
     for name in given.editions:
         edition = workspace.edition(name)
         run = Run(workspace=workspace, edition=edition, offline=True)
         sided = {relation for relation, about in run.relations.items() if about.other_side()}
         examples = workspace.examples(edition, edition.held_out)
-
-        def kept(learned: Callable[..., Sequence[Example]]) -> tuple[list[Prediction], list[Answered]]:
-            answered = as_test(run, examples, recipe, learned)  # noqa: B023 -- it is called within the loop
-            return recipe.select.select_all([one.candidates for one in answered]), answered
-
-        both, answered = kept(lambda rows, _: rows)
-        statements = [one.statements for one in answered]
-        alone, _ = kept(lambda *_: ())
-        without, _ = kept(lambda rows, asked: [*unsaid(rows, asked, run.relations)])  # noqa: B023
+        learned: dict[str, Rows] = {
+            "train": lambda *_: (),
+            "both": lambda rows, _: rows,
+            "without": lambda rows, asked: [*unsaid(rows, asked, run.relations)],  # noqa: B023 -- called in the loop
+        }
+        answered = {what: as_test(run, examples, recipe, rows) for what, rows in learned.items()}
+        made = {what: recipe.select.select_all([one.candidates for one in own]) for what, own in answered.items()}
+        statements = [one.statements for one in answered["both"]]
         for relation in sorted(sided & {example.query.relation for example in examples}):
-            row = values[f"{name}, {relation}"] = {
-                "such objects": str(
-                    sum(
-                        only(edition.held_out, example, own)
-                        for example, own in zip(examples, statements, strict=True)
-                        if example.query.relation == relation
-                    )
-                ),
+            places = [place for place, example in enumerate(examples) if example.query.relation == relation]
+            such = sum(only(edition.held_out, examples[place], statements[place]) for place in places)
+            kept = {
+                f"kept, {what}": sum(stated(edition.held_out, own[place], statements[place]) for place in places)
+                for what, own in made.items()
             }
-            for what, made in (("train", alone), ("both", both), ("without", without)):
-                own = [one for one in zip(made, statements, strict=True) if one[0].query.relation == relation]
-                row[f"kept, {what}"] = str(sum(stated(edition.held_out, *one) for one in own))
-            for what, made in (("train", alone), ("both", both), ("without", without)):
-                score = official({one.query: one for one in made}, examples, edition).relations[relation].f1
-                row[f"F1, {what}"] = f"{score:.3f}"
-            print(f"{name}, {relation}: {', '.join(f'{what} {value}' for what, value in row.items())}", flush=True)
-    figures.record(given.figures, "sides", values)
+            f1 = {
+                f"F1, {what}": official({one.query: one for one in own}, examples, edition).relations[relation].f1
+                for what, own in made.items()
+            }
+            counts = {what: str(count) for what, count in {"such objects": such, **kept}.items()}
+            table.add(f"{name}, {relation}", counts | {what: f"{score:.3f}" for what, score in f1.items()})
 
 
 def unsaid(rows: Sequence[Example], asked: Sequence[Query], relations: Mapping[str, Relation]) -> Sequence[Example]:
@@ -104,8 +90,3 @@ def stated(split: str, made: Prediction, statements: Statements) -> int:
 
 def _only(split: str, query: Query, candidate: Candidate, statements: Statements) -> bool:
     return statements.from_other_side(query, candidate) == (split,)
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

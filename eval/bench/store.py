@@ -1,30 +1,25 @@
 """Speed of the store of answers: answers per second with 1, 8 and 64 processes that write at once.
 
-The store is an SQLite file, or PostgreSQL with fsync. Run: python eval/bench/store.py [--url URL] [--answers N]
-    [--figures FILE].
+The store is an SQLite file, or PostgreSQL with fsync.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import random
-import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from multiprocessing.synchronize import Barrier
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-from lmkbc.cli.terminal import error_status
+from eval.bench import one_of, parsed, parser_of
+from eval.bench.figures import Table
 from lmkbc.models.answers import Store
 from lmkbc.models.call import Call, Database, Place
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-import figures
-from postgres import Server
-
-WRITERS = (1, 8, 64)
 PROMPT = "Which of these does the subject share a border with? " * 40
 """A prompt of about 2 kB, as few-shot prompts are."""
 ANSWER = {"text": "France, Spain, Italy " * 10, "prompt_tokens": 512, "completion_tokens": 64}
@@ -50,7 +45,16 @@ def look_up(store: Store, calls: list[Call]) -> None:
         assert store.get(call) is not None
 
 
-def worker(place: Place, work: Work, calls: list[Call], start: Barrier, end: Barrier) -> None:
+KINDS = ("SQLite", "PostgreSQL")
+WORKS: dict[str, tuple[Work, bool]] = {
+    "one at a time": (one_by_one, False),
+    "the same keys by all": (one_by_one, True),
+    "twenty at a time": (twenty, False),
+    "looked up": (look_up, False),
+}
+
+
+def worker(place: Place, work: Work, calls: list[Call], start: Any, end: Any) -> None:
     store = Store(place)
     start.wait()
     work(store, calls)
@@ -58,10 +62,13 @@ def worker(place: Place, work: Work, calls: list[Call], start: Barrier, end: Bar
     store.close()
 
 
-def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool = False) -> float:
-    """Return the answers per second of all processes. shared: whether all write the same calls, in different orders."""
-    context = multiprocessing.get_context("fork")
-    start, end = context.Barrier(writers + 1), context.Barrier(writers + 1)
+def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool = False, threads: bool = False) -> float:
+    """Return the answers per second of all processes, or threads.
+
+    shared: whether all write the same calls, in different orders.
+    """
+    kinds: Any = threading if threads else multiprocessing.get_context("fork")
+    start, end = kinds.Barrier(writers + 1), kinds.Barrier(writers + 1)
     each = max(20, answers // writers)
     running = []
     for writer in range(writers):
@@ -70,7 +77,8 @@ def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool =
             Call(model="m", prompt=f"{own} {draw // 10} {PROMPT}", draw=draw, revision=str(own)) for draw in range(each)
         ]
         random.Random(writer).shuffle(calls)
-        running.append(context.Process(target=worker, args=(place, work, calls, start, end)))
+        kind = kinds.Thread if threads else kinds.Process
+        running.append(kind(target=worker, args=(place, work, calls, start, end)))
         running[-1].start()
     start.wait()
     began = time.perf_counter()
@@ -81,43 +89,33 @@ def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool =
     return each * writers / seconds
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="An empty PostgreSQL database; else a server is started on loopback.")
-    parser.add_argument("--answers", type=int, default=3200, help="Of all writers together, each time.")
-    figures.option(parser)
-    given = parser.parse_args()
-    server = None if given.url else Server(fsync=True)
-    works: dict[str, tuple[Work, bool]] = {
-        "one at a time": (one_by_one, False),
-        "the same keys by all": (one_by_one, True),
-        "twenty at a time": (twenty, False),
-        "looked up": (look_up, False),
-    }
-    values: dict[str, dict[str, str]] = {}
-    print(f"| answers per second | {' | '.join(f'{n} writers' for n in WRITERS)} |\n|---|{'---|' * len(WRITERS)}")
+def main(argv: Sequence[str]) -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--url", help="an empty PostgreSQL database; else a server is started on loopback")
+    parser.add_argument("--answers", type=int, default=3200, help="of all writers together, each time")
+    parser.add_argument("--writers", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--kinds", nargs="+", default=KINDS, type=one_of(KINDS))
+    given = parsed(parser, argv, answers=20, writers=[1, 2], kinds=["SQLite"])
+    server = None
+    if "PostgreSQL" in given.kinds and not given.url:
+        from postgres import Server
+
+        server = Server(fsync=True)
+    table = Table(given.figures, "store", "answers per second")
     try:
-        for name, (work, shared) in works.items():
-            for kind in ("SQLite", "PostgreSQL"):
-                rates = []
-                for writers in WRITERS:
-                    with tempfile.TemporaryDirectory() as folder:
-                        place: Place = Path(folder) / "store.sqlite"
-                        if kind == "PostgreSQL":
-                            place = Database(server.fresh("bench") if server else given.url)
-                            Store(place).prune()
-                        if work is look_up:
-                            rate(place, twenty, writers, given.answers)
-                        rates.append(rate(place, work, writers, given.answers, shared=shared))
-                each = zip(WRITERS, rates, strict=True)
-                values[f"{kind}, {name}"] = {f"{count} writers": f"{one:,.0f}" for count, one in each}
-                print(f"| {kind}, {name} | {' | '.join(f'{one:,.0f}' for one in rates)} |", flush=True)
+        for (name, (work, shared)), kind in product(WORKS.items(), given.kinds):
+            cells = {}
+            for writers in given.writers:
+                with tempfile.TemporaryDirectory() as folder:
+                    place: Place = Path(folder) / "store.sqlite"
+                    if kind == "PostgreSQL":
+                        place = Database(server.fresh("bench") if server else given.url)
+                        Store(place).prune()
+                    if work is look_up:
+                        rate(place, twenty, writers, given.answers, threads=given.small)
+                    done = rate(place, work, writers, given.answers, shared=shared, threads=given.small)
+                cells[f"{writers} writers"] = f"{done:,.0f}"
+            table.add(f"{kind}, {name}", cells)
     finally:
         if server:
             server.close()
-    figures.record(given.figures, "store", values)
-
-
-if __name__ == "__main__":
-    with error_status():
-        main()

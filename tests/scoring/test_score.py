@@ -111,7 +111,7 @@ def test_matches_and_count_agree_with_the_row_score(name: str, data: st.DataObje
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EDITIONS))
 def test_the_command_scores_odd_rows_as_the_literal_reading(tmp_path: Path, name: str) -> None:
-    """A thousand rows of each edition; `eval/bench/scoring.py --fuzz 15000` tries as many as one likes."""
+    """A thousand rows of each edition; `python -m eval.bench scoring --fuzz 15000` tries as many as one likes."""
     assert not list(disagreements(tmp_path, name, cases(name, 1001), stops=2))
 
 
