@@ -15,9 +15,9 @@ from lmkbc import renamed
 from lmkbc.ask.plan import Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.generate.check import Check
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.verify import Check
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.select.calibration import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, Quorum

@@ -34,13 +34,12 @@ from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.composed import AbstentionThreshold, Corroborated
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import PerRelation, Rule
-from lmkbc.select.sources import Corroborated
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.tune import official, tune

@@ -26,9 +26,8 @@ from lmkbc.edition import Edition
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
-from lmkbc.select.mutual import AskedSides, both_sides
+from lmkbc.select.mutual import AskedSides, TrainSides, both_sides
 from lmkbc.select.rule import PerRelation
-from lmkbc.select.train_sides import TrainSides
 from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace

@@ -23,7 +23,7 @@ import figures
 from recorded import untuned
 
 from lmkbc.cli.terminal import error_status
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run

@@ -23,11 +23,10 @@ from lmkbc.answer.abstain import (
 )
 from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted
+from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, named, parted
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
 from lmkbc.answer.numbers import read_numbers, refused_numbers
-from lmkbc.answer.sentence import named
 from lmkbc.answer.terms import has_term, phrase_terms
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation

@@ -51,11 +51,11 @@ class NamedGenerator:
 GENERATORS = {
     "causal": "lmkbc.generate.language_model:LanguageModelSpec",
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
-    "embedded": "lmkbc.generate.embedded.spec:Embedded",
+    "embedded": "lmkbc.generate.embedded.generator:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
     "masked": "lmkbc.generate.masked.spec:Masked",
-    "naive-bayes": "lmkbc.generate.naive_bayes:NaiveBayesSpec",
-    "nothing": "lmkbc.generate.nothing:Nothing",
+    "naive-bayes": "lmkbc.generate.prior:NaiveBayesSpec",
+    "nothing": "lmkbc.generate.prior:Nothing",
     "prior": "lmkbc.generate.prior:Prior",
     "recorded": "lmkbc.generate.recorded:RecordedSpec",
 }

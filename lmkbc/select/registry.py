@@ -10,13 +10,12 @@ from typing import Any
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.renamed import renamed
-from lmkbc.select.composed import AbstentionThreshold, Fallback, Verified
+from lmkbc.select.composed import AbstentionThreshold, Corroborated, Fallback, SourceFilter, TwoStage, Verified
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.rule import Rule
-from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
 from lmkbc.settings import checked
 
 RULES: Mapping[str, type[Rule]] = {

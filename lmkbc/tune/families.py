@@ -12,14 +12,13 @@ import numpy as np
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.select.composed import AbstentionThreshold, Evidence
+from lmkbc.select.composed import AbstentionThreshold, Evidence, SourceFilter
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.registry import RULES, rule_class
 from lmkbc.select.rule import Choice, Range, Real, Rule, significant
-from lmkbc.select.sources import SourceFilter
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps

@@ -17,12 +17,9 @@ from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
-from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.other_sources import UNKNOWN, OtherSources
 from lmkbc.generate.embedded.signals import FLOOR, steady
-from lmkbc.generate.embedded.stack import Stack
-from lmkbc.generate.embedded.table import Pairs
-from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Trees
+from lmkbc.generate.embedded.stack import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Stack, Trees
+from lmkbc.generate.embedded.table import UNKNOWN, Links, OtherSources, Pairs
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources

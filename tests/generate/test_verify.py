@@ -13,8 +13,7 @@ from space import SPACE
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
-from lmkbc.generate.check import Check
-from lmkbc.generate.verify import FactCheck, Verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.answers import Store
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel

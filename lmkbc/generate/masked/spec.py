@@ -9,8 +9,7 @@ from typing import Any
 
 from lmkbc.ask.frames import Frames
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import VETO, ClozeAnswers
-from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
+from lmkbc.generate.masked.answers import VETO, AnswerCleaning, ClozeAnswers, origins_of
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded, replayed

@@ -11,7 +11,7 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.cleaning import FUNCTION_WORDS, AnswerCleaning, Stems
+from lmkbc.generate.masked.answers import FUNCTION_WORDS, AnswerCleaning, Stems
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.settings import checked
 from lmkbc.types import Query

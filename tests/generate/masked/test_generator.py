@@ -18,9 +18,7 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import ClozeAnswers
-from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
-from lmkbc.generate.masked.ensemble import combine
+from lmkbc.generate.masked.answers import AnswerCleaning, ClozeAnswers, combine, origins_of
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
