@@ -322,8 +322,8 @@ OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         Check,
-        {"lenses": ["reverse"], "jury": "votes", "draws": 3, "most_sources": 1},
-        {"variants": ["reverse"], "aggregation": "votes", "samples": 3, "max_sources": 1},
+        {"lenses": ["reverse"], "jury": "votes", "draws": 3},
+        {"variants": ["reverse"], "aggregation": "votes", "samples": 3},
     ),
     (
         Embedded,

@@ -223,12 +223,14 @@ def _forms(name: str) -> tuple[str, list[str]]:
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
     """Return the numbers in a text that the shape allows, and the rule that the last other number violates."""
     kept: list[str] = []
-    rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
+    rule = ""
     for digits in read_numbers(text, relation):
         if violated := _violated_rule(Decimal(digits), relation.shape):
             rule = violated
         else:
             kept.append(digits)
+    if not kept and not rule:
+        rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
     return kept, rule
 
 

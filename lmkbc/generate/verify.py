@@ -28,9 +28,9 @@ from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query
 
-Variant = Literal["statement", "clozes", "question", "reverse"]
+Variant = Literal["statement", "reverse"]
 Fact = tuple[str, str, bool]
 """Subject, object, and whether the fact holds."""
 
@@ -59,8 +59,7 @@ class FactQuestion:
 class Check:
     """Settings of fact verification, as in a recipe.
 
-    variants: wordings of a fact: the relation's "statement", each of its "clozes", or its "question" with the answer.
-    The variant "reverse" asks for the subject of an object.
+    variants: the relation's "statement" of a fact; "reverse" asks for the subject of an object.
     by: whether to read the probability of the two words, or the text.
     words: for true and for false.
     shots: number of worked examples, half of them true.
@@ -74,7 +73,6 @@ class Check:
     is read as text.
     aggregation: score of a fact: "mean" of the variants, or "votes", the share of variants that affirm it.
     only: relations to check; () for all.
-    max_sources: do not check candidates that more sources name.
     samples: texts per question.
     temperature: of the texts; by default 1 for several samples and 0 for one.
     match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
@@ -92,7 +90,6 @@ class Check:
     seed: int = 0
     aggregation: Literal["mean", "votes"] = "mean"
     only: tuple[str, ...] = ()
-    max_sources: int | None = None
     samples: int = 1
     temperature: float | None = None
     match: float = 1.0
@@ -174,7 +171,7 @@ class FactCheck:
     def _judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with its score in each variant and question."""
         for variant in self._check.variants:
-            yield from self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
+            yield from self._backwards(facts) if variant == "reverse" else self._judged(facts)
         for question in self._check.questions:
             yield from self._asked(facts, question)
 
@@ -197,12 +194,10 @@ class FactCheck:
         relation = self._relations[candidates.query.relation]
         if self._check.only and set(self._check.only).isdisjoint(relation.spellings()):
             return
-        sources: defaultdict[str, set[Source]] = defaultdict(set)
         for candidate in candidates.candidates:
-            if candidate.verification is None and (relation.kind == "number" or candidate.text != candidate.id):
-                sources[candidate.text].update(candidate.sources)
-        most = self._check.max_sources
-        yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
+            unverified = candidate.text and candidate.verification is None
+            if unverified and (relation.kind == "number" or candidate.text != candidate.id):
+                yield candidate.text
 
     def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:
         if not scores:
@@ -212,16 +207,9 @@ class FactCheck:
             candidate, verification=math.fsum(t >= 0.5 if votes else t for t in scores) / len(scores)
         )
 
-    def _judged(
-        self, facts: Sequence[tuple[Query, str]], variant: Variant
-    ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield each fact with its score in each wording of a variant; facts with unclear replies are left out."""
-        prompts, whose = [], []
-        for fact in facts:
-            relation = self._relations[fact[0].relation]
-            for wording in range(len(relation.clozes) if variant == "clozes" else 1):
-                prompts.append(self._worked(fact[0], variant, wording) + self._question(*fact, variant, wording))
-                whose.append(fact)
+    def _judged(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+        """Yield each fact with the score of its statement; facts with unclear replies are left out."""
+        prompts = [self._worked(query) + self._question(query, text) for query, text in facts]
         yes, no = self._check.words
         if self._check.by == "probability":
             scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
@@ -230,21 +218,20 @@ class FactCheck:
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
-        yield from ((fact, score) for fact, score in zip(whose, scores, strict=True) if score is not None)
+        yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
         return self._scorer.texts(prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
 
-    def _worked(self, query: Query, variant: Variant, wording: int) -> str:
+    def _worked(self, query: Query) -> str:
         """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
         task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
         if self._check.bare:
             task = gap = ""
         lines = [
-            f"{self._question(about, text, variant, wording)}{gap}{yes if holds else no}\n\n"
-            for about, text, holds in self._facts(query)
+            f"{self._question(about, text)}{gap}{yes if holds else no}\n\n" for about, text, holds in self._facts(query)
         ]
         return "".join([task, *lines])
 
@@ -262,12 +249,9 @@ class FactCheck:
             facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
         return facts[: self._check.shots]
 
-    def _question(self, query: Query, text: str, variant: Variant, wording: int) -> str:
+    def _question(self, query: Query, text: str) -> str:
         relation = self._relations[query.relation]
-        values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
-        cloze = relation.clozes[wording % len(relation.clozes)]  # an example's relation may have fewer
-        template = {"clozes": cloze, "question": relation.question + " {object}"}
-        put = fill(template.get(variant, relation.statement), values)
+        put = fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
         return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:

@@ -6,8 +6,8 @@ A source is a model, or one of its wordings, files or tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import structs
@@ -24,12 +24,8 @@ Evidence = Literal["nothing", "lead", "draws", "existence"]
 class AbstentionThreshold(BatchSelector, Rule):
     """Answer nothing if the evidence for it is at least `threshold`; else select as `inner` does.
 
-    MAVE (LM-KBC 2026) asks one source whether there is any object. If `inner` is a `source-filter` that excludes this
-    source, it serves for abstention only.
-
     evidence: "nothing" is the score of NIL. "lead" is its share of the sum with the best candidate's score. The
     value "draws" is the share of draws that abstained, and "existence" is one minus the existence probability.
-    source: the only source whose evidence counts, if given; a source without an answer gives no evidence.
     """
 
     name: ClassVar[str] = "abstention-threshold"
@@ -37,33 +33,17 @@ class AbstentionThreshold(BatchSelector, Rule):
     inner: Rule
     threshold: float
     evidence: Evidence = "nothing"
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        """Raise InputError for evidence "draws" with a source, since that share is over all sources."""
-        if self.source and self.evidence == "draws":
-            raise InputError(
-                "evidence of rule abstention-threshold is 'draws', of all sources: with a source, use 'nothing'"
-            )
 
     def strength(self, ranking: Ranking) -> Floats:
         """Return the evidence for an empty answer, in [0, 1], (n,)."""
         if self.evidence == "draws":
             return ranking.abstained
         if self.evidence == "existence":
-            return self._nil(ranking, "nil_probability") if self.source else ranking.nil_probability
-        nothing, best = ranking.nothing, ranking.best
-        if self.source:
-            nothing = self._nil(ranking, "nothing")
-            best = ranking.by_model.get(self.source, np.zeros(ranking.scores.shape)).max(axis=1, initial=0.0)
+            return ranking.nil_probability
         if self.evidence == "nothing":
-            return nothing
-        total = nothing + best
-        return np.divide(nothing, total, out=np.zeros_like(total), where=total > 0)
-
-    def _nil(self, ranking: Ranking, kind: str) -> Floats:
-        """Return the source's score of a kind, (n,); 0 if it gives none."""
-        return cast(Floats, np.maximum(ranking.nil.get(f"{self.source}:{kind}", np.zeros(len(ranking.ranked))), 0.0))
+            return ranking.nothing
+        total = ranking.nothing + ranking.best
+        return np.divide(ranking.nothing, total, out=np.zeros_like(total), where=total > 0)
 
     def open(self, ranking: Ranking) -> Mask:
         """Return which queries get an answer, (n,)."""
@@ -97,51 +77,37 @@ class Fallback(Rule):
         return kept if kept.failed or kept.objects else self.then.select(candidates)
 
 
-Combine = Literal["veto", "product", "mean", "replace"]
+Combine = Literal["veto", "product"]
+LEAST = 0.5
+"""Lowest verification score that passes a veto."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified(Rule):
     """Change scores by verification scores, then select as `inner` does. Only this rule uses verification scores.
 
-    combine: "veto" drops candidates with a verification score below `min` (fact probing, Alivanistos et al. 2022).
-    "product" and "mean" combine the two scores, and "replace" takes the verification score. Candidates without a
-    verification score stay as they are.
+    combine: "veto" drops candidates with a verification score below `LEAST` (fact probing, Alivanistos et al. 2022).
+    "product" multiplies the two scores. Candidates without a verification score stay as they are.
     """
 
     name: ClassVar[str] = "verified"
     inner: Rule
     combine: Combine = "veto"
-    min: float = 0.5
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the verified candidates."""
-        return self.inner.select(with_verification(candidates, self.combine, self.min))
+        return self.inner.select(with_verification(candidates, self.combine))
 
 
-def with_verification(candidates: CandidateSet, combine: Combine, bound: float = 0.5) -> CandidateSet:
-    """Return the set with scores changed by verification scores, best first. bound: lowest score that passes a veto."""
-    kept = [
-        one
-        for one in candidates.candidates
-        if combine != "veto" or one.verification is None or one.verification >= bound
-    ]
-    scored = [
-        one if one.verification is None else structs.replace(one, score=_score(one, one.verification, combine))
-        for one in kept
-    ]
-    return replace(candidates, candidates=tuple(sorted(scored, key=lambda candidate: -candidate.score)))
-
-
-def _score(candidate: Candidate, verification: float, combine: Combine) -> float:
-    """Return a candidate's score, combined with its verification score."""
-    score = candidate.score
-    return {
-        "veto": score,
-        "product": score * verification,
-        "mean": (score + verification) / 2,
-        "replace": verification,
-    }[combine]
+def with_verification(candidates: CandidateSet, combine: Combine) -> CandidateSet:
+    """Return the set with scores changed by verification scores, best first."""
+    made: list[Candidate] = []
+    for one in candidates.candidates:
+        if one.verification is None or (combine == "veto" and one.verification >= LEAST):
+            made.append(one)
+        elif combine == "product":
+            made.append(structs.replace(one, score=one.score * one.verification))
+    return replace(candidates, candidates=tuple(sorted(made, key=lambda candidate: -candidate.score)))
 
 
 def sources(candidates: CandidateSet) -> list[str]:
@@ -207,14 +173,13 @@ class TwoStage(Rule):
 
     In the second stage each source has one vote for every object that it kept, or for NIL. Scores are shares of the
     sources that propose anything. For example, a cut-off at 0.6 requires two of three sources, two of two, or one of
-    one. each: source -> its own rule. ties: order of a source's candidates with equal scores: the better one in the
+    one. ties: order of a source's candidates with equal scores: the better one in the
     pool, or the one of the earlier draw.
     """
 
     name: ClassVar[str] = "two-stage"
     within: Rule
     across: Rule
-    each: Mapping[str, Rule] = field(default_factory=dict)
     ties: Literal["pool", "draw"] = "pool"
 
     def select(self, candidates: CandidateSet) -> Prediction:
@@ -231,7 +196,7 @@ class TwoStage(Rule):
         if self.ties == "draw":
             order = sorted(proposed.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
             proposed = replace(proposed, candidates=tuple(order))
-        return self.each.get(source, self.within).select(proposed)
+        return self.within.select(proposed)
 
 
 def _first_draw(candidate: Candidate, source: str) -> int:

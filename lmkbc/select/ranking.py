@@ -58,11 +58,6 @@ class Ranking:
         return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
 
     @cached_property
-    def ended(self) -> Floats:
-        """Return the scores with one more column, so that every query's list ends with -1, (n, m + 1)."""
-        return np.pad(self.scores, ((0, 0), (0, 1)), constant_values=-1.0)
-
-    @cached_property
     def best(self) -> Floats:
         """Return the best object's score, (n,); 0 if there is no object."""
         return np.clip(self.scores[:, 0], 0.0, 1.0) if self.scores.shape[1] else np.zeros(len(self.ranked))
