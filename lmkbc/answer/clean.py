@@ -64,7 +64,7 @@ Clean = bool | Literal["spellings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class _Vocabulary:
     """Lists of a shape as look-up tables, without regard to case, accents and punctuation.
 
     names: key of a name or variant -> canonical name. stop: keys that are never an object.
@@ -79,10 +79,10 @@ class Vocabulary:
         return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
 
-_vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
+_vocabularies: dict[int, tuple[Shape, _Vocabulary]] = {}
 
 
-def vocabulary(shape: Shape) -> Vocabulary:
+def vocabulary(shape: Shape) -> _Vocabulary:
     """Return a shape's vocabulary, built once. The cache keeps the shape alive, so that its id stays a valid key."""
     if id(shape) not in _vocabularies:
         names = {folded_key(name): name for name in shape.variants.values()}
@@ -90,7 +90,7 @@ def vocabulary(shape: Shape) -> Vocabulary:
         for name, variants in shape.closed.items():
             names |= {folded_key(variant): name for variant in variants}
         names |= {folded_key(name): name for name in shape.closed}
-        _vocabularies[id(shape)] = shape, Vocabulary(names, frozenset(map(folded_key, shape.stop)))
+        _vocabularies[id(shape)] = shape, _Vocabulary(names, frozenset(map(folded_key, shape.stop)))
     return _vocabularies[id(shape)][1]
 
 

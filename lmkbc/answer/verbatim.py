@@ -29,14 +29,14 @@ _SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNOR
 _NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """Text of an answer's line. last: whether nothing follows it; a text that was cut off then ends in it."""
 
     text: str
     last: bool
 
 
-def answer_line(text: str, mark: str) -> Line | None:
+def answer_line(text: str, mark: str) -> _Line | None:
     """Return the line that begins with a mark, without the mark; None if there is none, or if two of them disagree.
 
     Blank lines do not count. Lines that differ only in case and blanks agree.
@@ -46,7 +46,7 @@ def answer_line(text: str, mark: str) -> Line | None:
     if len({" ".join(line.split()).casefold() for _, line in lines}) != 1:
         return None
     end, line = lines[-1]
-    return Line(line, not text[end:].strip())
+    return _Line(line, not text[end:].strip())
 
 
 def named(line: str, listing: Listing, relation: Relation, null: str) -> Parsed:

@@ -98,7 +98,7 @@ Course = list[list[Slots] | Reply | None]
 """State of each draw: the slots of each next question, its final reply, or None for a failed draw."""
 
 
-class Chain:
+class _Chain:
     """The steps of one query. nil_probabilities: "existence" step -> share of its draws that say no."""
 
     def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
@@ -270,7 +270,7 @@ class Conversation:
         """
         if not query.subject.strip() or (self._context and query not in self._passages):
             return self.candidates(query, [[None]])
-        chain = Chain(self._asking, self._relations[query.relation], query)
+        chain = _Chain(self._asking, self._relations[query.relation], query)
         course = yield from chain.course()
         parts = yield from self._answers(query, course)
         replies = Replies(self._name, tuple(map(tuple, parts)), chain.nil_probabilities, model=self._model)

@@ -281,14 +281,14 @@ class NaiveBayes:
 
 @dataclass(frozen=True, kw_only=True)
 class Nothing(GeneratorSpec):
-    """The table of `AllEmpty`."""
+    """The table of a generator that proposes no object for any query."""
 
     def open(self, run: Run, notes: Notes) -> Generator:  # noqa: ARG002 -- it uses and records nothing
         """Return the generator."""
-        return AllEmpty()
+        return _AllEmpty()
 
 
-class AllEmpty:
+class _AllEmpty:
     """Proposes no object for any query."""
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:

@@ -13,7 +13,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import structs
 
@@ -121,14 +121,6 @@ class Check:
 
 
 Scores = dict[tuple[Query, str], list[float]]
-
-
-class Verifier(Protocol):
-    """Adds verification scores to candidates."""
-
-    def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the verification scores of its objects, if known."""
-        ...
 
 
 class FactCheck:
@@ -289,7 +281,7 @@ class FactCheck:
 class Verifying:
     """Generator whose candidates are verified before it yields them. notes: get the verification scores."""
 
-    def __init__(self, generator: Generator, verifier: Verifier, notes: Notes | None = None) -> None:
+    def __init__(self, generator: Generator, verifier: FactCheck, notes: Notes | None = None) -> None:
         self._generator, self._verifier, self._notes = generator, verifier, notes or Notes()
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:

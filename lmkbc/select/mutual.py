@@ -136,7 +136,7 @@ AGREED, STATED, PAIRS = 9, 10, 100
 
 
 @dataclass(frozen=True)
-class Agreement:
+class _Agreement:
     """How often train's rows of both sides have the same fact.
 
     Each side has a true fact with some probability, and a false one hardly ever. So what one side states is true, but
@@ -151,7 +151,7 @@ class Agreement:
     chance: float
 
     @classmethod
-    def of(cls, rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> Agreement:
+    def of(cls, rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> _Agreement:
         """Count the pairs of a row and a row of the other side, in addition to those counted beforehand."""
         right = set(_pairs(rows, others))
         stated = {(subject, other) for other, subject in _pairs(others, rows)}
@@ -193,13 +193,13 @@ class TrainSides:
         spelled = {relation.name: name for name, relation in relations.items()}
         rows = grouped((row.query.relation, _stated(row, split)) for split, own in labelled.items() for row in own)
         self._sides = {
-            name: (spelled[other], rows[spelled[other]], Agreement.of(rows.get(name, []), rows[spelled[other]]))
+            name: (spelled[other], rows[spelled[other]], _Agreement.of(rows.get(name, []), rows[spelled[other]]))
             for name, relation in relations.items()
             if (other := relation.other_side()) in spelled and spelled[other] in rows
         }
 
     def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return sets in which a pair with a row of train has the probability that `Agreement` gives it."""
+        """Return sets in which a pair with a row of train has the probability that `_Agreement` gives it."""
         made = dict(enumerate(sets))
         for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
             if name in self._sides:

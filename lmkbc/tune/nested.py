@@ -74,7 +74,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Compared:
+class _Compared:
     """Results of inner cross-validation for a relation: family -> held-out F1 on the training rows.
 
     tried: the same for everything that Optuna tried.
@@ -85,7 +85,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class _Chosen:
     """The rule for a relation, and the held-out F1 of its family on the training rows."""
 
     rule: Rule
@@ -112,9 +112,9 @@ class Rules:
 class _Choice:
     """Rules for candidates of one kind: among all families, by exact sweeps alone, and the results that led to them."""
 
-    best: Mapping[str, Chosen]
-    swept: Mapping[str, Chosen]
-    compared: Mapping[str, Compared]
+    best: Mapping[str, _Chosen]
+    swept: Mapping[str, _Chosen]
+    compared: Mapping[str, _Compared]
 
 
 def choose(
@@ -152,8 +152,8 @@ def choose(
 class _BestRules:
     """The best rules so far, among all families and by exact sweeps alone."""
 
-    best: dict[str, Chosen]
-    swept: dict[str, Chosen]
+    best: dict[str, _Chosen]
+    swept: dict[str, _Chosen]
 
     def improve(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
         """Replace rules by better ones for candidates of another kind.
@@ -172,7 +172,7 @@ def _choose(
     inner: Mapping[str, Ints],
     how: Settings,
     step: Callable[[], None],
-    known: Mapping[str, Compared] | None = None,
+    known: Mapping[str, _Compared] | None = None,
 ) -> _Choice:
     """Return a rule per relation on candidates of one kind, and a rule per relation without Optuna.
 
@@ -200,10 +200,10 @@ def _choose(
         default = shared_family(alike, simplest=not pooled)
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
-        swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
+        swept[name] = best[name] = _Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
         if family == SEARCH:
             joint = best_of(compared[name].tried)
-            best[name] = Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
+            best[name] = _Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
     return _Choice(best, swept, compared)
 
 
@@ -211,7 +211,7 @@ def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
     return general([CalibrationData.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> _Compared:
     def fitted(family: str) -> Callable[[Mask, int], Rule]:
         return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
 
@@ -230,7 +230,7 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
         )
     if tried:
         held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
-    return Compared(held_out, tried)
+    return _Compared(held_out, tried)
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:
@@ -254,7 +254,7 @@ def _first_best(totals: Floats) -> int:
     return int(np.argmax(totals >= totals.max() - TIE))
 
 
-def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
+def shared_family(compared: Sequence[_Compared], *, simplest: bool = True) -> str:
     """Return the simplest family whose mean over relations is within one standard error of the best.
 
     If several models are pooled, return the best family. Simple families weigh all models alike there.
@@ -270,7 +270,7 @@ def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str
     return best
 
 
-def _family(compared: Compared, default: str) -> str:
+def _family(compared: _Compared, default: str) -> str:
     for name, f1 in compared.held_out.items():
         gain = f1 - compared.held_out[default]
         chances = len(compared.held_out) + len(compared.tried)

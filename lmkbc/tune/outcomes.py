@@ -22,7 +22,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
+class _Matched:
     """Key and matches of each ranked candidate of a query.
 
     keys: the scorer's key; "" for no answer.
@@ -123,7 +123,7 @@ class Outcomes:
         row, column = row[order], column[order]
         return self.ranking.scores[row, column], gain[row, column], row, column
 
-    def counts(self, matched: Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
+    def counts(self, matched: _Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
         """Return hits and distinct answers of each prefix of a given order."""
         hits = np.zeros(len(order) + 1, dtype=np.int64)
         predicted = np.zeros(len(order) + 1, dtype=np.int64)
@@ -153,7 +153,7 @@ class Outcomes:
                 rows.append(row)
         return np.array(rows, dtype=np.int64)
 
-    def _count(self, matched: Matched, kept: Sequence[int]) -> int:
+    def _count(self, matched: _Matched, kept: Sequence[int]) -> int:
         return self.edition.metric.scorer.count([matched.matches[i] for i in kept if matched.matches[i]])
 
     def _mask_f1(self, mask: Mask) -> Floats:
@@ -177,11 +177,11 @@ def _fresh(keys: Sequence[str]) -> list[bool]:
     return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
 
 
-def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> Matched:
+def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> _Matched:
     scorer, gold = edition.metric.scorer, edition.gold_column(example)
     values = [edition.value(candidate).strip() for candidate in ranked]
     matches = tuple(scorer.matches(value, gold, example.query.relation) for value in values)
-    return Matched(tuple(map(scorer.key, values)), matches, len(gold))
+    return _Matched(tuple(map(scorer.key, values)), matches, len(gold))
 
 
 def official_f1(hits: Ints, predicted: Ints, gold: Ints) -> Floats:

@@ -68,7 +68,7 @@ class AnswerCleaning:
     ) -> None:
         self._probe, self._edition, self._relations, self._origins = probe, edition, relations, origins
         self._stems = {
-            relation.name: Stems(relation, number)
+            relation.name: _stems(relation, number)
             for relation in relations.values()
             if (number := for_relation(probe.stems, relation, 0))
         }
@@ -132,9 +132,8 @@ class AnswerCleaning:
         if (self._probe.digits and relation.kind == "number" and not is_number) or (is_number and int(word) > largest):
             return ()
         names = clean([word], relation, "")
-        if not names and relation.name in self._stems and (name := self._stems[relation.name].find(word)):
-            return (name,)
-        return names
+        stem = folded_key(word)[: for_relation(self._probe.stems, relation, 0)]
+        return names or tuple(filter(None, (self._stems.get(relation.name, {}).get(stem),)))
 
     def _known(self, name: str, query: Query) -> bool:
         """Return whether a name of the train vocabulary occurs with another subject."""
@@ -143,28 +142,22 @@ class AnswerCleaning:
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
 
 
-class Stems:
-    """Names in a relation's closed list, by their first letters (Fang et al. 2022: four letters, for elements).
+def _stems(relation: Relation, letters: int) -> dict[str, str]:
+    """Return the first letters of names in a relation's closed list -> the name (Fang et al. 2022: elements, by four).
 
     For example, the model's "sulfide" and a variant "sulfuric" both give "sulfur". Of names with the same first
     letters, the first listed counts. Shorter names have no stem. Raise InputError without a closed list.
     """
-
-    def __init__(self, relation: Relation, letters: int) -> None:
-        if not relation.shape.closed:
-            raise InputError(f"probe.stems names {relation.name}, whose shape lists no closed names: leave it out")
-        if letters < 1:
-            raise InputError(f"probe.stems of {relation.name} is {letters}: give a number of letters, at least 1")
-        self._letters = letters
-        self._names: dict[str, str] = {}
-        for name, variants in relation.shape.closed.items():
-            for key in map(folded_key, (name, *variants)):
-                if len(key) >= letters:
-                    self._names.setdefault(key[:letters], name)
-
-    def find(self, word: str) -> str | None:
-        """Return the name with the same first letters as a word; None if there is none."""
-        return self._names.get(folded_key(word)[: self._letters])
+    if not relation.shape.closed:
+        raise InputError(f"probe.stems names {relation.name}, whose shape lists no closed names: leave it out")
+    if letters < 1:
+        raise InputError(f"probe.stems of {relation.name} is {letters}: give a number of letters, at least 1")
+    names: dict[str, str] = {}
+    for name, variants in relation.shape.closed.items():
+        for key in map(folded_key, (name, *variants)):
+            if len(key) >= letters:
+                names.setdefault(key[:letters], name)
+    return names
 
 
 def _same_subject(query: Query, other: Query) -> bool:

@@ -139,7 +139,7 @@ class Masked(GeneratorSpec):
                 f"no masked language model is named for {by_model[''][0]}: name one with --model (an id or a directory)"
             )
         parts = [(names, self._over(name, run, probe, notes)) for name, names in by_model.items()]
-        return parts[0][1] if len(parts) == 1 else ByRelation(parts)
+        return parts[0][1] if len(parts) == 1 else _ByRelation(parts)
 
     def _recorded(self, files: Sequence[RecordedFile], run: Run, notes: Notes) -> Recorded:
         """Return the generator over recorded scores, which are read like those of the model."""
@@ -177,7 +177,7 @@ class Masked(GeneratorSpec):
         return MaskedGenerator(backbone, run.edition, run.relations, run.train, probe, notes)
 
 
-class ByRelation:
+class _ByRelation:
     """Generator of several parts, each of which is asked about its own relations."""
 
     def __init__(self, parts: Sequence[tuple[Collection[str], Generator]]) -> None:
