@@ -21,8 +21,7 @@ from lmkbc.cli.terminal import error_status
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.tune.confidence import Confidences
-from lmkbc.tune.reliability import Reliability
+from lmkbc.tune.confidence import Confidences, Reliability
 from lmkbc.tune.tune import tune
 from lmkbc.workspace import Workspace
 

@@ -13,8 +13,7 @@ import msgspec
 
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.literal import Bracketed, Word, read_literals
-from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
-from lmkbc.answer.signs import without_signs
+from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
 from lmkbc.answer.terms import has_term, object_terms, phrase_terms, stems
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown

@@ -172,7 +172,7 @@ _BETWEEN = frozenset(
 _VERBS = frozenset("is are was were include includes".split())
 
 
-def named(text: str, relation: Relation, subject: str) -> str:
+def stated(text: str, relation: Relation, subject: str) -> str:
     """Return the names, a line for each clause, that a text's clauses state of the relation; "" if none does.
 
     They stand behind a word of the relation, such as "borders", "countries" or "died", with only such words between as

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from lmkbc.answer.markup import unstyled
-from lmkbc.answer.signs import without_signs
+from lmkbc.answer.markup import unstyled, without_signs
 from lmkbc.units import LETTER
 
 MOST_POWER = 1000

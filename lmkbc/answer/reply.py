@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
-from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parse
-from lmkbc.answer.verbatim import answer_line, named, split, verbatim
+from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, answer_line, named, parse, split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply

@@ -53,7 +53,7 @@ GENERATORS = {
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
     "embedded": "lmkbc.generate.embedded.generator:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
-    "masked": "lmkbc.generate.masked.spec:Masked",
+    "masked": "lmkbc.generate.masked.generator:Masked",
     "naive-bayes": "lmkbc.generate.prior:NaiveBayesSpec",
     "nothing": "lmkbc.generate.prior:Nothing",
     "prior": "lmkbc.generate.prior:Prior",

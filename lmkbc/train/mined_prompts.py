@@ -32,8 +32,7 @@ from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
 from lmkbc.train.mined_clozes import mine
-from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.sweep import Curve, cutoff_steps
+from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query
 
 IN_SAMPLE = (

@@ -20,8 +20,7 @@ from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.registry import RULES, rule_class
 from lmkbc.select.rule import Choice, Range, Real, Rule, significant
 from lmkbc.tune.calibrate import PRIOR, Weights, fit_expected_f1
-from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps
+from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps
 
 WIDTHS = (0.01, 0.025, 0.05, 0.1)
 RATIOS = tuple(step / 100 for step in range(40, 100, 6))  # a thinned grid of Li T. et al. 2022

@@ -22,8 +22,8 @@ from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
+from lmkbc.tune.outcomes import TIE
 from lmkbc.tune.search import Joint, search
-from lmkbc.tune.sweep import TIE
 from lmkbc.types import Example
 
 

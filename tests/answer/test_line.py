@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
+from lmkbc.answer.parse import answer_line, named
 from lmkbc.answer.reply import candidates
-from lmkbc.answer.verbatim import answer_line, named
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.verbatim import split, verbatim
+from lmkbc.answer.parse import split, verbatim
 from lmkbc.ask.frames import Listing
 from lmkbc.names import folded_key
 from lmkbc.types import State

@@ -13,8 +13,7 @@ from loopback import Body, Loopback
 from space import MINI, SPACE
 
 import lmkbc
-from lmkbc.answer.parse import parse
-from lmkbc.answer.verbatim import verbatim
+from lmkbc.answer.parse import parse, verbatim
 from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of
 from lmkbc.models.base import Reply

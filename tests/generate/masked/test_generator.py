@@ -19,10 +19,9 @@ from tiny_masked import save
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.answers import AnswerCleaning, ClozeAnswers, combine, origins_of
-from lmkbc.generate.masked.generator import MaskedGenerator
+from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
-from lmkbc.generate.masked.spec import Masked
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
