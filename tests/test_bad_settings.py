@@ -29,7 +29,6 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"threshold": 1.0}, "needs rule = NAME"),
     ({"rule": "cutoff", "threshold": "high"}, "give a number"),
     ({"rule": "cutoff", "threshold": True}, "give a number"),
-    ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
     ({"rule": "top-k", "k": 1.5}, "give a whole number"),
     (
         {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},

@@ -49,8 +49,6 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if answer is None:
         return None, False
     answer = re.sub(r"\r\n?", "\n", answer)
-    if all(line[:1] == ">" for line in answer.split("\n")):  # a quotation as a whole
-        answer = re.sub(r"^> ?", "", answer, flags=re.MULTILINE)
     answer = without_signs(unstyled(_delivered(answer)))
     marks = list(_ANSWER.finditer(answer))
     if marks:
@@ -80,8 +78,6 @@ def _content(value: object) -> str | None:
     if isinstance(value, list):
         parts = [part for part in value if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
         return "\n".join(str(part.get("text", "")) for part in parts) if parts else None
-    if not isinstance(value, dict):
-        return None
     match value:
         case {"choices": [choice, *_]}:
             return _content(choice)

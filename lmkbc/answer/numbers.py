@@ -113,8 +113,6 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
 
 def refused_numbers(text: str, relation: Relation) -> list[str]:
     """Return the numbers of an answer that cannot be written as plain digits: "1e30"."""
-    if _DIGITS.fullmatch(text):
-        return []
     read, numbers = _meant(text, relation)
     return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 

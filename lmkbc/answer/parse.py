@@ -41,10 +41,6 @@ from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import Dropped, State
 
-LONGEST_ANSWER = 200_000
-"""Maximum number of characters that are read after the reasoning; no list of objects is longer."""
-
-
 _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
 
@@ -99,7 +95,6 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     answer, marked = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    answer = answer[:LONGEST_ANSWER]
     if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind != "number":
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
@@ -235,7 +230,7 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
+    first = _SENTENCE.split(paragraph, maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not has_lead(first)))
 
 
@@ -336,7 +331,7 @@ def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Par
         return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
     if is_mute(answer):
         return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
-    words, empty = _words(answer[:LONGEST_ANSWER], relation, subject)
+    words, empty = _words(answer, relation, subject)
     if not words:
         return Parsed(State.ABSTAINED if empty else State.UNPARSED)
     nothing = words == (null,) or words == _words(null, relation, subject)[0]

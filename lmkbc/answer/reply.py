@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
-from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, answer_line, named, parse, split, verbatim
+from lmkbc.answer.parse import Parsed, answer_line, named, parse, split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
@@ -133,7 +133,7 @@ def _draw(
 def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, clean: Clean) -> Parsed:
     """Return the objects of an answer, read as the style says."""
     if style.parse_as == "split":
-        return split(text[:LONGEST_ANSWER], style.listing, style.null)
+        return split(text, style.listing, style.null)
     if clean is True:
         return parse(text, relation, query.subject, style.null)
     if style.parse_as == "line":

@@ -18,7 +18,7 @@ class _SweptPrefix(PrefixRule, SweptRule):
 
     def wanted(self, ranking: Ranking) -> Ints:
         """Return how many candidates of each query pass, (n,)."""
-        return self.passing(ranking).sum(axis=1)
+        return cast(Ints, self.passing(ranking).sum(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)

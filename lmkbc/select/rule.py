@@ -202,7 +202,8 @@ class SweptRule(MaskRule):
 
     def passing(self, ranking: Ranking) -> Mask:
         """Return which candidates pass the swept parameter, (n, m)."""
-        return self.levels(ranking) >= max(getattr(self, self.swept), 0.0)
+        least: float = max(getattr(self, self.swept), 0.0)
+        return self.levels(ranking) >= least
 
     @classmethod
     def joint(cls) -> dict[str, Range]:

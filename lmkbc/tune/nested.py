@@ -135,35 +135,25 @@ def choose(
     step: called after each relation of each kind of candidates.
     """
     made = _choose(tasks, rows, inner, how, step)
-    rules = _BestRules(dict(made.best), dict(made.swept))
+    best, swept = dict(made.best), dict(made.swept)
+
+    def improve(better: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
+        """Replace rules by better ones for candidates of another kind, wrapped by the function for their relation."""
+        for current, chosen in (best, better.best), (swept, better.swept):
+            for name, one in chosen.items():
+                if one.held_out > current[name].held_out + TIE:
+                    current[name] = replace(one, rule=around[name](inner=one.rule))
+
     for way, others in judged.items():
-        rules.improve(
+        improve(
             _choose(others, rows, inner, how.part(way), step), {name: partial(Verified, combine=way) for name in others}
         )
     if mutual:
         known = {name: one for name, one in made.compared.items() if name not in mutual}
         read = {**tasks, **{name: one.task for name, one in mutual.items()}}
         around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
-        rules.improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
-    return Rules(*({name: one.rule for name, one in part.items()} for part in (rules.best, rules.swept)))
-
-
-@dataclass(frozen=True)
-class _BestRules:
-    """The best rules so far, among all families and by exact sweeps alone."""
-
-    best: dict[str, _Chosen]
-    swept: dict[str, _Chosen]
-
-    def improve(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
-        """Replace rules by better ones for candidates of another kind.
-
-        around: relation -> function that wraps its rule.
-        """
-        for current, chosen in ((self.best, made.best), (self.swept, made.swept)):
-            for name, one in chosen.items():
-                if one.held_out > current[name].held_out + TIE:
-                    current[name] = replace(one, rule=around[name](inner=one.rule))
+        improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
+    return Rules(*({name: one.rule for name, one in part.items()} for part in (best, swept)))
 
 
 def _choose(

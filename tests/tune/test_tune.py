@@ -154,8 +154,6 @@ def test_wrong_settings() -> None:
         run(sets, examples[1:])
     with pytest.raises(InputError, match="no answered query"):
         run([], [])
-    with pytest.raises(InputError, match="not a number"):
-        run([replace(sets[0], candidates=(Candidate("Q1", float("nan")),)), *sets[1:]], examples)
     for url in ("journal.log", "journal:///tmp/x", "redis://localhost"):
         with pytest.raises(InputError, match="not supported"):
             run(sets, examples, storage=url)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import cast
 
@@ -56,8 +56,8 @@ def origins_of(train: Iterable[Example], edition: Edition) -> Origins:
     }
 
 
-class AnswerCleaning:
-    """Keeps the answers that may be objects."""
+class ClozeAnswers:
+    """Reads scores as a recipe's table `probe` says, and keeps the answers that may be objects."""
 
     def __init__(
         self,
@@ -141,6 +141,53 @@ class AnswerCleaning:
             return True
         return any(not _same_subject(origin, query) for origin in self._origins[query.relation].get(name, ()))
 
+    def best(self, relation: Relation, scores: Scores) -> dict[str, float]:
+        """Return the answers of one cloze that pass `top_k` and `min_prob`. scores: best first."""
+        least: float = for_relation(self._probe.min_prob, relation, 0.0)
+        top_k: int = for_relation(self._probe.top_k, relation, TOP_K)
+        return {name: score for name, score in list(scores.items())[:top_k] if score > least}
+
+    def merged(self, query: Query, proposals: Mapping[str, Scores], vetoed: float, model: str) -> CandidateSet:
+        """Return the candidates of a query, best first.
+
+        proposals: cloze -> cleaned answers with their scores. vetoed: NIL probability of the preconditions; it scales
+        all scores, and becomes the score of NIL.
+        """
+        scores = combine([*proposals.values()], self._probe.ensemble)
+        named = self.named_in(query)
+        candidates = []
+        for name in {**scores, **named} if vetoed < 1 else ():
+            score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
+            sources = [Source(model, cloze) for cloze, proposed in proposals.items() if name in proposed]
+            sources += [Source(model, "name")] if name in named else []
+            candidates.append(Candidate(name, score * (1 - vetoed), tuple(sources)))
+        candidates.sort(key=lambda candidate: -candidate.score)
+        if vetoed:
+            candidates.append(Candidate("", vetoed, (Source(model, VETO),)))
+        return CandidateSet.proposing(query, candidates)
+
+    def of_row(self, query: Query, row: RecordedRow, model: str, relation: Relation) -> CandidateSet:
+        """Return the candidates of a recorded row of scores. Names with an id are not cleaned, except numbers."""
+        by_cloze: dict[str, dict[str, float]] = {}
+        known: dict[str, CandidateRow] = {}
+        vetoed = 0.0
+        for given in sorted(row.candidates or (), key=lambda candidate: -candidate.score):
+            if given.source == VETO and not given.object:
+                vetoed = given.score
+                continue
+            by_cloze.setdefault(given.source or "", {}).setdefault(given.object, given.score)
+            known.setdefault(given.object, given)
+        linked = {name: given.id for name, given in known.items() if name and is_linked(given, relation)}
+        proposals = {
+            cloze: self.kept(query, self.best(relation, scores), linked=linked) for cloze, scores in by_cloze.items()
+        }
+        found = self.merged(query, proposals or {"": {}}, vetoed, model)
+        judged = {name: given.verification for name, given in known.items()}
+        candidates = (
+            structs.replace(one, id=linked.get(one.text), verification=judged.get(one.text)) for one in found.candidates
+        )
+        return replace(found, candidates=tuple(candidates))
+
 
 def _stems(relation: Relation, letters: int) -> dict[str, str]:
     """Return the first letters of names in a relation's closed list -> the name (Fang et al. 2022: elements, by four).
@@ -166,62 +213,6 @@ def _same_subject(query: Query, other: Query) -> bool:
 
 VETO = "veto"
 """Source of the NIL probability from preconditions."""
-
-
-@dataclass(frozen=True)
-class ClozeAnswers:
-    """Reads scores as a recipe's table `probe` says. cleaning: brings names into the relation's shape."""
-
-    probe: ProbeSettings
-    cleaning: AnswerCleaning
-
-    def best(self, relation: Relation, scores: Scores) -> dict[str, float]:
-        """Return the answers of one cloze that pass `top_k` and `min_prob`. scores: best first."""
-        least: float = for_relation(self.probe.min_prob, relation, 0.0)
-        top_k: int = for_relation(self.probe.top_k, relation, TOP_K)
-        return {name: score for name, score in list(scores.items())[:top_k] if score > least}
-
-    def merged(self, query: Query, proposals: Mapping[str, Scores], vetoed: float, model: str) -> CandidateSet:
-        """Return the candidates of a query, best first.
-
-        proposals: cloze -> cleaned answers with their scores. vetoed: NIL probability of the preconditions; it scales
-        all scores, and becomes the score of NIL.
-        """
-        scores = combine([*proposals.values()], self.probe.ensemble)
-        named = self.cleaning.named_in(query)
-        candidates = []
-        for name in {**scores, **named} if vetoed < 1 else ():
-            score = min(max(scores.get(name, 0.0), named.get(name, 0.0)), 1.0)
-            sources = [Source(model, cloze) for cloze, proposed in proposals.items() if name in proposed]
-            sources += [Source(model, "name")] if name in named else []
-            candidates.append(Candidate(name, score * (1 - vetoed), tuple(sources)))
-        candidates.sort(key=lambda candidate: -candidate.score)
-        if vetoed:
-            candidates.append(Candidate("", vetoed, (Source(model, VETO),)))
-        return CandidateSet.proposing(query, candidates)
-
-    def of_row(self, query: Query, row: RecordedRow, model: str, relation: Relation) -> CandidateSet:
-        """Return the candidates of a recorded row of scores. Names with an id are not cleaned, except numbers."""
-        by_cloze: dict[str, dict[str, float]] = {}
-        known: dict[str, CandidateRow] = {}
-        vetoed = 0.0
-        for given in sorted(row.candidates or (), key=lambda candidate: -candidate.score):
-            if given.source == VETO and not given.object:
-                vetoed = given.score
-                continue
-            by_cloze.setdefault(given.source or "", {}).setdefault(given.object, given.score)
-            known.setdefault(given.object, given)
-        linked = {name: given.id for name, given in known.items() if name and is_linked(given, relation)}
-        proposals = {
-            cloze: self.cleaning.kept(query, self.best(relation, scores), linked=linked)
-            for cloze, scores in by_cloze.items()
-        }
-        found = self.merged(query, proposals or {"": {}}, vetoed, model)
-        judged = {name: given.verification for name, given in known.items()}
-        candidates = (
-            structs.replace(one, id=linked.get(one.text), verification=judged.get(one.text)) for one in found.candidates
-        )
-        return replace(found, candidates=tuple(candidates))
 
 
 def combine(proposals: Sequence[Scores], method: Ensemble) -> dict[str, float]:

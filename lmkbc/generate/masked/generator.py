@@ -14,7 +14,7 @@ import torch
 from lmkbc.ask.frames import Frames
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import VETO, AnswerCleaning, ClozeAnswers, Scores, origins_of
+from lmkbc.generate.masked.answers import VETO, ClozeAnswers, Scores, origins_of
 from lmkbc.generate.masked.preconditions import Asker, Prepared
 from lmkbc.generate.masked.settings import TOP_K, ProbeSettings, for_relation
 from lmkbc.generate.recorded import Recorded, replayed
@@ -143,7 +143,7 @@ class MaskedGenerator:
         self._forward = Forward(backbone, probe.precision, probe.match)
         named = partial(names_of_type, train, relations)
         self._asker = Asker(self._forward, self._clozes, self._words, named)
-        self._answers = ClozeAnswers(probe, AnswerCleaning(probe, edition, relations, self._origins))
+        self._answers = ClozeAnswers(probe, edition, relations, self._origins)
         self._lexicons: dict[str, Lexicon] = {}
         self._without: list[str] = []
 
@@ -172,12 +172,12 @@ class MaskedGenerator:
             templates = known.clozes or self._templates(query)
             proposals.append([{} for _ in templates])
             vocabulary = query.relation if self._probe.vocabulary == "train" else ""
-            for subject in (query.subject, *self._answers.cleaning.words(query)):
+            for subject in (query.subject, *self._answers.words(query)):
                 jobs[vocabulary] += [_Job(index, place, template, subject) for place, template in enumerate(templates)]
         for vocabulary, group in jobs.items():
             for job, scores in self._filled(vocabulary, group, queries):
                 known_as = proposals[job.query][job.cloze]
-                for name, score in self._answers.cleaning.kept(queries[job.query], scores).items():
+                for name, score in self._answers.kept(queries[job.query], scores).items():
                     known_as[name] = max(score, known_as.get(name, 0.0))
         for query, proposed, known in zip(queries, proposals, prepared, strict=True):
             by_cloze = {str(place): scores for place, scores in enumerate(proposed)}
@@ -351,7 +351,7 @@ class Masked(GeneratorSpec):
         """Return the generator over recorded scores, which are read like those of the model."""
         probe = self.probe
         origins = origins_of(run.train, run.edition)
-        answers = ClozeAnswers(probe, AnswerCleaning(probe, run.edition, run.relations, origins))
+        answers = ClozeAnswers(probe, run.edition, run.relations, origins)
         recorded = replayed(files, run, notes, clean=probe.clean, score=answers.of_row, read=_refuse_texts)
         self._check_models(recorded.models, run)
         if asked := [name for name, relation in self.asked(run).items() if probe.preconditions_of(relation)]:

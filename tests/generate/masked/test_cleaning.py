@@ -11,7 +11,7 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import FUNCTION_WORDS, AnswerCleaning
+from lmkbc.generate.masked.answers import FUNCTION_WORDS, ClozeAnswers
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.settings import checked
 from lmkbc.types import Query
@@ -22,8 +22,8 @@ RELATIONS = {name: SPACE.relation(name) for name in NAMES}
 ELEMENTS = RELATIONS["ChemicalCompoundElement"]
 
 
-def cleaning(**settings: Any) -> AnswerCleaning:
-    return AnswerCleaning(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
+def cleaning(**settings: Any) -> ClozeAnswers:
+    return ClozeAnswers(checked(ProbeSettings, settings, "probe"), EDITION, RELATIONS, {})
 
 
 def kept(relation: str, scores: dict[str, float], subject: str = "Somebody", **settings: Any) -> dict[str, float]:
