@@ -41,9 +41,8 @@ from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.tune import nested
-from lmkbc.tune.calibrate import CalibrationData, general
 from lmkbc.tune.defaults import FOLDS
-from lmkbc.tune.families import Task, fit
+from lmkbc.tune.families import CalibrationData, Task, fit, general
 from lmkbc.tune.nested import Settings, by_subject, choose, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import INNER_FOLDS

@@ -16,8 +16,7 @@ import numpy as np
 from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import significant
-from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
-from lmkbc.tune.families import Task
+from lmkbc.tune.families import CalibrationData, Task, candidate_evidence, fit_calibration, general
 from lmkbc.tune.outcomes import Outcomes
 
 BINS = 10
