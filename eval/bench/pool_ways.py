@@ -15,7 +15,7 @@ from lmkbc.select.calibration import OLDER, of_candidates
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.ranking import Floats, Mask, Ranking
 from lmkbc.select.rule import MaskRule, Rule, kept_of
-from lmkbc.tune import calibrate, families, nested
+from lmkbc.tune import families, nested
 from lmkbc.tune.nested import shared_family
 from lmkbc.tune.outcomes import Outcomes
 
@@ -30,7 +30,7 @@ class Way:
 
     columns: tuple[str, ...] = ()
     simplest: bool = False
-    fit: Callable[..., Rule] = calibrate.fit_expected_f1
+    fit: Callable[..., Rule] = families.fit_expected_f1
 
     @contextmanager
     def taken(self, name: str) -> Iterator[None]:
@@ -49,8 +49,8 @@ class Way:
 
         evidence.__name__ = name  # the key under which outcomes cache it
         with (
-            mock.patch.object(calibrate, "informative", informative),
-            mock.patch.object(calibrate, "candidate_evidence", evidence),
+            mock.patch.object(families, "informative", informative),
+            mock.patch.object(families, "candidate_evidence", evidence),
             mock.patch.object(families, "fit_expected_f1", self.fit),
             mock.patch.object(nested, "shared_family", family),
         ):

@@ -73,7 +73,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class Compared:
     """Results of inner cross-validation for a relation: family -> held-out F1 on the training rows.
 
     tried: the same for everything that Optuna tried.
@@ -113,7 +113,7 @@ class _Choice:
 
     best: Mapping[str, _Chosen]
     swept: Mapping[str, _Chosen]
-    compared: Mapping[str, _Compared]
+    compared: Mapping[str, Compared]
 
 
 def choose(
@@ -161,7 +161,7 @@ def _choose(
     inner: Mapping[str, Ints],
     how: Settings,
     step: Callable[[], None],
-    known: Mapping[str, _Compared] | None = None,
+    known: Mapping[str, Compared] | None = None,
 ) -> _Choice:
     """Return a rule per relation on candidates of one kind, and a rule per relation without Optuna.
 
@@ -200,7 +200,7 @@ def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
     return general([CalibrationData.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> _Compared:
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:
     def fitted(family: str) -> Callable[[Mask, int], Rule]:
         return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
 
@@ -219,7 +219,7 @@ def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights],
         )
     if tried:
         held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
-    return _Compared(held_out, tried)
+    return Compared(held_out, tried)
 
 
 def _cross_selected(table: Floats, inner: Ints) -> Floats:
@@ -243,7 +243,7 @@ def _first_best(totals: Floats) -> int:
     return int(np.argmax(totals >= totals.max() - TIE))
 
 
-def shared_family(compared: Sequence[_Compared], *, simplest: bool = True) -> str:
+def shared_family(compared: Sequence[Compared], *, simplest: bool = True) -> str:
     """Return the simplest family whose mean over relations is within one standard error of the best.
 
     If several models are pooled, return the best family. Simple families weigh all models alike there.
@@ -259,7 +259,7 @@ def shared_family(compared: Sequence[_Compared], *, simplest: bool = True) -> st
     return best
 
 
-def _family(compared: _Compared, default: str) -> str:
+def _family(compared: Compared, default: str) -> str:
     for name, f1 in compared.held_out.items():
         gain = f1 - compared.held_out[default]
         chances = len(compared.held_out) + len(compared.tried)
