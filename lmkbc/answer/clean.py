@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
-from lmkbc.answer.numbers import read_numbers, refused_numbers
+from lmkbc.answer.numbers import read_numbers
 from lmkbc.names import _TRAILER, LONGEST, folded_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
@@ -27,10 +27,6 @@ SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 
 SUBJECT = "subject"
 """Rule that drops a query's own subject."""
-
-
-UNWRITABLE = "unwritable"
-"""Rule that drops a number that is too large or too small for plain digits."""
 
 
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"} | dict(
@@ -106,8 +102,7 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
 
     - "placeholder": a word for the object type alone.
     - "no name": prose, a word piece or mere marks.
-    - "no number": a text without a number.
-    - "unwritable": a number that is too large or too small for plain digits.
+    - "no number": a text without a number that plain digits can hold.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}
@@ -229,9 +224,7 @@ def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
             rule = violated
         else:
             kept.append(digits)
-    if not kept and not rule:
-        rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
-    return kept, rule
+    return kept, rule or "no number"
 
 
 def _violated_rule(value: Decimal, shape: Shape) -> str:

@@ -29,17 +29,17 @@ from lmkbc.answer.abstain import (
     is_prose,
     is_refusal,
 )
-from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
+from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted, stated
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.numbers import plain, read_numbers, refused_numbers
+from lmkbc.answer.numbers import plain, read_numbers
 from lmkbc.answer.terms import has_term, phrase_terms
 from lmkbc.ask.frames import JOINTS, Listing
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
-from lmkbc.types import Dropped, State
+from lmkbc.types import State
 
 _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
@@ -73,14 +73,10 @@ _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Result of parsing a completion: its state, and its objects.
-
-    dropped: for state UNPARSED, the numbers that are too large or too small for plain digits.
-    """
+    """Result of parsing a completion: its state, and its objects."""
 
     state: State
     objects: tuple[str, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
 
 
 def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
@@ -102,15 +98,11 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     is_number = relation.kind == "number"
-    parsed = (
+    return (
         _from_literals(answer, relation, subject)
         or (_from_numbers(answer, relation) if is_number else _from_words(answer, relation, subject, marked))
         or Parsed(_why_nothing(answer, relation))
     )
-    if parsed.state is State.UNPARSED and is_number:
-        refused = tuple(Dropped(number, UNWRITABLE) for number in refused_numbers(answer, relation))
-        return Parsed(State.UNPARSED, dropped=refused)
-    return parsed
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
@@ -220,11 +212,9 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
             return Parsed(State.ABSTAINED)
-        objects, denied = _judge(words, relation, subject)
+        objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
-        if denied:
-            return Parsed(State.ABSTAINED)
     return None
 
 

@@ -126,7 +126,7 @@ def _draw(
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(item, reply), (source,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
-    dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
+    dropped = tuple(loss for _, _, losses in sieved for loss in losses)
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
 
 
