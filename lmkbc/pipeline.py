@@ -23,8 +23,8 @@ from lmkbc.notes import Notes, Passage, Replies
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
+from lmkbc.select.mutual import TrainSides
 from lmkbc.select.pool import Merging, Pool
-from lmkbc.select.train_sides import TrainSides
 from lmkbc.types import CandidateSet, Generator, Query
 
 log = logging.getLogger(__name__)

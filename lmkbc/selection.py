@@ -25,9 +25,8 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
 from lmkbc.renamed import NEW_NAMES
 from lmkbc.run.base import Run
-from lmkbc.select.confidence import at_precision, check_precision
+from lmkbc.select.confidence import Unstated, at_precision, check_precision
 from lmkbc.select.rule import PerRelation
-from lmkbc.select.unstated import Unstated
 from lmkbc.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}

@@ -32,8 +32,7 @@ from lmkbc.select.rule import PerRelation, Rule, significant
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
-    from lmkbc.tune.confidence import RelationConfidence
-    from lmkbc.tune.reliability import Reliability
+    from lmkbc.tune.confidence import RelationConfidence, Reliability
     from lmkbc.tune.tune import Tuned
 
 

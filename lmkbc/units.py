@@ -174,7 +174,7 @@ ITEMS = {
 """Wikidata's item of a unit -> unit of pint, or currency."""
 
 
-class Spelt(NamedTuple):
+class _Spelt(NamedTuple):
     """A unit in a text. units: the units that the spelling may mean. end: position behind it.
 
     sure: whether it means a unit even where another dimension is asked for.
@@ -225,19 +225,19 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def unit_at(text: str, start: int) -> Spelt | None:
+def unit_at(text: str, start: int) -> _Spelt | None:
     """Return the unit behind a number that ends at a position: "km^2", "sq mi", "degrees Celsius"."""
     return _spelt(match) if (match := _compiled(_BEHIND).match(text, start)) else None
 
 
-def unit_before(text: str, end: int) -> Spelt | None:
+def unit_before(text: str, end: int) -> _Spelt | None:
     """Return the unit before a number that starts at a position: a currency, or a label such as "sq mi: "."""
     window = text[max(0, end - 40) : end]
     match = _compiled(_LABEL if window.rstrip()[-1:] in (":", "=") else _PRICE).search(window)
     return _spelt(match) if match else None
 
 
-def _spelt(match: re.Match[str]) -> Spelt | None:
+def _spelt(match: re.Match[str]) -> _Spelt | None:
     name = " ".join(re.split(r"[ -]", match["name"]))
     units = _UNITS.get(name) or _UNITS[name.lower()]
     before, power = (match["before"] or "").lower(), match["power"] or ""
@@ -246,7 +246,7 @@ def _spelt(match: re.Match[str]) -> Spelt | None:
         units = tuple(f"{unit} ** {exponent}" for unit in units if unit in OF_LENGTH)
     is_letter = len(name) == 1 and name.isalpha()
     sure = bool(before or power) or not (is_letter or name.lower() in UNSURE)
-    return Spelt(units, match.end(), sure) if units else None
+    return _Spelt(units, match.end(), sure) if units else None
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,6 @@ from lmkbc.settings import checked
 TOP = {"rule": "top-k", "k": 1}
 CUT = {"rule": "cutoff", "threshold": 0.5}
 FILTERED = {"rule": "source-filter", "inner": CUT, "sources": ["a"]}
-DENIED = {"rule": "abstention-threshold", "source": "a", "threshold": 0.5, "inner": CUT}
 LISTED = {"rule": "corroborated", "corroborating": "b", "inner": CUT}
 
 RULES: list[tuple[dict[str, Any], str]] = [
@@ -30,7 +29,6 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"threshold": 1.0}, "needs rule = NAME"),
     ({"rule": "cutoff", "threshold": "high"}, "give a number"),
     ({"rule": "cutoff", "threshold": True}, "give a number"),
-    ({"rule": "cutoff", "threshold": math.nan}, "give a number"),
     ({"rule": "top-k", "k": 1.5}, "give a whole number"),
     (
         {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
@@ -47,10 +45,9 @@ RULES: list[tuple[dict[str, Any], str]] = [
         "'label_priors.a' is 'b': give a number",
     ),
     ({**FILTERED, "sources": []}, "sources of rule source-filter is empty: name at least one source"),
-    ({**DENIED, "evidence": "draws"}, "'draws', of all sources: with a source, use 'nothing'"),
     (
         {"rule": "verified", "inner": TOP, "combine": "sum"},
-        "'combine' is 'sum': known are: mean, product, replace, veto",
+        "'combine' is 'sum': known are: product, veto",
     ),
     ({"rule": "verified"}, "rule verified needs inner: give it a value"),
     ({**LISTED, "source": 3}, "'source' is 3: give a string"),

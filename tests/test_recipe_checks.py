@@ -15,9 +15,9 @@ from lmkbc import renamed
 from lmkbc.ask.plan import Asks
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.generate.check import Check
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.generate.verify import Check
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.select.calibration import PrecisionCurve
 from lmkbc.select.cutoffs import Cutoff, Quorum
@@ -322,8 +322,8 @@ OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         Check,
-        {"lenses": ["reverse"], "jury": "votes", "draws": 3, "most_sources": 1},
-        {"variants": ["reverse"], "aggregation": "votes", "samples": 3, "max_sources": 1},
+        {"lenses": ["reverse"], "jury": "votes", "draws": 3},
+        {"variants": ["reverse"], "aggregation": "votes", "samples": 3},
     ),
     (
         Embedded,

@@ -17,8 +17,7 @@ from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.rule import PerRelation
 from lmkbc.thresholds import Origin
-from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
-from lmkbc.tune.reliability import Bin, Reliability
+from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
 from lmkbc.tune.tune import Tuned, TunedRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 

@@ -30,16 +30,14 @@ from eval.bench.recorded import GEMMA, QWEN, context_of, proposed
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.composed import AbstentionThreshold, Corroborated
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import PerRelation, Rule
-from lmkbc.select.sources import Corroborated
-from lmkbc.tune.calibrate import CalibrationData, general
 from lmkbc.tune.defaults import FOLDS
-from lmkbc.tune.families import Task, fit
+from lmkbc.tune.families import CalibrationData, Task, fit, general
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import official, tune

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from eval.bench import EDITIONS, parsed, parser_of, timed
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, untuned
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.statements import Statements

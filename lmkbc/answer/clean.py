@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
-from lmkbc.answer.numbers import read_numbers, refused_numbers
+from lmkbc.answer.numbers import read_numbers
 from lmkbc.names import _TRAILER, LONGEST, folded_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
@@ -27,10 +27,6 @@ SETTLEMENTS = frozenset(("Q486972", "Q515", "Q3957", "Q532", "Q15284"))
 
 SUBJECT = "subject"
 """Rule that drops a query's own subject."""
-
-
-UNWRITABLE = "unwritable"
-"""Rule that drops a number that is too large or too small for plain digits."""
 
 
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "*": "*", "_": "_"} | dict(
@@ -64,7 +60,7 @@ Clean = bool | Literal["spellings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class _Vocabulary:
     """Lists of a shape as look-up tables, without regard to case, accents and punctuation.
 
     names: key of a name or variant -> canonical name. stop: keys that are never an object.
@@ -79,10 +75,10 @@ class Vocabulary:
         return None if canonical is None else self.names.get(folded_key(canonical), canonical)
 
 
-_vocabularies: dict[int, tuple[Shape, Vocabulary]] = {}
+_vocabularies: dict[int, tuple[Shape, _Vocabulary]] = {}
 
 
-def vocabulary(shape: Shape) -> Vocabulary:
+def vocabulary(shape: Shape) -> _Vocabulary:
     """Return a shape's vocabulary, built once. The cache keeps the shape alive, so that its id stays a valid key."""
     if id(shape) not in _vocabularies:
         names = {folded_key(name): name for name in shape.variants.values()}
@@ -90,7 +86,7 @@ def vocabulary(shape: Shape) -> Vocabulary:
         for name, variants in shape.closed.items():
             names |= {folded_key(variant): name for variant in variants}
         names |= {folded_key(name): name for name in shape.closed}
-        _vocabularies[id(shape)] = shape, Vocabulary(names, frozenset(map(folded_key, shape.stop)))
+        _vocabularies[id(shape)] = shape, _Vocabulary(names, frozenset(map(folded_key, shape.stop)))
     return _vocabularies[id(shape)][1]
 
 
@@ -106,8 +102,7 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
 
     - "placeholder": a word for the object type alone.
     - "no name": prose, a word piece or mere marks.
-    - "no number": a text without a number.
-    - "unwritable": a number that is too large or too small for plain digits.
+    - "no number": a text without a number that plain digits can hold.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}
@@ -223,13 +218,13 @@ def _forms(name: str) -> tuple[str, list[str]]:
 def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
     """Return the numbers in a text that the shape allows, and the rule that the last other number violates."""
     kept: list[str] = []
-    rule = UNWRITABLE if refused_numbers(text, relation) else "no number"
+    rule = ""
     for digits in read_numbers(text, relation):
         if violated := _violated_rule(Decimal(digits), relation.shape):
             rule = violated
         else:
             kept.append(digits)
-    return kept, rule
+    return kept, rule or "no number"
 
 
 def _violated_rule(value: Decimal, shape: Shape) -> str:

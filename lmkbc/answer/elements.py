@@ -13,8 +13,7 @@ import msgspec
 
 from lmkbc.answer.abstain import relation_words
 from lmkbc.answer.literal import Bracketed, Word, read_literals
-from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged
-from lmkbc.answer.signs import without_signs
+from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
 from lmkbc.answer.terms import has_term, object_terms, phrase_terms, stems
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
@@ -50,8 +49,6 @@ def narrowed(text: str) -> tuple[str | None, bool]:
     if answer is None:
         return None, False
     answer = re.sub(r"\r\n?", "\n", answer)
-    if all(line[:1] == ">" for line in answer.split("\n")):  # a quotation as a whole
-        answer = re.sub(r"^> ?", "", answer, flags=re.MULTILINE)
     answer = without_signs(unstyled(_delivered(answer)))
     marks = list(_ANSWER.finditer(answer))
     if marks:
@@ -81,8 +78,6 @@ def _content(value: object) -> str | None:
     if isinstance(value, list):
         parts = [part for part in value if isinstance(part, dict) and part.get("type") in ("text", "output_text")]
         return "\n".join(str(part.get("text", "")) for part in parts) if parts else None
-    if not isinstance(value, dict):
-        return None
     match value:
         case {"choices": [choice, *_]}:
             return _content(choice)

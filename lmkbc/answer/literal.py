@@ -74,7 +74,6 @@ class Reader:
         while at < len(text) and stack:
             char, group = text[at], stack[-1]
             if char.isspace() or char in ",;":
-                key = key if char.isspace() else None
                 at += 1
             elif char == ":" and group.bracket == "{":
                 last = group.items.pop() if group.items else None

@@ -107,16 +107,8 @@ def read_numbers(text: str, relation: Relation) -> list[str]:
     """
     if _DIGITS.fullmatch(text) and not (relation.shape.integer and "." in text):
         return [plain(Decimal(text))]
-    totals = [number.total for number in _meant(text, relation)[1]]
+    totals = [number.total for number in _meant(text, relation)]
     return list(dict.fromkeys(plain(total) for total in totals if _is_writable(total)))
-
-
-def refused_numbers(text: str, relation: Relation) -> list[str]:
-    """Return the numbers of an answer that cannot be written as plain digits: "1e30"."""
-    if _DIGITS.fullmatch(text):
-        return []
-    read, numbers = _meant(text, relation)
-    return [read[number.start : number.end] for number in numbers if not _is_writable(number.total)]
 
 
 def plain(value: Decimal) -> str:
@@ -129,8 +121,8 @@ def _is_writable(value: Decimal) -> bool:
     return not value or -MOST_PLACES <= value.adjusted() < MOST_DIGITS
 
 
-def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
-    """Return the readable text, and the numbers that an answer means, of any size, with their positions in it."""
+def _meant(text: str, relation: Relation) -> list[_Found]:
+    """Return the numbers that an answer means, of any size."""
     text = _CHANGED.sub(r"\1 ", _STEP.sub(" ", readable(text[:LONGEST])))
     reader = _Reader(relation)
     bare = _ASIDE.sub(_unbracketed, text)
@@ -143,7 +135,7 @@ def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
             bare, numbers = text, same or whole
     if measured := [number for number in numbers if number.unit is not None]:
         first = [one for at, one in enumerate(measured) if not any(_is_same(one, other) for other in measured[:at])]
-        return bare, [number for number in measured if number.is_own] or first
+        return [number for number in measured if number.is_own] or first
     if len(numbers) > 1 or relation.unit is not None:
         dated = [number for number in numbers if not number.is_date]
         numbers = dated or [
@@ -152,11 +144,11 @@ def _meant(text: str, relation: Relation) -> tuple[str, list[_Found]]:
     if len(numbers) > 1 and (
         stated := [number for number in numbers[:MOST_READ] if _is_stated(number, bare, relation)]
     ):
-        return bare, stated[:1] if relation.has_one_object() else stated
+        return stated[:1] if relation.has_one_object() else stated
     others = len(numbers) if unit_of(relation.unit) is None else len(found)
     if numbers and others > 1 and len(bare.split()) > SENTENCE + others:
-        return bare, []
-    return bare, numbers
+        return []
+    return numbers
 
 
 def _is_stated(number: _Found, text: str, relation: Relation) -> bool:

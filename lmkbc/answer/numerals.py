@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
-from lmkbc.answer.markup import unstyled
-from lmkbc.answer.signs import without_signs
+from lmkbc.answer.markup import unstyled, without_signs
 from lmkbc.units import LETTER
 
 MOST_POWER = 1000
@@ -42,7 +41,6 @@ _MARKS = str.maketrans({"٬": ",", "٫": ".", "º": "°", "˚": "°", "…": " "
     **dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None),
 }
 _RAISED = re.compile("([⁺⁻]?)([⁰¹²³⁴-⁹]+)")
-_OTHER_DIGIT = re.compile(r"(?![0-9])\d")
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
 _MARKUP = [
     (re.compile(pattern, re.IGNORECASE), new)
@@ -76,7 +74,6 @@ def readable(text: str) -> str:
         )
         text = _VULGAR.sub(lambda one: f" {unicodedata.normalize('NFKC', one[0])}", text.translate(_MARKS))
         text = unicodedata.normalize("NFKC", text).translate(_MARKS)
-        text = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     if "&" in text:
         text = html.unescape(text).translate(_MARKS)
     if _TAGGED.search(text):

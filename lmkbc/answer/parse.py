@@ -4,6 +4,11 @@ A text is first narrowed to its answer: after the reasoning, after the last "ANS
 is then read as a table, as a literal, as a sentence that states the relation, as a bulleted list, or as plain words
 between the relation's separators. The state of a text without objects depends on the reason: an explicit "none",
 unwritable numbers, a text that was cut off, or anything else. The last is a failed parse and never an empty answer.
+
+Systems that do not clean answers, or clean them later, read names as a model wrote them, by `verbatim`. Nothing is
+trimmed or left out then, and no word is taken for an empty answer. Some prompts ask for a closing line such as
+"ANSWER: Chad, Mali". Only lines that begin with the prompt's words count then, anywhere in the text. If such lines
+disagree, there is no answer.
 """
 
 from __future__ import annotations
@@ -11,7 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
 from operator import itemgetter
+from typing import NamedTuple
 
 from lmkbc.answer.abstain import (
     has_verb,
@@ -21,21 +29,17 @@ from lmkbc.answer.abstain import (
     is_prose,
     is_refusal,
 )
-from lmkbc.answer.clean import UNWRITABLE, trim, vocabulary
+from lmkbc.answer.clean import trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
-from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted
+from lmkbc.answer.listing import BULLET, body, bulleted, has_lead, item, parted, stated
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.numbers import read_numbers, refused_numbers
-from lmkbc.answer.sentence import named
+from lmkbc.answer.numbers import plain, read_numbers
 from lmkbc.answer.terms import has_term, phrase_terms
+from lmkbc.ask.frames import JOINTS, Listing
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
-from lmkbc.types import Dropped, State
-
-LONGEST_ANSWER = 200_000
-"""Maximum number of characters that are read after the reasoning; no list of objects is longer."""
-
+from lmkbc.types import State
 
 _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
@@ -69,14 +73,10 @@ _SENTENCE_END = re.compile(r"""[.!?…]["'”’)*\]]*\s*$""")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Result of parsing a completion: its state, and its objects.
-
-    dropped: for state UNPARSED, the numbers that are too large or too small for plain digits.
-    """
+    """Result of parsing a completion: its state, and its objects."""
 
     state: State
     objects: tuple[str, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
 
 
 def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
@@ -91,7 +91,6 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     answer, marked = narrowed(text)
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    answer = answer[:LONGEST_ANSWER]
     if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind != "number":
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
@@ -99,15 +98,11 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
     is_number = relation.kind == "number"
-    parsed = (
+    return (
         _from_literals(answer, relation, subject)
         or (_from_numbers(answer, relation) if is_number else _from_words(answer, relation, subject, marked))
         or Parsed(_why_nothing(answer, relation))
     )
-    if parsed.state is State.UNPARSED and is_number:
-        refused = tuple(Dropped(number, UNWRITABLE) for number in refused_numbers(answer, relation))
-        return Parsed(State.UNPARSED, dropped=refused)
-    return parsed
 
 
 def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None:
@@ -199,9 +194,9 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     first = _SENTENCE.split(text[:SHORT], maxsplit=1)[0]
     if len(first) < 10 and is_abstention(first, relation) and first.endswith("."):
         return Parsed(State.ABSTAINED)
-    if stated := named(text, relation, subject):
-        objects, _ = _judge(parted(stated, relation), relation, subject)
-        if objects and not has_verb(stated):
+    if names := stated(text, relation, subject):
+        objects, _ = _judge(parted(names, relation), relation, subject)
+        if objects and not has_verb(names):
             return Parsed(State.ANSWERED, objects)
     if len(text) < SHORT and is_abstention(text, relation):
         return Parsed(State.ABSTAINED)
@@ -217,17 +212,15 @@ def _from_words(text: str, relation: Relation, subject: str, marked: bool) -> Pa
     for words in paragraphs:
         if words and is_abstention(_tidy(words[0], relation), relation) and not _known(words[0], relation):
             return Parsed(State.ABSTAINED)
-        objects, denied = _judge(words, relation, subject)
+        objects, _ = _judge(words, relation, subject)
         if objects:
             return Parsed(State.ANSWERED, objects)
-        if denied:
-            return Parsed(State.ABSTAINED)
     return None
 
 
 def _is_sentence(paragraph: str) -> bool:
     """Return whether plain text starts with a sentence; its commas do not separate objects."""
-    first = _SENTENCE.split(paragraph[:LONGEST_ANSWER], maxsplit=1)[0]
+    first = _SENTENCE.split(paragraph, maxsplit=1)[0]
     return len(first) <= 4 * LONGEST and (is_refusal(first) or (has_verb(first) and not has_lead(first)))
 
 
@@ -245,3 +238,120 @@ def _why_nothing(text: str, relation: Relation) -> State:
     if any(len(sentence) <= 2 * LONGEST and is_abstention(sentence, relation) for sentence in ends):
         return State.ABSTAINED
     return State.UNPARSED if whole or len(text) < SHORT else State.TRUNCATED
+
+
+NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer"))
+"""Words for no object on such a line, besides the word that the prompt gives."""
+
+_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
+
+
+class _Line(NamedTuple):
+    """Text of an answer's line. last: whether nothing follows it; a text that was cut off then ends in it."""
+
+    text: str
+    last: bool
+
+
+def answer_line(text: str, mark: str) -> _Line | None:
+    """Return the line that begins with a mark, without the mark; None if there is none, or if two of them disagree.
+
+    Blank lines do not count. Lines that differ only in case and blanks agree.
+    """
+    found = [(match.end(), _unmarked(match[0], mark)) for match in _marked(mark).finditer(text)]
+    lines = [(end, line) for end, line in found if line]
+    if len({" ".join(line.split()).casefold() for _, line in lines}) != 1:
+        return None
+    end, line = lines[-1]
+    return _Line(line, not text[end:].strip())
+
+
+def named(line: str, listing: Listing, relation: Relation, null: str) -> Parsed:
+    """Return the objects of a line as written: its first number, or names separated by semicolons or commas.
+
+    listing: with "semicolon", commas belong to names. A suffix such as "Jr." stays with the name before it. null: the
+    prompt's word for no object.
+    """
+    nothing = NOTHING | {null.casefold()}
+    if line.strip(" .").casefold() in nothing:
+        return Parsed(State.ABSTAINED)
+    if relation.kind == "number":
+        number = _NUMBER.search(line)
+        if number is None:
+            return Parsed(State.UNPARSED)
+        return Parsed(State.ANSWERED, (plain(Decimal(number[0].replace(",", ""))),))
+    names: list[str] = []
+    for part in re.split(";" if listing == "semicolon" else "[,;]", line):
+        name = part.strip(" .")
+        name = name[4:].strip() if name[:4].casefold() == "and " else name
+        if names and _SUFFIX.fullmatch(name):
+            names[-1] = f"{names[-1]}, {name}"
+        elif name:
+            names.append(name)
+    objects = tuple(dict.fromkeys(name for name in names if name.casefold() not in nothing))
+    if not objects:
+        return Parsed(State.ABSTAINED if names else State.UNPARSED)
+    return Parsed(State.ANSWERED, objects)
+
+
+@lru_cache(maxsize=64)
+def _marked(mark: str) -> re.Pattern[str]:
+    """Return a pattern that finds lines that begin with a mark; blanks may stand before its colon."""
+    words = r"[ \t]*".join(re.escape(part) for part in re.split(r"\s*(?=:)", mark))
+    return re.compile(rf"^[ \t]*(?:{words})[^\r\n]*$", re.IGNORECASE | re.MULTILINE)
+
+
+def _unmarked(line: str, mark: str) -> str:
+    """Return a line without its mark, which some models write twice."""
+    head = re.compile(_marked(mark).pattern.removesuffix(r"[^\r\n]*$"), re.IGNORECASE)
+    while found := head.match(line):
+        line = line[found.end() :].strip()
+    return line
+
+
+_NULLS = ("null", "None")
+"""Literals for nothing in JSON and Python."""
+
+
+def verbatim(text: str, relation: Relation, subject: str, null: str = "") -> Parsed:
+    """Return the objects of one raw completion. null: text for no object, besides an empty list."""
+    answer, _ = narrowed(text)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
+    if is_mute(answer):
+        return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
+    words, empty = _words(answer, relation, subject)
+    if not words:
+        return Parsed(State.ABSTAINED if empty else State.UNPARSED)
+    nothing = words == (null,) or words == _words(null, relation, subject)[0]
+    return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
+
+
+def split(text: str, listing: Listing, null: str = "") -> Parsed:
+    """Return the objects of a reply that is split at every separator of the listing, also within names.
+
+    For a list, the text in its brackets is split at every comma and loses its quotation marks.
+    """
+    answer = text.strip()
+    if answer == null:
+        return Parsed(State.ABSTAINED)
+    marks, trimmed = JOINTS[listing], None
+    if listing in ("json", "python"):
+        _, opened, listed = answer.partition("[")
+        answer, marks, trimmed = listed.partition("]")[0], opened and ",", " \t\n\"'"
+    parts = [part.strip(trimmed).removeprefix("and ").strip() for part in answer.split(marks)] if marks else []
+    words = tuple(dict.fromkeys(filter(None, parts)))
+    return Parsed(State.ANSWERED if words else State.ABSTAINED if trimmed and marks else State.UNPARSED, words)
+
+
+def _words(answer: str, relation: Relation, subject: str) -> tuple[tuple[str, ...], bool]:
+    """Return the elements of an answer's literals, else the parts of its first line, and whether a list is empty."""
+    groups = read_literals(mended(answer), commas="," in relation.shape.separators)
+    empty = any(map(has_empty_list, groups))
+    words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
+    if any(not word.quoted and word.text in _NULLS for word in words):
+        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
+    if not groups:
+        words = parted(answer.split("\n", 1)[0], relation)
+    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

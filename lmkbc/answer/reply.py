@@ -9,9 +9,7 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
-from lmkbc.answer.line import answer_line, named
-from lmkbc.answer.parse import LONGEST_ANSWER, Parsed, parse
-from lmkbc.answer.verbatim import split, verbatim
+from lmkbc.answer.parse import Parsed, answer_line, named, parse, split, verbatim
 from lmkbc.ask.frames import captured
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
@@ -128,14 +126,14 @@ def _draw(
     kept = [(text, one) for one, texts, _ in sieved for text in texts]
     scores = {text.casefold(): Candidate(text, _sureness(item, reply), (source,)) for text, item in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
-    dropped = (*parsed.dropped, *(loss for _, _, losses in sieved for loss in losses))
+    dropped = tuple(loss for _, _, losses in sieved for loss in losses)
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
 
 
 def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, clean: Clean) -> Parsed:
     """Return the objects of an answer, read as the style says."""
     if style.parse_as == "split":
-        return split(text[:LONGEST_ANSWER], style.listing, style.null)
+        return split(text, style.listing, style.null)
     if clean is True:
         return parse(text, relation, query.subject, style.null)
     if style.parse_as == "line":

@@ -28,7 +28,6 @@ RULES = {
     "placeholder": "a word such as 'country'",
     "stop": "on the relation's stop list",
     "subject": "the subject itself",
-    "unwritable": "beyond plain digits",
 }
 """Why an object is dropped, in words; the other rules are words already."""
 

@@ -17,13 +17,12 @@ from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.schema import keeps_schema
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
-from lmkbc.generate.check import Check
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
-from lmkbc.generate.verify import FactCheck, Verifying
+from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
 from lmkbc.models.files import model_name
 from lmkbc.models.reference import ModelReference

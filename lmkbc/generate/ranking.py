@@ -1,7 +1,7 @@
 """Candidate ranking: known objects are scored by the probability that the model continues with them.
 
 A small model ranks known objects far better than it writes them. The mean log-probability for other subjects is
-subtracted (domain-conditional PMI; Holtzman et al. 2021). Scores may be per token.
+subtracted (domain-conditional PMI; Holtzman et al. 2021).
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ class CandidateRanking:
     rows: least number of labelled rows of an object, since an object of a single subject is seldom right for another.
     calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
     "background" it is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
-    by_length: whether to use log-probabilities per token, so that long names are not penalised.
     """
 
     objects: int = 60
     rows: int = 2
     calibration: Literal["nothing", "background", "neutral"] = "background"
     subjects: int = 8
-    by_length: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -129,10 +127,9 @@ class RankingGenerator:
     ) -> Iterator[_Scored]:
         options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
         rows = self._scorer.option_scores(prompts, options)
-        for (query, columns), texts, row in zip(listed, options, rows, strict=True):
+        for (query, columns), row in zip(listed, rows, strict=True):
             logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
-            lengths = self._scorer.lengths(texts) if self._how.by_length else np.ones(len(columns))
-            yield _Scored(query, columns, logs / lengths, row is None)
+            yield _Scored(query, columns, logs, row is None)
 
     def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
         return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null

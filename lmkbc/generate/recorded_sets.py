@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from lmkbc.answer.clean import UNWRITABLE, Clean, shaped
+from lmkbc.answer.clean import Clean, shaped
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, is_linked
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
@@ -58,8 +58,6 @@ def scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, cl
             if key not in best or best[key].score < given.score:
                 best[key] = Candidate(text, given.score, (source,), known, verification=given.verification)
     state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
-    if state is State.DROPPED and all(loss.rule == UNWRITABLE for loss in dropped):
-        state = State.UNPARSED
     sources = 1 if state is State.ABSTAINED else max(len({source for _, source in best} | set(nothing)), 1)
     silence = tuple(nothing.values()) or ((Nil(1.0, (Source(model),)),) if state is State.ABSTAINED else ())
     return CandidateSet(query, tuple(best.values()), (state,) * sources, tuple(dropped), silence)

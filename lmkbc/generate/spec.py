@@ -36,7 +36,7 @@ class Only:
             yield from self._generator.generate(wanted)
 
 
-class NamedGenerator:
+class _NamedGenerator:
     """Generator that counts as one model in pools: its source "prior" becomes "name#prior"."""
 
     def __init__(self, generator: Generator, name: str) -> None:
@@ -51,11 +51,11 @@ class NamedGenerator:
 GENERATORS = {
     "causal": "lmkbc.generate.language_model:LanguageModelSpec",
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
-    "embedded": "lmkbc.generate.embedded.spec:Embedded",
+    "embedded": "lmkbc.generate.embedded.generator:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
-    "masked": "lmkbc.generate.masked.spec:Masked",
-    "naive-bayes": "lmkbc.generate.naive_bayes:NaiveBayesSpec",
-    "nothing": "lmkbc.generate.nothing:Nothing",
+    "masked": "lmkbc.generate.masked.generator:Masked",
+    "naive-bayes": "lmkbc.generate.prior:NaiveBayesSpec",
+    "nothing": "lmkbc.generate.prior:Nothing",
     "prior": "lmkbc.generate.prior:Prior",
     "recorded": "lmkbc.generate.recorded:RecordedSpec",
 }
@@ -136,7 +136,7 @@ class GeneratorSpec(ABC):
     def sources(self, run: Run, notes: Notes) -> Iterator[tuple[str, Generator]]:
         """Yield the generators of the table with their names; by default there is one."""
         generator = self.open(run, notes)
-        yield self.name or self.component, NamedGenerator(generator, self.name) if self.name else generator
+        yield self.name or self.component, _NamedGenerator(generator, self.name) if self.name else generator
 
     def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:  # noqa: ARG002 -- subclasses use them
         """Yield the questions to language models, so that a dry run can count them; by default none."""

@@ -12,32 +12,115 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from msgspec import structs
 
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
+from lmkbc.ask.frames import check_slots
 from lmkbc.ask.prompts import fill, one_line
-from lmkbc.generate.check import Check, FactQuestion, Variant
+from lmkbc.errors import refuse
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query
+
+Variant = Literal["statement", "reverse"]
+Fact = tuple[str, str, bool]
+"""Subject, object, and whether the fact holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactQuestion:
+    """A question about a fact.
+
+    ask: template over {subject}, {object} and {question}, the relation's question. holds: first word of a reply if the
+    fact holds; any other word denies it.
+    """
+
+    ask: str
+    holds: str = "Yes"
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a question without the object, and for `holds` with several words."""
+        check_slots("verify.questions", self.ask, ("subject", "object", "question"))
+        refuse(
+            ("{object}" not in self.ask, f"verify.questions asks {self.ask!r}: say which object, with {{object}}"),
+            (len(self.holds.split()) != 1, f"holds is {self.holds!r}: give one word"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Settings of fact verification, as in a recipe.
+
+    variants: the relation's "statement" of a fact; "reverse" asks for the subject of an object.
+    by: whether to read the probability of the two words, or the text.
+    words: for true and for false.
+    shots: number of worked examples, half of them true.
+    relations: examples of the fact's "own" relation, or the same examples for all facts, from the first rows of "all"
+    relations in turn.
+    denial: with by = "text", the replies that deny a fact. The value "word" means all that begin with the word for
+    false. The value "reply" means only this word alone; every other reply then affirms the fact.
+    facts: relation, by any name -> worked examples to use in order, instead of drawn ones.
+    bare: whether to omit the task before the examples and the cue after the fact.
+    questions: questions besides the variants, which may be (). Each is asked separately without examples, and its reply
+    is read as text.
+    aggregation: score of a fact: "mean" of the variants, or "votes", the share of variants that affirm it.
+    only: relations to check; () for all.
+    samples: texts per question.
+    temperature: of the texts; by default 1 for several samples and 0 for one.
+    match: for "reverse", share of the subject's words that a name must contain; 1 requires the same name.
+    """
+
+    variants: tuple[Variant, ...] = ("statement",)
+    by: Literal["probability", "text"] = "probability"
+    words: tuple[str, str] = ("True", "False")
+    denial: Literal["word", "reply"] = "word"
+    shots: int = 4
+    relations: Literal["own", "all"] = "own"
+    facts: Mapping[str, tuple[Fact, ...]] = field(default_factory=dict)
+    bare: bool = False
+    questions: tuple[FactQuestion, ...] = ()
+    seed: int = 0
+    aggregation: Literal["mean", "votes"] = "mean"
+    only: tuple[str, ...] = ()
+    samples: int = 1
+    temperature: float | None = None
+    match: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a wrong value."""
+        refuse(
+            (not 0 < self.match <= 1, f"match is {self.match}: give a share of words, above 0 and up to 1"),
+            (
+                not (self.variants or self.questions)
+                or len(set(map(str.casefold, self.words))) < 2
+                or not all(self.words),
+                "give at least one variant or question, and two different words",
+            ),
+            (
+                self.shots < 0 or self.samples < 1 or (self.temperature or 0.0) < 0,
+                "shots and temperature are at least 0, and samples at least 1",
+            ),
+            (
+                self.denial == "reply" and (self.by != "text" or self.samples > 1),
+                "denial 'reply' reads the one greedy reply to each fact: use by = 'text' and one sample",
+            ),
+        )
+
+    @property
+    def sampling_temperature(self) -> float:
+        """Return the temperature of texts."""
+        return float(self.samples > 1) if self.temperature is None else self.temperature
+
 
 Scores = dict[tuple[Query, str], list[float]]
-
-
-class Verifier(Protocol):
-    """Adds verification scores to candidates."""
-
-    def verify(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
-        """Yield each set, in order, with the verification scores of its objects, if known."""
-        ...
 
 
 class FactCheck:
@@ -80,7 +163,7 @@ class FactCheck:
     def _judgements(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with its score in each variant and question."""
         for variant in self._check.variants:
-            yield from self._backwards(facts) if variant == "reverse" else self._judged(facts, variant)
+            yield from self._backwards(facts) if variant == "reverse" else self._judged(facts)
         for question in self._check.questions:
             yield from self._asked(facts, question)
 
@@ -103,12 +186,10 @@ class FactCheck:
         relation = self._relations[candidates.query.relation]
         if self._check.only and set(self._check.only).isdisjoint(relation.spellings()):
             return
-        sources: defaultdict[str, set[Source]] = defaultdict(set)
         for candidate in candidates.candidates:
-            if candidate.verification is None and (relation.kind == "number" or candidate.text != candidate.id):
-                sources[candidate.text].update(candidate.sources)
-        most = self._check.max_sources
-        yield from (text for text, names in sources.items() if text and (most is None or len(names) <= most))
+            unverified = candidate.text and candidate.verification is None
+            if unverified and (relation.kind == "number" or candidate.text != candidate.id):
+                yield candidate.text
 
     def _judgement(self, candidate: Candidate, scores: Sequence[float] | None) -> Candidate:
         if not scores:
@@ -118,16 +199,9 @@ class FactCheck:
             candidate, verification=math.fsum(t >= 0.5 if votes else t for t in scores) / len(scores)
         )
 
-    def _judged(
-        self, facts: Sequence[tuple[Query, str]], variant: Variant
-    ) -> Iterator[tuple[tuple[Query, str], float]]:
-        """Yield each fact with its score in each wording of a variant; facts with unclear replies are left out."""
-        prompts, whose = [], []
-        for fact in facts:
-            relation = self._relations[fact[0].relation]
-            for wording in range(len(relation.clozes) if variant == "clozes" else 1):
-                prompts.append(self._worked(fact[0], variant, wording) + self._question(*fact, variant, wording))
-                whose.append(fact)
+    def _judged(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
+        """Yield each fact with the score of its statement; facts with unclear replies are left out."""
+        prompts = [self._worked(query) + self._question(query, text) for query, text in facts]
         yes, no = self._check.words
         if self._check.by == "probability":
             scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
@@ -136,21 +210,20 @@ class FactCheck:
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
-        yield from ((fact, score) for fact, score in zip(whose, scores, strict=True) if score is not None)
+        yield from ((fact, score) for fact, score in zip(facts, scores, strict=True) if score is not None)
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
         return self._scorer.texts(prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
 
-    def _worked(self, query: Query, variant: Variant, wording: int) -> str:
+    def _worked(self, query: Query) -> str:
         """Return the task and the worked examples, true and false examples in turn."""
         yes, no = self._check.words
         task, gap = f"Say of each statement whether it holds: {yes} or {no}.\n\n", " "
         if self._check.bare:
             task = gap = ""
         lines = [
-            f"{self._question(about, text, variant, wording)}{gap}{yes if holds else no}\n\n"
-            for about, text, holds in self._facts(query)
+            f"{self._question(about, text)}{gap}{yes if holds else no}\n\n" for about, text, holds in self._facts(query)
         ]
         return "".join([task, *lines])
 
@@ -168,12 +241,9 @@ class FactCheck:
             facts += [(shot.query, drawn.choice(wrong), False)] if wrong else []
         return facts[: self._check.shots]
 
-    def _question(self, query: Query, text: str, variant: Variant, wording: int) -> str:
+    def _question(self, query: Query, text: str) -> str:
         relation = self._relations[query.relation]
-        values = {"subject": one_line(query.subject), "object": one_line(text), "mask": one_line(text)}
-        cloze = relation.clozes[wording % len(relation.clozes)]  # an example's relation may have fewer
-        template = {"clozes": cloze, "question": relation.question + " {object}"}
-        put = fill(template.get(variant, relation.statement), values)
+        put = fill(relation.statement, {"subject": one_line(query.subject), "object": one_line(text)})
         return f"{put}\n" if self._check.bare else f"Statement: {put}\n{' or '.join(self._check.words)}:"
 
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
@@ -211,7 +281,7 @@ class FactCheck:
 class Verifying:
     """Generator whose candidates are verified before it yields them. notes: get the verification scores."""
 
-    def __init__(self, generator: Generator, verifier: Verifier, notes: Notes | None = None) -> None:
+    def __init__(self, generator: Generator, verifier: FactCheck, notes: Notes | None = None) -> None:
         self._generator, self._verifier, self._notes = generator, verifier, notes or Notes()
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:

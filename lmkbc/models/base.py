@@ -260,7 +260,3 @@ class LanguageModel(Protocol):
         It is -inf for an option that exceeds the context. None stands for a prompt whose call failed.
         """
         ...
-
-    def lengths(self, options: Sequence[str]) -> Sequence[int]:
-        """Return the number of tokens of each scored option."""
-        ...

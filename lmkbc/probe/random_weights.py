@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run

@@ -12,7 +12,27 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from lmkbc.names import Memo, folded_key, plain_key
-from lmkbc.scoring.matching import most_pairs
+
+Matches = Sequence[Sequence[int]]
+"""For each answer, the gold objects that it matches, without repetition."""
+
+
+def most_pairs(matches: Matches) -> int:
+    """Return the size of a maximum matching of answers to gold objects."""
+    finding = [found for found in matches if found]
+    taken: set[int] = set()
+    for found in finding:
+        taken |= {next((index for index in found if index not in taken), found[0])}
+    within = {index for found in finding for index in found}
+    if len(taken) == min(len(finding), len(within)):  # the upper bound, nearly always reached
+        return len(taken)
+    from scipy.sparse import csr_array  # imported late: few rows need a search
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    answers, objects = zip(*((answer, index) for answer, found in enumerate(finding) for index in found), strict=True)
+    matched = maximum_bipartite_matching(csr_array(([1] * len(answers), (answers, objects))))
+    return int((matched >= 0).sum())
+
 
 Counts = tuple[int, int, int]
 """Counts of a query: hits, predicted objects, gold objects. P, R and F1 of all editions follow from them."""

@@ -1,18 +1,21 @@
-"""Rules around other rules: an abstention threshold, a fallback, and the use of verification scores."""
+"""Rules around other rules: an abstention threshold, a fallback, the use of verification scores, and rules for sources.
+
+A source is a model, or one of its wordings, files or tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import structs
 
 from lmkbc.errors import InputError
 from lmkbc.select.ranking import Floats, Mask, Ranking
-from lmkbc.select.rule import CUT, BatchSelector, Range, Rule
-from lmkbc.types import Candidate, CandidateSet, Prediction
+from lmkbc.select.rule import CUT, BatchSelector, MaskRule, Range, Rule, kept_of
+from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Proposal, Source, State
 
 Evidence = Literal["nothing", "lead", "draws", "existence"]
 
@@ -21,12 +24,8 @@ Evidence = Literal["nothing", "lead", "draws", "existence"]
 class AbstentionThreshold(BatchSelector, Rule):
     """Answer nothing if the evidence for it is at least `threshold`; else select as `inner` does.
 
-    MAVE (LM-KBC 2026) asks one source whether there is any object. If `inner` is a `source-filter` that excludes this
-    source, it serves for abstention only.
-
     evidence: "nothing" is the score of NIL. "lead" is its share of the sum with the best candidate's score. The
     value "draws" is the share of draws that abstained, and "existence" is one minus the existence probability.
-    source: the only source whose evidence counts, if given; a source without an answer gives no evidence.
     """
 
     name: ClassVar[str] = "abstention-threshold"
@@ -34,33 +33,17 @@ class AbstentionThreshold(BatchSelector, Rule):
     inner: Rule
     threshold: float
     evidence: Evidence = "nothing"
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        """Raise InputError for evidence "draws" with a source, since that share is over all sources."""
-        if self.source and self.evidence == "draws":
-            raise InputError(
-                "evidence of rule abstention-threshold is 'draws', of all sources: with a source, use 'nothing'"
-            )
 
     def strength(self, ranking: Ranking) -> Floats:
         """Return the evidence for an empty answer, in [0, 1], (n,)."""
         if self.evidence == "draws":
             return ranking.abstained
         if self.evidence == "existence":
-            return self._nil(ranking, "nil_probability") if self.source else ranking.nil_probability
-        nothing, best = ranking.nothing, ranking.best
-        if self.source:
-            nothing = self._nil(ranking, "nothing")
-            best = ranking.by_model.get(self.source, np.zeros(ranking.scores.shape)).max(axis=1, initial=0.0)
+            return ranking.nil_probability
         if self.evidence == "nothing":
-            return nothing
-        total = nothing + best
-        return np.divide(nothing, total, out=np.zeros_like(total), where=total > 0)
-
-    def _nil(self, ranking: Ranking, kind: str) -> Floats:
-        """Return the source's score of a kind, (n,); 0 if it gives none."""
-        return cast(Floats, np.maximum(ranking.nil.get(f"{self.source}:{kind}", np.zeros(len(ranking.ranked))), 0.0))
+            return ranking.nothing
+        total = ranking.nothing + ranking.best
+        return np.divide(ranking.nothing, total, out=np.zeros_like(total), where=total > 0)
 
     def open(self, ranking: Ranking) -> Mask:
         """Return which queries get an answer, (n,)."""
@@ -94,48 +77,207 @@ class Fallback(Rule):
         return kept if kept.failed or kept.objects else self.then.select(candidates)
 
 
-Combine = Literal["veto", "product", "mean", "replace"]
+Combine = Literal["veto", "product"]
+LEAST = 0.5
+"""Lowest verification score that passes a veto."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified(Rule):
     """Change scores by verification scores, then select as `inner` does. Only this rule uses verification scores.
 
-    combine: "veto" drops candidates with a verification score below `min` (fact probing, Alivanistos et al. 2022).
-    "product" and "mean" combine the two scores, and "replace" takes the verification score. Candidates without a
-    verification score stay as they are.
+    combine: "veto" drops candidates with a verification score below `LEAST` (fact probing, Alivanistos et al. 2022).
+    "product" multiplies the two scores. Candidates without a verification score stay as they are.
     """
 
     name: ClassVar[str] = "verified"
     inner: Rule
     combine: Combine = "veto"
-    min: float = 0.5
 
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the selection of the inner rule from the verified candidates."""
-        return self.inner.select(with_verification(candidates, self.combine, self.min))
+        return self.inner.select(with_verification(candidates, self.combine))
 
 
-def with_verification(candidates: CandidateSet, combine: Combine, bound: float = 0.5) -> CandidateSet:
-    """Return the set with scores changed by verification scores, best first. bound: lowest score that passes a veto."""
-    kept = [
-        one
-        for one in candidates.candidates
-        if combine != "veto" or one.verification is None or one.verification >= bound
-    ]
-    scored = [
-        one if one.verification is None else structs.replace(one, score=_score(one, one.verification, combine))
-        for one in kept
-    ]
-    return replace(candidates, candidates=tuple(sorted(scored, key=lambda candidate: -candidate.score)))
+def with_verification(candidates: CandidateSet, combine: Combine) -> CandidateSet:
+    """Return the set with scores changed by verification scores, best first."""
+    made: list[Candidate] = []
+    for one in candidates.candidates:
+        if one.verification is None or (combine == "veto" and one.verification >= LEAST):
+            made.append(one)
+        elif combine == "product":
+            made.append(structs.replace(one, score=one.score * one.verification))
+    return replace(candidates, candidates=tuple(sorted(made, key=lambda candidate: -candidate.score)))
 
 
-def _score(candidate: Candidate, verification: float, combine: Combine) -> float:
-    """Return a candidate's score, combined with its verification score."""
-    score = candidate.score
+def sources(candidates: CandidateSet) -> list[str]:
+    """Return the sources that propose objects, NIL, or a NIL probability; in order."""
+    given = [candidate.by_model for candidate in candidates.candidates]
+    given += [nil.by_model for nil in (*candidates.nothing, *candidates.nil_probabilities)]
+    return sorted({source for by_model in given for source, _ in by_model})
+
+
+def of_source(candidates: CandidateSet, source: str) -> CandidateSet:
+    """Return the proposals of one source, with its own scores, best first."""
+    objects = sorted(_scored_by(candidates.candidates, source), key=lambda candidate: -candidate.score)
+    return replace(
+        candidates,
+        candidates=tuple(objects),
+        nothing=tuple(_scored_by(candidates.nothing, source)),
+        nil_probabilities=tuple(_scored_by(candidates.nil_probabilities, source)),
+    )
+
+
+def _scored_by(proposals: Sequence[Proposal], source: str) -> Iterator[Proposal]:
+    """Yield the proposals of a source, with its own scores."""
+    for proposal in proposals:
+        if (share := dict(proposal.by_model).get(source)) is not None:
+            yield structs.replace(proposal, score=share, by_model=((source, share),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFilter(MaskRule):
+    """Select as `inner` does from the proposals of `sources`, with equal weights (Biester et al. 2023: which wordings).
+
+    The score of a candidate is the mean over those of the sources that propose objects or NIL for the query. Candidates
+    that only other sources propose are left out, and so are the other sources' scores of NIL.
+    """
+
+    name: ClassVar[str] = "source-filter"
+    inner: MaskRule
+    sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Raise InputError if there is no source."""
+        if not self.sources:
+            raise InputError("sources of rule source-filter is empty: name at least one source")
+
+    def shares(self, ranking: Ranking) -> tuple[Floats, Floats]:
+        """Return the scores of candidates, (n, m), -1 for those left out, and of NIL, (n,)."""
+        nowhere, absent = np.full(ranking.scores.shape, -1.0), np.full(len(ranking.ranked), -1.0)
+        given = np.array([ranking.by_model.get(source, nowhere) for source in self.sources])
+        nil = np.array([ranking.nil.get(f"{source}:nothing", absent) for source in self.sources])
+        present = np.maximum((nil >= 0).sum(axis=0), 1)
+        scores = np.maximum(given, 0.0).sum(axis=0) / present[:, None]
+        return np.where((given >= 0).any(axis=0), scores, -1.0), np.maximum(nil, 0.0).sum(axis=0) / present
+
+    def keep(self, ranking: Ranking) -> Mask:
+        """Return which candidates the inner rule keeps when they are ordered by the sources' scores, (n, m)."""
+        scores, nothing = self.shares(ranking)
+        return kept_of(self.inner, replace(ranking, nothing=nothing), scores)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStage(Rule):
+    """Select `within` the proposals of each source, then `across` the selections (Chironk, LM-KBC 2026).
+
+    In the second stage each source has one vote for every object that it kept, or for NIL. Scores are shares of the
+    sources that propose anything. For example, a cut-off at 0.6 requires two of three sources, two of two, or one of
+    one. ties: order of a source's candidates with equal scores: the better one in the
+    pool, or the one of the earlier draw.
+    """
+
+    name: ClassVar[str] = "two-stage"
+    within: Rule
+    across: Rule
+    ties: Literal["pool", "draw"] = "pool"
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return what `across` keeps of the sources' selections. A query that no model answered stays failed."""
+        present = sources(candidates)
+        if candidates.failed or not present:
+            return self.within.select(candidates)
+        kept = {source: self._selected(candidates, source) for source in present}
+        return self.across.select(_votes(candidates, kept))
+
+    def _selected(self, candidates: CandidateSet, source: str) -> Prediction:
+        """Return the selection of one source."""
+        proposed = of_source(candidates, source)
+        if self.ties == "draw":
+            order = sorted(proposed.candidates, key=lambda one: (-one.score, _first_draw(one, source)))
+            proposed = replace(proposed, candidates=tuple(order))
+        return self.within.select(proposed)
+
+
+def _first_draw(candidate: Candidate, source: str) -> int:
+    """Return the number of the source's earliest draw that proposes a candidate; 0 if draws have no numbers."""
+    draws = (one.draw for one in candidate.sources if one.model == source)
+    return min((int(draw) for draw in draws if draw.isdecimal()), default=0)
+
+
+def _votes(candidates: CandidateSet, kept: Mapping[str, Prediction]) -> CandidateSet:
+    """Return the sources' votes as a pooled set. A number between a source's votes is an object like others."""
+    scores = {candidate.text: candidate.score for candidate in candidates.candidates}
+    voters: dict[str, list[str]] = {}
+    objects: dict[str, Candidate] = {}
+    for source, prediction in kept.items():
+        for candidate in prediction.objects:
+            voters.setdefault(candidate.text, []).append(source)
+            objects.setdefault(candidate.text, candidate)
+    voted = [structs.replace(objects[text], **_share(names, len(kept))) for text, names in voters.items()]
+    voted.sort(key=lambda candidate: (-candidate.score, -scores.get(candidate.text, 0.0), candidate.text))
+    empty = [source for source, prediction in kept.items() if not prediction.objects]
+    return CandidateSet(
+        candidates.query,
+        tuple(voted),
+        tuple(State.ABSTAINED if source in empty else State.ANSWERED for source in kept),
+        nothing=(Nil(**_share(empty, len(kept))),) if empty else (),
+        nil_probabilities=candidates.nil_probabilities,
+    )
+
+
+def _share(votes: list[str], sources: int) -> dict[str, Any]:
     return {
-        "veto": score,
-        "product": score * verification,
-        "mean": (score + verification) / 2,
-        "replace": verification,
-    }[combine]
+        "score": len(votes) / sources,
+        "sources": tuple(Source(source) for source in votes),
+        "by_model": tuple((source, 1.0) for source in votes),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corroborated(Rule):
+    """Take the list of one source, and correct it if another source corroborates little of it (CS2, LM-KBC 2026).
+
+    `inner` selects the list from the proposals of `source`. The query's confidence is the share of the list that the
+    source `corroborating` proposes with a score of at least `min_score`. Below `prune_below`, objects that
+    `corroborating` never proposes are dropped. Below `add_below`, candidates of any source with a verification score of
+    at least `min_verification` are added. CS2 used it for lists of award winners. It checked them year by year, and by
+    the award of each winner.
+
+    Without answers of `corroborating`, nothing is corrected. Without answers of `source`, `inner` selects from all
+    candidates.
+    """
+
+    name: ClassVar[str] = "corroborated"
+    inner: Rule
+    source: str
+    corroborating: str
+    min_score: float = 0.25
+    prune_below: float = 0.5
+    add_below: float = 0.7
+    min_verification: float = 1 / 3
+
+    def select(self, candidates: CandidateSet) -> Prediction:
+        """Return the list after pruning and additions."""
+        present = sources(candidates)
+        if candidates.failed or self.source not in present:
+            return self.inner.select(candidates)
+        kept = self.inner.select(of_source(candidates, self.source))
+        if self.corroborating not in present:
+            return kept
+        scores = {candidate.text: candidate.score for candidate in of_source(candidates, self.corroborating).candidates}
+        corroborated = sum(scores.get(candidate.text, 0.0) >= self.min_score for candidate in kept.objects)
+        confidence = corroborated / max(len(kept.objects), 1)
+        objects = kept.objects
+        if confidence < self.prune_below:
+            objects = tuple(candidate for candidate in objects if scores.get(candidate.text, 0.0) > 0)
+        if confidence < self.add_below:
+            listed = {candidate.text for candidate in kept.objects}
+            objects += tuple(
+                candidate
+                for candidate in candidates.candidates
+                if candidate.verification is not None
+                and candidate.verification >= self.min_verification
+                and candidate.text not in listed
+            )
+        return replace(kept, objects=objects)

@@ -1,4 +1,6 @@
-"""Confidence: the probability that a candidate is right, for every rule; and selection by a promised precision.
+"""Confidence: the probability that a candidate is right, for every rule; and selectors that withhold answers.
+
+They keep what promises a precision, or what no labelled row states.
 
 The promise holds for facts that are already in the gold. Thresholds learned on such facts held for missing facts in
 only 5 of 16 relations (Veseli et al., EMNLP Findings 2023). Check a sample by hand before facts enter a knowledge base.
@@ -21,6 +23,7 @@ from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, Narrowed, PerRelation, Rule
+from lmkbc.statements import Statements
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
 
@@ -162,3 +165,30 @@ def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
             inner = Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED)
             rules[name] = Calibrated(inner=inner, weights=calibration.weights, label_priors=calibration.label_priors)
     return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, reached, usual=selector)
+
+
+STATED = "labelled rows state all that would be kept"
+"""Reason for a withheld answer."""
+
+
+@dataclass(frozen=True)
+class Unstated(Narrowed):
+    """Selector that leaves out what labelled rows state, after the usual selector's choice.
+
+    An answer that loses all its objects is withheld, and not empty.
+    """
+
+    statements: Statements = field(kw_only=True)
+
+    @classmethod
+    def of(cls, usual: PerRelation, statements: Statements) -> Unstated:
+        """Return the selector, with the calibrations of the usual one."""
+        return cls(usual.general, usual.rules, usual.calibrations, usual.curves, usual=usual, statements=statements)
+
+    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
+        """Return the usual choice without what labelled rows state."""
+        return [self._left(made) for made in self.usual.select_all(sets)]
+
+    def _left(self, made: Prediction) -> Prediction:
+        left = tuple(one for one in made.objects if not self.statements.stated_by(made.query, one))
+        return replace(made, objects=left, withheld=STATED if made.objects and not left else made.withheld)

@@ -9,11 +9,20 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole, run_length
+from lmkbc.select.rule import CUT, Choice, PrefixRule, Range, Real, SweptRule, Whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cutoff(PrefixRule, SweptRule):
+class _SweptPrefix(PrefixRule, SweptRule):
+    """Rule that keeps the best candidates, as many as pass its swept parameter."""
+
+    def wanted(self, ranking: Ranking) -> Ints:
+        """Return how many candidates of each query pass, (n,)."""
+        return cast(Ints, self.passing(ranking).sum(axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cutoff(_SweptPrefix):
     """Keep every candidate that scores at least `threshold`."""
 
     name: ClassVar[str] = "cutoff"
@@ -25,13 +34,9 @@ class Cutoff(PrefixRule, SweptRule):
         """Return the scores."""
         return ranking.scores
 
-    def wanted(self, ranking: Ranking) -> Ints:
-        """Return how many candidates score at or above the threshold."""
-        return run_length(ranking.ended >= max(self.threshold, 0.0))
-
 
 @dataclass(frozen=True, kw_only=True)
-class Relative(PrefixRule, SweptRule):
+class Relative(_SweptPrefix):
     """Keep every candidate that scores at least `ratio` of the query's best, and at least `min_score`.
 
     If the best score is 0 or below `best`, no candidate passes. Thus `best` decides whether to answer, and `ratio` how
@@ -53,10 +58,6 @@ class Relative(PrefixRule, SweptRule):
         """Return the scores of candidates at or above the ratio, (n, m); -1 for the others, which no bound keeps."""
         return np.where(ranking.scores >= self._bound(ranking)[:, None], ranking.scores, -1.0)
 
-    def wanted(self, ranking: Ranking) -> Ints:
-        """Return how many candidates score at or above all bounds."""
-        return run_length(ranking.ended >= np.maximum(self._bound(ranking), self.min_score)[:, None])
-
     def _bound(self, ranking: Ranking) -> Floats:
         """Return the score that the ratio requires, (n,); infinite if the best score is too low."""
         return np.where(ranking.best >= self.best, self.ratio * ranking.reference, np.inf)
@@ -76,7 +77,7 @@ class TopK(PrefixRule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sticky(PrefixRule, SweptRule):
+class Sticky(_SweptPrefix):
     """Keep candidates from the best on while they pass `threshold` or score close to it (Li T. et al. 2022).
 
     reference: "previous" compares a candidate with the kept one before it (their paper). "threshold" compares it with a
@@ -103,16 +104,6 @@ class Sticky(PrefixRule, SweptRule):
         stuck[:, 1:] = (scores[:, 1:] >= self.ratio * scores[:, :-1]) & (scores[:, 1:] >= 0)
         return cast(Floats, np.minimum.accumulate(np.where(stuck, np.inf, scores), axis=1))
 
-    def wanted(self, ranking: Ranking) -> Ints:
-        """Return the number of candidates before the first that is not accepted."""
-        scores = ranking.ended
-        accepted = scores >= max(self.threshold, 0.0)
-        if self.reference == "threshold":
-            accepted[:, 1:] = scores[:, 1:] >= max(self.threshold * self.ratio, 0.0)
-        else:
-            accepted[:, 1:] |= scores[:, 1:] >= self.ratio * scores[:, :-1]
-        return run_length(accepted)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Quorum(SweptRule):
@@ -138,4 +129,4 @@ class Quorum(SweptRule):
 
     def keep(self, ranking: Ranking) -> Mask:
         """Return which candidates are corroborated or verified, and score enough, (n, m)."""
-        return self.levels(ranking) >= max(self.min_score, 0.0)
+        return self.passing(ranking)

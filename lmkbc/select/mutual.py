@@ -1,4 +1,4 @@
-"""Both sides of a pair as evidence, such as "A borders B" and "B borders A", if both A and B are queried.
+"""Both sides of a pair as evidence, such as "A borders B" and "B borders A", where both are queried, or train has one.
 
 A symmetric relation, or one with an inverse, states each fact twice. If both subjects are queried, the two queries are
 two draws of one fact, and its score is their mean, as in pooling. Only candidates are read here, not the gold of
@@ -7,15 +7,17 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from msgspec import structs
 
+from lmkbc.groups import grouped
 from lmkbc.names import folded_key
+from lmkbc.relation import Relation
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Prediction, Query
+from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,3 +129,98 @@ def _combined(
         return found
     made.sort(key=lambda one: (-one.score, -len(one.sources), one.text, one.id or ""))
     return replace(found, candidates=tuple(made))
+
+
+AGREED, STATED, PAIRS = 9, 10, 100
+"""Counted beforehand: this many of so many facts are on both sides, and one of so many pairs is a fact."""
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """How often train's rows of both sides have the same fact.
+
+    Each side has a true fact with some probability, and a false one hardly ever. So what one side states is true, but
+    the other side may lack it. here: share of the other side's facts that this side has. there: share of this side's
+    facts that the other side has. rate: share of right facts among all pairs of subjects. chance: probability that a
+    side states a false fact.
+    """
+
+    here: float
+    there: float
+    rate: float
+    chance: float
+
+    @classmethod
+    def of(cls, rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> _Agreement:
+        """Count the pairs of a row and a row of the other side, in addition to those counted beforehand."""
+        right = set(_pairs(rows, others))
+        stated = {(subject, other) for other, subject in _pairs(others, rows)}
+        both = len(right & stated) + AGREED
+        same = len({row.query for row in rows} & {row.query for row in others})
+        wrong = len(rows) * len(others) - same - len(right)
+        return cls(
+            here=both / (len(stated) + STATED),
+            there=both / (len(right) + STATED),
+            rate=(len(right) + 1) / (len(right) + wrong + PAIRS),
+            chance=1 / (wrong + PAIRS),
+        )
+
+    def combined(self, one: Candidate, other: Candidate | None) -> Candidate:
+        """Return a candidate with the probability that this side has its fact, by Bayes' rule.
+
+        one: its score is the probability without the other side's row. other: how that row names it; None if it does
+        not.
+        """
+        if_true, if_false = (self.there, self.chance) if other else (1 - self.there, 1 - self.chance)
+
+        def updated(score: float) -> float:
+            true = min(max(score / self.here, self.rate), 1 - self.rate)
+            return self.here * true * if_true / (true * if_true + (1 - true) * if_false)
+
+        by_model = tuple((name, updated(score)) for name, score in one.by_model)
+        sources = tuple(sorted({*one.sources, *(other.sources if other else ())}))
+        return structs.replace(one, score=updated(one.score), sources=sources, by_model=by_model)
+
+
+class TrainSides:
+    """Facts that train states from the other side.
+
+    For example, Peru's row has Chile but not Cuba, so Chile borders Peru and Cuba does not. labelled: split -> the rows
+    to learn from; the split is a source of what its rows state. relations: by the edition's spelling.
+    """
+
+    def __init__(self, labelled: Mapping[str, Sequence[Example]], relations: Mapping[str, Relation]) -> None:
+        spelled = {relation.name: name for name, relation in relations.items()}
+        rows = grouped((row.query.relation, _stated(row, split)) for split, own in labelled.items() for row in own)
+        self._sides = {
+            name: (spelled[other], rows[spelled[other]], _Agreement.of(rows.get(name, []), rows[spelled[other]]))
+            for name, relation in relations.items()
+            if (other := relation.other_side()) in spelled and spelled[other] in rows
+        }
+
+    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+        """Return sets in which a pair with a row of train has the probability that `_Agreement` gives it."""
+        made = dict(enumerate(sets))
+        for name, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
+            if name in self._sides:
+                other, rows, agreement = self._sides[name]
+                inverse = "" if other == name else other
+                read = both_sides([sets[place] for place in places], rows, inverse, agreement.combined)
+                made.update(zip(places, read, strict=True))
+        return [*made.values()]
+
+
+def _pairs(rows: Sequence[CandidateSet], others: Sequence[CandidateSet]) -> Iterator[tuple[Query, Query]]:
+    """Yield the queries of a row and of the other side's row, for each object of a row that has one."""
+    asked = AskedSides(others)
+    for row in rows if others else ():
+        for candidate in row.candidates:
+            found = asked.find(others[0].query.relation, candidate)
+            if found is not None and found != row.query:
+                yield row.query, found
+
+
+def _stated(row: Example, split: str) -> CandidateSet:
+    """Return the objects of a labelled row as candidates, with all their names, since a query may use any of them."""
+    named = [(text, gold.id) for gold in row.objects for text in gold.names or (gold.id or "",)]
+    return CandidateSet(row.query, tuple(Candidate(text, 1.0, (Source(split),), id_) for text, id_ in named))

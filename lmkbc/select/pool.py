@@ -38,7 +38,7 @@ class Pooling:
     ties: order of candidates with equal scores and equally many sources, by "name" or the one named "first".
     weights: model -> weight; 1 if not given.
     train_sides: whether train's rows of the other side count, for symmetric relations and those with an inverse (see
-    `lmkbc.select.train_sides.TrainSides`).
+    `lmkbc.select.mutual.TrainSides`).
     """
 
     per: Literal["draw", "model"] = "model"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.errors import InputError
 from lmkbc.types import Candidate, CandidateSet, State
 
 Floats = npt.NDArray[np.float64]
@@ -29,8 +28,6 @@ class Ranking:
     nil_probability: (n,), 0.5 if not given.
     nil: scores of NIL and NIL probabilities per model, "MODEL:nothing" and "MODEL:nil_probability" -> (n,), -1 if not
     given.
-
-    Raise InputError for a score that is NaN.
     """
 
     ranked: tuple[tuple[Candidate, ...], ...]
@@ -56,11 +53,6 @@ class Ranking:
     def sizes(self) -> Ints:
         """Return the number of objects of each query, (n,)."""
         return np.array([len(candidates) for candidates in self.ranked], dtype=np.int64)
-
-    @cached_property
-    def ended(self) -> Floats:
-        """Return the scores with one more column, so that every query's list ends with -1, (n, m + 1)."""
-        return np.pad(self.scores, ((0, 0), (0, 1)), constant_values=-1.0)
 
     @cached_property
     def best(self) -> Floats:
@@ -107,10 +99,6 @@ def table_of(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.ND
 
 
 def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
-    for candidate in candidates.candidates:
-        if candidate.score != candidate.score:  # NaN has no rank
-            pair = f"({candidates.query.subject!r}, {candidates.query.relation!r})"
-            raise InputError(f"the score of candidate {candidate.text!r} of {pair} is not a number; give one in [0, 1]")
     return tuple(sorted(candidates.candidates, key=lambda candidate: -candidate.score))
 
 

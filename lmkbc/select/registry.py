@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.renamed import renamed
-from lmkbc.select.composed import AbstentionThreshold, Fallback, Verified
+from lmkbc.select.composed import AbstentionThreshold, Corroborated, Fallback, SourceFilter, TwoStage, Verified
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import Ball, ExpectedScore, LogCluster, StabMid, WeightedMedian
 from lmkbc.select.rule import Rule
-from lmkbc.select.sources import Corroborated, SourceFilter, TwoStage
 from lmkbc.settings import checked
 
 RULES: Mapping[str, type[Rule]] = {
@@ -69,11 +67,9 @@ def build(table: Mapping[str, Any]) -> Rule:
     rule = checked(kind, parameters, f"rule {kind.name}", inner_rule)
     for field in fields(kind):  # type: ignore[arg-type]
         value = getattr(rule, field.name)
-        for number in value.values() if isinstance(value, Mapping) else (value,):
-            if isinstance(number, Rule) and number.reads_others:
-                raise InputError(f"rule {kind.name}: {number.name!r} reads other queries: put it round this rule")
-            if isinstance(number, float) and math.isnan(number):
-                raise InputError(f"rule {kind.name}: setting {field.name!r} is {number}: give a number")
+        for inner in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(inner, Rule) and inner.reads_others:
+                raise InputError(f"rule {kind.name}: {inner.name!r} reads other queries: put it round this rule")
     return rule
 
 

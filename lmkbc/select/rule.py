@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -200,6 +200,11 @@ class SweptRule(MaskRule):
     def levels(self, ranking: Ranking) -> Floats:
         """Return the highest swept value that each candidate passes, (n, m); below 0 if it passes none."""
 
+    def passing(self, ranking: Ranking) -> Mask:
+        """Return which candidates pass the swept parameter, (n, m)."""
+        least: float = max(getattr(self, self.swept), 0.0)
+        return self.levels(ranking) >= least
+
     @classmethod
     def joint(cls) -> dict[str, Range]:
         """Return the parameters that still need a search; the sweep finds the swept one."""
@@ -246,11 +251,3 @@ def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:
     mask = np.zeros(scores.shape, dtype=np.bool_)
     np.put_along_axis(mask, order, inner, axis=1)
     return mask
-
-
-def run_length(accepted: Mask) -> Ints:
-    """Return the number of accepted candidates before the first that is not.
-
-    accepted: (n, m), each row with a False.
-    """
-    return cast(Ints, np.argmin(accepted, axis=1))

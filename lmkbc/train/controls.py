@@ -15,8 +15,7 @@ import torch
 from scipy import sparse
 from transformers import PreTrainedModel
 
-from lmkbc.generate.naive_bayes import log_posterior
-from lmkbc.generate.prior import class_prior
+from lmkbc.generate.prior import class_prior, log_posterior
 from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from lmkbc.generate.masked.cleaning import FUNCTION_WORDS
+from lmkbc.generate.masked.answers import FUNCTION_WORDS
 from lmkbc.names import NameTree
 from lmkbc.progress import Report, silent
 from lmkbc.types import Example

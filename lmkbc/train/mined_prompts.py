@@ -19,7 +19,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.texts import text_rows
-from lmkbc.generate.masked.ensemble import Scores, combine
+from lmkbc.generate.masked.answers import Scores, combine
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.groups import grouped
@@ -32,8 +32,7 @@ from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
 from lmkbc.train.mined_clozes import mine
-from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.sweep import Curve, cutoff_steps
+from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query
 
 IN_SAMPLE = (

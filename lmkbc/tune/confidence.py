@@ -1,23 +1,217 @@
 """Quality of confidences on held-out subjects, and the precision that they may promise.
 
-All confidences that are measured here, and all thresholds with a measured precision, are out of fold.
+All confidences that are measured here, and all thresholds with a measured precision, are out of fold. Their reliability
+is calibration errors, the Brier score, and the bins of a diagram.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.calibration import Calibration, PrecisionCurve, at_least
 from lmkbc.select.ranking import Floats, Ints, Mask
-from lmkbc.tune.calibrate import CalibrationData, candidate_evidence, fit_calibration, general
-from lmkbc.tune.families import Task
+from lmkbc.select.rule import significant
+from lmkbc.tune.families import CalibrationData, Task, candidate_evidence, fit_calibration, general
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.precision import Facts
-from lmkbc.tune.reliability import Reliability, interval, resampled
+
+BINS = 10
+RESAMPLES = 500
+INTERVAL = (0.025, 0.975)
+
+
+class Bin(NamedTuple):
+    """Bar of a reliability diagram: number of candidates, their mean confidence, and the share of right ones."""
+
+    candidates: int
+    confidence: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """Calibration errors over all candidates of all relations; 0 is best.
+
+    ece: expected calibration error, the mean of |share right - mean confidence| over ten bins of equal width, weighted
+    by their candidates (Naeini et al. 2015).
+    ace: the same over ten bins of equal size; equal confidences share a bin (Nixon et al. 2019).
+    brier: mean squared error (Brier 1950); it is not 0 for a constant confidence at the base rate.
+    ace_spread, brier_spread: half the 95 % interval, over queries.
+    bins: of equal width, for a diagram.
+    """
+
+    ece: float
+    ace: float
+    brier: float
+    ace_spread: float = 0.0
+    brier_spread: float = 0.0
+    bins: tuple[Bin, ...] = ()
+
+    @classmethod
+    def of(cls, confidence: Floats, right: Floats, query: Ints) -> Reliability:
+        """Return the reliability of candidates; all 0 if there are none.
+
+        confidence, right: of each candidate, (f,). query: number of its query, (f,).
+        """
+        if not confidence.size:
+            return cls(ece=0.0, ace=0.0, brier=0.0)
+        wide, full = equal_width(confidence), equal_count(confidence)
+        queries, squared = int(query.max()) + 1, (confidence - right) ** 2
+        draws = resampled(queries)
+        weight = np.maximum(draws @ np.bincount(query, minlength=queries), 1)
+        gaps = np.bincount(query * BINS + full, right - confidence, queries * BINS).reshape(queries, BINS)
+        return cls(
+            ece=_error(wide, confidence, right),
+            ace=_error(full, confidence, right),
+            brier=float(squared.mean()),
+            ace_spread=_spread(np.abs(draws @ gaps).sum(axis=1) / weight),
+            brier_spread=_spread(draws @ np.bincount(query, squared, queries) / weight),
+            bins=tuple(_bins(wide, confidence, right)),
+        )
+
+
+def equal_width(confidence: Floats) -> Ints:
+    """Return the bin of each candidate among bins of equal width in [0, 1], (f,)."""
+    return cast(Ints, np.minimum((confidence * BINS).astype(np.int64), BINS - 1))
+
+
+def equal_count(confidence: Floats) -> Ints:
+    """Return the bin of each candidate among bins of equal size, (f,); equal confidences share a bin."""
+    _, first, inverse = np.unique(np.sort(confidence), return_index=True, return_inverse=True)
+    order = np.argsort(confidence, kind="stable")
+    places = np.empty(confidence.size, dtype=np.int64)
+    places[order] = first[inverse] * BINS // confidence.size
+    return places
+
+
+def _error(places: Ints, confidence: Floats, right: Floats) -> float:
+    return float(np.abs(np.bincount(places, right - confidence)).sum() / confidence.size)
+
+
+def _bins(places: Ints, confidence: Floats, right: Floats) -> Sequence[Bin]:
+    counts = np.bincount(places, minlength=BINS)
+    sums = np.bincount(places, confidence, BINS), np.bincount(places, right, BINS)
+    return [
+        Bin(int(count), significant(float(sure / count)), significant(float(hits / count)))
+        for count, sure, hits in zip(counts, *sums, strict=True)
+        if count
+    ]
+
+
+def _spread(samples: Floats) -> float:
+    low, high = interval(samples)
+    return (high - low) / 2
+
+
+def interval(samples: Floats) -> tuple[float, float]:
+    """Return the middle 95 % of resampled figures."""
+    low, high = np.quantile(samples, INTERVAL)
+    return float(low), float(high)
+
+
+def resampled(queries: int, seed: int = 0) -> Ints:
+    """Return how often each query is drawn in each resample, (resamples, n).
+
+    All facts of a query are drawn together.
+    """
+    return np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), RESAMPLES)
+
+
+STEP = 0.01
+"""Step between the precisions of a curve; each step keeps only its lowest threshold."""
+FINE = 1e6
+"""Confidences are rounded down to a millionth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Facts that the candidates of a relation state, with descending confidence.
+
+    Repeated answers of a query are left out.
+
+    confidence: (f,).
+    right: (f,), number of gold objects that each fact adds to those found by surer facts of its query.
+    row: (f,), number of its query.
+    gold: (n,), number of gold objects of each query.
+    """
+
+    confidence: Floats
+    right: Ints
+    row: Ints
+    gold: Ints
+
+    @classmethod
+    def of(
+        cls, outcomes: Outcomes, p: Floats, rows: Mask, lost: Sequence[int] = (), max_facts: int | None = None
+    ) -> Facts:
+        """Return the facts of some queries.
+
+        p: confidences, (n, m). lost: gold objects of each failed query. max_facts: maximum number of facts of a query.
+        """
+        confidence: list[Floats] = []
+        right: list[Ints] = []
+        row: list[Ints] = []
+        for place, query in enumerate(np.flatnonzero(rows).tolist()):
+            matched = outcomes.matched[query]
+            scores = p[query, : len(matched.keys)]
+            order = np.argsort(-scores, kind="stable")[:max_facts]
+            hits, answers = outcomes.counts(matched, order.tolist())
+            new = np.flatnonzero(np.diff(answers))
+            confidence.append(np.floor(scores[order[new]] * FINE) / FINE)
+            right.append(np.diff(hits)[new])
+            row.append(np.full(len(new), place))
+        joined = np.concatenate(confidence) if confidence else np.zeros(0)
+        sure = np.argsort(-joined, kind="stable")
+        columns = [np.concatenate(part)[sure] if part else np.zeros(0, dtype=np.int64) for part in (right, row)]
+        return cls(joined[sure], columns[0], columns[1], np.concatenate([outcomes.gold[rows], np.array(lost, int)]))
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """Return the last position of each distinct confidence."""
+        return np.flatnonzero(np.diff(self.confidence, append=-1.0))
+
+    def prefixes(self) -> tuple[Floats, Ints, Ints]:
+        """Return each prefix that a threshold can keep: the threshold, the number of right facts, and the size."""
+        ends = self._ends
+        return self.confidence[ends], np.cumsum(self.right)[ends], ends + 1
+
+    def recall_at(self, precision: float) -> float:
+        """Return the recall of the largest prefix with a precision, chosen on the same facts; 0 if there is none."""
+        return float(self.resampled_recall(precision, np.ones((1, len(self.gold)), dtype=np.int64))[0])
+
+    def curve(self, max_facts: int | None = None) -> PrecisionCurve:
+        """Return the thresholds with their promised precisions, which ascend in steps of at least `STEP`."""
+        points: list[tuple[float, float, float]] = []
+        total = max(int(self.gold.sum()), 1)
+        columns = [column[::-1].tolist() for column in self.prefixes()]
+        for threshold, right, kept in zip(*columns, strict=True):
+            promised = int(at_least(right, kept) / STEP + 1e-9) * STEP
+            if promised > (points[-1][1] if points else 0.0) + 1e-9:
+                points.append((threshold, significant(promised), significant(min(right / total, 1.0))))
+        thresholds, precisions, recalls = zip(*points, strict=True) if points else ((), (), ())
+        return PrecisionCurve(threshold=thresholds, precision=precisions, recall=recalls, max=max_facts)
+
+    def kept(self, thresholds: Floats) -> tuple[Ints, Ints]:
+        """Return the number of facts of each query above its threshold, and the number of right ones, (n,) each."""
+        sure, queries = self.confidence >= thresholds[self.row], len(self.gold)
+        right = np.bincount(self.row[sure], self.right[sure], queries)
+        return np.bincount(self.row[sure], minlength=queries), right.astype(np.int64)
+
+    def resampled_recall(self, precision: float, draws: Ints) -> Floats:
+        """Return the recall of the largest prefix with a precision, for each resample of the queries, (resamples,)."""
+        ends = self._ends
+        made = np.zeros(len(draws))
+        for place, times in enumerate(draws):
+            drawn = times[self.row]
+            right, kept = np.cumsum(drawn * self.right)[ends], np.cumsum(drawn)[ends]
+            good = np.flatnonzero((right >= precision * kept - 1e-9) & (kept > 0))
+            made[place] = min(right[good[-1]] / max(times @ self.gold, 1), 1.0) if good.size else 0.0
+        return made
+
 
 PROMISED = 0.9
 """Precision at which recall is reported (Veseli et al., EMNLP Findings 2023)."""

@@ -20,10 +20,9 @@ from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.calibrate import CalibrationData, Weights, general
-from lmkbc.tune.families import Task, applicable, fit
+from lmkbc.tune.families import CalibrationData, Task, Weights, applicable, fit, general
+from lmkbc.tune.outcomes import TIE
 from lmkbc.tune.search import Joint, search
-from lmkbc.tune.sweep import TIE
 from lmkbc.types import Example
 
 
@@ -85,7 +84,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class _Chosen:
     """The rule for a relation, and the held-out F1 of its family on the training rows."""
 
     rule: Rule
@@ -112,8 +111,8 @@ class Rules:
 class _Choice:
     """Rules for candidates of one kind: among all families, by exact sweeps alone, and the results that led to them."""
 
-    best: Mapping[str, Chosen]
-    swept: Mapping[str, Chosen]
+    best: Mapping[str, _Chosen]
+    swept: Mapping[str, _Chosen]
     compared: Mapping[str, Compared]
 
 
@@ -135,35 +134,25 @@ def choose(
     step: called after each relation of each kind of candidates.
     """
     made = _choose(tasks, rows, inner, how, step)
-    rules = _BestRules(dict(made.best), dict(made.swept))
+    best, swept = dict(made.best), dict(made.swept)
+
+    def improve(better: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
+        """Replace rules by better ones for candidates of another kind, wrapped by the function for their relation."""
+        for current, chosen in (best, better.best), (swept, better.swept):
+            for name, one in chosen.items():
+                if one.held_out > current[name].held_out + TIE:
+                    current[name] = replace(one, rule=around[name](inner=one.rule))
+
     for way, others in judged.items():
-        rules.improve(
+        improve(
             _choose(others, rows, inner, how.part(way), step), {name: partial(Verified, combine=way) for name in others}
         )
     if mutual:
         known = {name: one for name, one in made.compared.items() if name not in mutual}
         read = {**tasks, **{name: one.task for name, one in mutual.items()}}
         around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
-        rules.improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
-    return Rules(*({name: one.rule for name, one in part.items()} for part in (rules.best, rules.swept)))
-
-
-@dataclass(frozen=True)
-class _BestRules:
-    """The best rules so far, among all families and by exact sweeps alone."""
-
-    best: dict[str, Chosen]
-    swept: dict[str, Chosen]
-
-    def improve(self, made: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
-        """Replace rules by better ones for candidates of another kind.
-
-        around: relation -> function that wraps its rule.
-        """
-        for current, chosen in ((self.best, made.best), (self.swept, made.swept)):
-            for name, one in chosen.items():
-                if one.held_out > current[name].held_out + TIE:
-                    current[name] = replace(one, rule=around[name](inner=one.rule))
+        improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
+    return Rules(*({name: one.rule for name, one in part.items()} for part in (best, swept)))
 
 
 def _choose(
@@ -200,10 +189,10 @@ def _choose(
         default = shared_family(alike, simplest=not pooled)
         family = _family(compared[name], default)
         sweeps = default if family == SEARCH else family
-        swept[name] = best[name] = Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
+        swept[name] = best[name] = _Chosen(fit(task, sweeps, rows[name]), _mean(compared[name].held_out[sweeps]))
         if family == SEARCH:
             joint = best_of(compared[name].tried)
-            best[name] = Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
+            best[name] = _Chosen(joint.fit(joint.steps(task), rows[name]), _mean(compared[name].held_out[SEARCH]))
     return _Choice(best, swept, compared)
 
 

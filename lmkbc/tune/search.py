@@ -26,7 +26,7 @@ from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
 from lmkbc.tune.defaults import PATIENCE, SEED
 from lmkbc.tune.families import UNFITTED, Task, applicable, fit
-from lmkbc.tune.sweep import TIE, Curve, ThresholdSteps, gated, swept_steps
+from lmkbc.tune.outcomes import TIE, Curve, ThresholdSteps, gated, swept_steps
 
 SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, Relative, Sticky, Quorum)}
 STARTUP = 10

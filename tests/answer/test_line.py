@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.answer.line import answer_line, named
+from lmkbc.answer.parse import answer_line, named
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmkbc.answer.numbers import read_numbers
-from lmkbc.answer.parse import Parsed, parse
-from lmkbc.answer.verbatim import verbatim
+from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.answer.steps import read, verdict
 from lmkbc.ask.steps import Step
+from lmkbc.generate.conversation import read, verdict
 from lmkbc.models.base import Reply
 
 RELATION = SPACE.relation("capacity")

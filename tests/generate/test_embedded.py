@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.arrays import ArrayStore, key
-from lmkbc.generate.embedded.generator import VERSION, EmbeddedGenerator
-from lmkbc.generate.embedded.links import Links
-from lmkbc.generate.embedded.other_sources import UNKNOWN, OtherSources
+from lmkbc.files.arrays import ArrayStore
+from lmkbc.generate.embedded.generator import EmbeddedGenerator
 from lmkbc.generate.embedded.signals import FLOOR, steady
-from lmkbc.generate.embedded.stack import Stack
-from lmkbc.generate.embedded.table import Pairs
-from lmkbc.generate.embedded.trees import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Trees
+from lmkbc.generate.embedded.stack import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Stack, Trees
+from lmkbc.generate.embedded.table import UNKNOWN, Links, OtherSources, Pairs
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources
@@ -224,13 +221,6 @@ def test_a_text_is_encoded_once_whatever_is_asked_after_it(tmp_path: Path, subje
         list(embedded.generate([Query(subject, "speaks")]))
     assert len(encoder.texts) == len(set(encoder.texts))
     assert {"", *subjects} <= set(encoder.texts)
-
-
-def test_the_vectors_of_train_are_stored_by_the_hash_of_its_texts(tmp_path: Path) -> None:
-    list(generator(tmp_path, encoder=Letters()).generate([TRAIN[0].query]))
-    texts = {name for row in TRAIN for name in (row.query.subject, *row.names)}
-    name = key(VERSION, "letters", sorted({*texts, ""}))
-    assert [path.stem for path in tmp_path.glob("vectors-*")] == [f"vectors-{name}"]
 
 
 @pytest.mark.parametrize("damage", [lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw[:200] + b"!" + raw[201:]])

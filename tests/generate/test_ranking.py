@@ -41,9 +41,6 @@ class Fixed:
             scores.append([known.get(option, -math.inf) for option in row])
         return scores
 
-    def lengths(self, options: Sequence[str]) -> list[int]:
-        return [len(option) for option in options]
-
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
     asking = Asking(MINI, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
@@ -65,11 +62,6 @@ def test_shares_are_a_softmax_over_what_has_a_probability() -> None:
         {"English": np.exp(-1) / total, "French": np.exp(-2) / total, "": np.exp(-3) / total}, abs=1e-6
     )
     assert [one.text for one in found.candidates] == ["English", "French"]
-
-
-def test_by_length_a_long_name_has_a_chance() -> None:
-    (found,) = generator(Fixed(LOGS), by_length=True).generate([Query("Atlantis", NAME)])
-    assert shares(found)["French"] / shares(found)["English"] == pytest.approx(np.exp(-2 / 6 + 1 / 7), rel=1e-4)
 
 
 def test_what_other_subjects_make_likely_is_taken_off() -> None:

@@ -15,7 +15,7 @@ from opened import recipe_of
 from safetensors.torch import load_file
 from space import MINI, SPACE
 
-from lmkbc.generate.embedded.spec import Embedded
+from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
 from lmkbc.probe.random_weights import with_random_weights

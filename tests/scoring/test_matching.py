@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.scoring.matchers import MatchingScorer
-from lmkbc.scoring.matching import most_pairs
+from lmkbc.scoring.matchers import MatchingScorer, most_pairs
 
 
 def tried(matches: list[list[int]], used: frozenset[int] = frozenset()) -> int:

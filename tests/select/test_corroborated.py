@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from lmkbc.select.composed import Corroborated
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import build
-from lmkbc.select.sources import Corroborated
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, State
 from tests.candidates import candidate_set
 

@@ -59,39 +59,40 @@ def pooled(*sets: CandidateSet, edition: Edition = STRINGS, **settings: object) 
     return {row["object"]: row["score"] for row in rows(merged)}
 
 
-def test_votes_are_shares_of_the_draws_that_spoke() -> None:
-    one = draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)
-    assert pooled(one) == {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333}
+VOTES = draws("m", ["Ann"], ["Ann"], ["Ann"]), draws("n", ["Bo"])
+CLEANED = replace(draws("m", ["Ann"], ["Ann"]), draws=(State.ANSWERED,) * 4)
+ZOLA = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
 
 
-def test_the_score_is_the_mean_over_models() -> None:
-    found = pooled(scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5))
-    assert found == {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}
+@pytest.mark.parametrize(
+    ("sets", "settings", "shares"),
+    [
+        # votes are shares of the draws that spoke
+        (
+            [draws("m", ["Ann", "Bo"], ["Ann"], [], State.UNPARSED, State.TRUNCATED)],
+            {},
+            {"Ann": 0.666667, "Bo": 0.333333, "": 0.333333},
+        ),
+        # the score is the mean over models
+        ([scored("m", Ann=0.8, Bo=0.1), scored("n", Ann=0.4, Cy=0.5)], {}, {"Ann": 0.6, "Cy": 0.25, "Bo": 0.05}),
+        ([CLEANED], {}, {"Ann": 0.5}),  # an answer that was cleaned away still counts as a source
+        (VOTES, {}, {"Ann": 0.5, "Bo": 0.5}),
+        (VOTES, {"per": "draw"}, {"Ann": 0.75, "Bo": 0.25}),
+        (VOTES, {"weights": {"n": 3}}, {"Bo": 0.75, "Ann": 0.25}),
+        ([draws("m", ["Ann"]), draws("n", State.UNPARSED)], {}, {"Ann": 1.0}),  # a model that failed is left out
+        ([ZOLA], {}, {"Émile Zola": 1.0}),  # equal objects merge under the edition's normalisation
+        ([ZOLA], {"edition": EDITIONS["2025"]}, {"Émile Zola": 0.666667, "emile zola": 0.333333}),
+        ([draws("m", ["1250"], ["1,250"], ["1250.0"], ["1250"])], {}, {"1250": 1.0}),  # numbers merge by value
+    ],
+)
+def test_what_a_pooled_score_is(sets: list[CandidateSet], settings: dict[str, Any], shares: dict[str, float]) -> None:
+    assert pooled(*sets, **settings) == shares
 
 
-def test_an_answer_that_was_cleaned_away_still_counts_as_a_source() -> None:
-    one = replace(draws("m", ["Ann"], ["Ann"]), draws=(State.ANSWERED,) * 4)
-    assert pooled(one) == {"Ann": 0.5}
-
-
-def test_per_model_and_per_draw() -> None:
-    many, one = draws("m", ["Ann"], ["Ann"], ["Ann"]), draws("n", ["Bo"])
-    assert pooled(many, one) == {"Ann": 0.5, "Bo": 0.5}
-    assert pooled(many, one, per="draw") == {"Ann": 0.75, "Bo": 0.25}
-    assert pooled(many, one, weights={"n": 3}) == {"Bo": 0.75, "Ann": 0.25}
-
-
-def test_a_model_that_failed_is_left_out() -> None:
-    assert pooled(draws("m", ["Ann"]), draws("n", State.UNPARSED)) == {"Ann": 1.0}
+def test_where_all_failed_the_query_has_failed() -> None:
     (merged,) = Pool(edition=STRINGS).merge([[draws("m", State.MISSING)], [draws("n", State.UNPARSED)]])
     assert merged.failed
     assert merged.candidates == ()
-
-
-def test_equal_objects_merge_under_the_editions_normalisation() -> None:
-    one = draws("m", ["Émile Zola"], ["emile zola"], ["Émile Zola"])
-    assert pooled(one) == {"Émile Zola": 1.0}
-    assert len(pooled(one, edition=EDITIONS["2025"])) == 2
 
 
 def test_linked_objects_merge_by_id() -> None:
@@ -105,10 +106,6 @@ def test_linked_objects_merge_by_id() -> None:
     (merged,) = Pool(edition=IDS).merge([[one]])
     assert [(c.id, c.score) for c in merged.candidates] == [("Q30", 1.0), ("Q1428", 0.5), ("Q230", 0.5)]
     assert merged.candidates[0].sources == sources("m#0", "m#1")
-
-
-def test_numbers_merge_by_value() -> None:
-    assert pooled(draws("m", ["1250"], ["1,250"], ["1250.0"], ["1250"])) == {"1250": 1.0}
 
 
 def test_existence_stays_apart() -> None:

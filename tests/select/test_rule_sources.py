@@ -1,4 +1,4 @@
-"""Rules over sources: a vote in two stages, some of the sources alone, one that only denies, and a second rule."""
+"""Rules over sources: a vote in two stages, some of the sources alone, and a second rule."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ OF_CITIES = {"rule": "two-stage", "within": CITY, "across": AGREED}
 ACROSS = {"rule": "abstention-threshold", "threshold": 0.4, "inner": MEDIAN}
 OF_NUMBERS = {"rule": "two-stage", "within": MEDIAN, "across": ACROSS}
 FILTERED = {"rule": "source-filter", "inner": HALF, "sources": ["a", "b"]}
-ONLY_A = {"rule": "source-filter", "inner": HALF, "sources": ["a"]}
-DENIED = {"rule": "abstention-threshold", "evidence": "lead", "source": "land", "threshold": 0.5, "inner": ONLY_A}
 SURE = {"rule": "abstention-threshold", "threshold": 0.26, "inner": {"rule": "relative", "ratio": 1.0, "best": 0.3}}
 REVERSED = {"rule": "fallback", "first": HALF, "then": SURE}
 BOUNDS = {"rule": "relative", "ratio": 0.5, "best": 0.35}
@@ -62,7 +60,6 @@ NIL = {"": 1.0}
         (VOTED, {"a": A, "b": B, "c": C}, "y x"),  # two of three, however many draws of one model name it
         (VOTED, {"a": A, "b": B}, "x"),  # both of two
         (VOTED, {"a": A}, "x"),
-        ({**VOTED, "each": {"c": {"rule": "top-k", "k": 0}}}, {"a": A, "b": B, "c": C}, "x"),
         (VOTED, {"a": {"x": 1.0}, "b": NIL}, ""),  # a source that says nothing has a vote too
         (OF_CITIES, {"a": {"x": 0.5, "y": 0.1, "": 0.4}}, "x"),  # where it leads what the source says of nothing
         (OF_CITIES, {"a": {"x": 0.5, "": 0.5}}, ""),
@@ -79,9 +76,6 @@ NIL = {"": 1.0}
         ({**FILTERED, "sources": ["c"]}, {"a": A, "b": {"x": 0.1, "": 0.9}, "c": {"z": 1.0}}, "z"),
         ({**FILTERED, "sources": ["a", "d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, "x"),  # an absent one counts nothing
         ({**FILTERED, "sources": ["d"]}, {"a": A, "b": {"x": 0.1, "": 0.9}}, ""),
-        (DENIED, {"a": {"x": 1.0}, "land": {"": 0.6, "y": 0.4}}, ""),
-        (DENIED, {"a": {"x": 1.0}, "land": {"": 0.4, "y": 0.6}}, "x"),
-        (DENIED, {"a": {"x": 0.5, "": 0.5}}, "x"),  # an absent source denies nothing
         (REVERSED, {"a": {"x": 0.6, "y": 0.4}}, "x"),
         (REVERSED, {"a": {"x": 0.4, "y": 0.3, "": 0.2}}, "x"),
         (REVERSED, {"a": {"x": 0.4, "": 0.3}}, ""),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.errors import InputError
 from lmkbc.select.calibration import OLDER, informative, of_candidates
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
@@ -150,11 +147,6 @@ def test_a_model_that_repeats_another_is_no_agreement_of_others() -> None:
     agreed = {name: column[0].tolist() for name, column in columns.items() if name.endswith("agreed")}
     assert agreed == {"copy:agreed": [1, 0, 0], "m:agreed": [1, 1, 0], "n:agreed": [0, 1, 0]}
     assert not set(OLDER) & set(columns)
-
-
-def test_nan_is_refused() -> None:
-    with pytest.raises(InputError, match="not a number"):
-        Cutoff(threshold=0.5).select(candidates(0.5, math.nan))
 
 
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1), st.floats(0, 1))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.select.train_sides import TrainSides
+from lmkbc.select.mutual import TrainSides
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import candidate_set, sources
 

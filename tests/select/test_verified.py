@@ -27,17 +27,14 @@ FOUND = candidate_set(
     ("table", "left"),
     [
         ({}, {"b": 0.6, "c": 0.5, "d": 0.4}),
-        ({"min": 0.05}, {"a": 0.9, "b": 0.6, "c": 0.5, "d": 0.4}),
         ({"combine": "product"}, {"b": 0.54, "c": 0.5, "d": 0.2, "a": 0.09}),
-        ({"combine": "mean"}, {"b": 0.75, "a": 0.5, "c": 0.5, "d": 0.45}),
-        ({"combine": "replace"}, {"b": 0.9, "c": 0.5, "d": 0.5, "a": 0.1}),
     ],
 )
-def test_what_the_verdicts_leave_best_first(table: dict[str, str | float], left: dict[str, float]) -> None:
+def test_what_the_verdicts_leave_best_first(table: dict[str, str], left: dict[str, float]) -> None:
     rule = build({"rule": "verified", "inner": {"rule": "top-k", "k": 9}, **table})
     assert isinstance(rule, Verified)
-    heeded = with_verification(FOUND, rule.combine, rule.min).candidates
-    assert with_verification(FOUND, rule.combine, rule.min).nothing == FOUND.nothing
+    heeded = with_verification(FOUND, rule.combine).candidates
+    assert with_verification(FOUND, rule.combine).nothing == FOUND.nothing
     assert [(one.text, pytest.approx(one.score)) for one in heeded] == list(left.items())
     assert [one.text for one in rule.select(FOUND).objects] == list(left)
 
@@ -46,9 +43,7 @@ def test_any_rule_may_stand_inside() -> None:
     gate = AbstentionThreshold(inner=Cutoff(threshold=0.1), threshold=0.2)
     assert Verified(inner=gate).select(FOUND).objects == ()
     assert [one.text for one in Verified(inner=TopK(k=1)).select(FOUND).objects] == ["b"]
-    assert build(Verified(inner=gate, combine="product", min=0.4).to_table()) == Verified(
-        inner=gate, combine="product", min=0.4
-    )
+    assert build(Verified(inner=gate, combine="product").to_table()) == Verified(inner=gate, combine="product")
 
 
 def test_without_the_rule_verdicts_count_nothing_and_failures_stay_failed() -> None:

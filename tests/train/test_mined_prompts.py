@@ -19,9 +19,8 @@ from tiny_masked import save
 
 from lmkbc.errors import InputError
 from lmkbc.files.texts import text_rows
-from lmkbc.generate.masked.generator import MaskedGenerator
+from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
-from lmkbc.generate.masked.spec import Masked
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.run.base import Run

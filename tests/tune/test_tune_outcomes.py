@@ -16,8 +16,7 @@ from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.numeric import Ball
 from lmkbc.select.rule import Rule, SweptRule
-from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.sweep import Curve, cutoff_steps, gate_steps, gated, swept_steps
+from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 

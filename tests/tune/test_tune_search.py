@@ -17,7 +17,6 @@ from lmkbc import IdScorer, thresholds
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
 from lmkbc.thresholds import Origin
-from lmkbc.tune import defaults
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.search import Joint, Space, close_storage, is_over, open_storage, search
@@ -201,21 +200,6 @@ def test_a_study_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, l
     close_storage(storage)
     assert list(resumed) == list(undisturbed)
     assert [f1.tolist() for f1 in resumed.values()] == [f1.tolist() for f1 in undisturbed.values()]
-
-
-def test_one_setting_serves_the_command_the_benchmarks_and_the_controls() -> None:
-    import inspect
-
-    from lmkbc.cli import probe
-    from lmkbc.cli import tune as command
-    from lmkbc.probe.controls import Selection
-
-    expected = {"folds": defaults.FOLDS, "trials": defaults.TRIALS, "seed": defaults.SEED}
-    for function in (tune, command.tune, probe.controls):
-        parameters = inspect.signature(function).parameters
-        assert {name: parameters[name].default for name in expected} == expected
-    how = Selection()
-    assert {name: getattr(how, name) for name in expected} == expected
 
 
 def test_every_relation_and_fold_is_reported_and_their_number_is_known_before() -> None:

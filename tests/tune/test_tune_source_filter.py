@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import structs
 from space import SPACE
 
+from lmkbc.select.composed import SourceFilter
 from lmkbc.select.pool import Pool
-from lmkbc.select.sources import SourceFilter
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import tune

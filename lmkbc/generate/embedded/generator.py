@@ -15,9 +15,8 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import places
 from lmkbc.files.arrays import ArrayStore, key
-from lmkbc.generate.embedded.other_sources import ASKING, OtherSources
-from lmkbc.generate.embedded.stack import FOLDS, ROUNDS, SIGNALS, Stack, folds
-from lmkbc.generate.embedded.trees import BOOST, ITERATIONS, Trees
+from lmkbc.generate.embedded.stack import BOOST, FOLDS, ITERATIONS, ROUNDS, SIGNALS, Stack, Trees, folds
+from lmkbc.generate.embedded.table import ASKING, OtherSources
 from lmkbc.groups import grouped
 from lmkbc.models.encoder import Encoder
 from lmkbc.progress import ExpectedStep, Report, silent
@@ -27,6 +26,22 @@ from lmkbc.types import CandidateSet, Example, Query, State
 
 if TYPE_CHECKING:
     from lmkbc.generate.states import StateReader
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
+from lmkbc.models.encoder import find_encoder
+from lmkbc.models.reference import flat
+from lmkbc.notes import Notes
+from lmkbc.run.base import Run
+from lmkbc.settings import checked
+from lmkbc.types import Generator
+
+if TYPE_CHECKING:
+    from lmkbc.generate.states import States
+
 
 VERSION = 8
 """Part of every stored file's name; raise it with each change of the fit or the file format."""
@@ -216,3 +231,100 @@ def _labels(train: Sequence[Example]) -> Iterator[str]:
     for row in train:
         for gold in row.objects:
             yield gold.name or gold.id or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedded(GeneratorSpec):
+    """The recipe's table of this generator.
+
+    use_train_features: whether to use features of train's words, names and links, and of the sentence encoder. Without
+    them, the stack has models' scores and train frequencies.
+    encoder: whether to use the sentence encoder, if it is installed.
+    features: tables of generators whose scores are features; they are asked about labelled rows too.
+    hidden_states: table of a probe on a local model's hidden states (`lmkbc.generate.states.States`).
+    """
+
+    use_train_features: bool = True
+    encoder: bool = True
+    features: tuple[Mapping[str, Any], ...] = ()
+    hidden_states: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if there are no features."""
+        if not self.use_train_features and not self.features and self.hidden_states is None:
+            raise ValueError("use_train_features = false leaves nothing to learn from: give features or hidden_states")
+
+    @cached_property
+    def _specs(self) -> tuple[GeneratorSpec, ...]:
+        return specs(self.features)
+
+    @cached_property
+    def _reading(self) -> States | None:
+        if self.hidden_states is None:
+            return None
+        from lmkbc.generate.states import States  # loads torch
+
+        return checked(States, flat(self.hidden_states), "hidden_states")
+
+    def check(self, relations: Relations) -> None:
+        """Raise InputError for an unknown relation, and for a wrong table within."""
+        super().check(relations)
+        _ = self._reading
+        for spec in self._specs:
+            spec.check(relations)
+
+    @property
+    def learns(self) -> bool:
+        """Return True."""
+        return True
+
+    def whole(self) -> Iterator[GeneratorSpec]:
+        """Yield the table itself and the tables of its features."""
+        yield self
+        for spec in self._specs:
+            yield from spec.whole()
+
+    def questions(self, run: Run, notes: Notes) -> Iterator[GeneratorQuestions]:
+        """Yield the questions for its hidden states and features, also about labelled rows; nothing is stored."""
+        labelled = [row.query for row in run.labelled]
+        reading = self._reading
+        reader = reading.open(run, notes, array_store(run.cache, dry=True)) if reading else None
+        for spec in self._specs:
+            for question in spec.questions(run, notes):
+                yield question._replace(ask=_with_first(labelled, question.ask))
+        if reading and reader:
+            yield GeneratorQuestions("states", reading, _with_first(labelled, lambda queries: [reader.read(queries)]))
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        """Return the generator."""
+        encoder = find_encoder() if self.use_train_features and self.encoder else None
+        reading, kept = self._reading, array_store(run.cache)
+        reader = reading.open(run, notes, kept) if reading else None
+        generators = dict(source for spec in self._specs for source in spec.opened(run, notes))
+        sources = OtherSources(generators, run.report)
+        return EmbeddedGenerator(
+            run.edition,
+            run.relations,
+            run.labelled,
+            encoder,
+            kept,
+            report=run.report,
+            reader=reader,
+            sources=sources,
+            train_features=self.use_train_features,
+        )
+
+
+def _with_first(
+    labelled: Sequence[Query], ask: Callable[[Sequence[Query]], Iterable[object]]
+) -> Callable[[Sequence[Query]], Iterable[object]]:
+    """Return a function that asks about the labelled queries before the first others, and about no query twice."""
+    asked: dict[Query, None] = {}
+
+    def after(queries: Sequence[Query]) -> Iterator[object]:
+        for some in (labelled if not asked else (), queries):
+            new = [query for query in dict.fromkeys(some) if query not in asked]
+            asked.update(dict.fromkeys(new))
+            yield from ask(new) if new else ()
+
+    return after

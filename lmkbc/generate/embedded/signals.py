@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lmkbc.generate.naive_bayes import log_posterior
-from lmkbc.generate.prior import class_prior
+from lmkbc.generate.prior import class_prior, log_posterior
 from lmkbc.select.ranking import Floats
 
 PSEUDO = 30.0

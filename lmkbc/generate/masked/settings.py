@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from lmkbc.errors import did_you_mean, refuse
-from lmkbc.generate.masked.ensemble import Ensemble
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.models.masked.forward import Match
 from lmkbc.relation import Precondition, Relation
 
 WHOLE = "all"
+TOP_K = 100
+"""Answers per cloze if a table does not name the relation."""
+Ensemble = Literal["mean", "max", "count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

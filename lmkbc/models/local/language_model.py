@@ -145,10 +145,6 @@ class LocalModel:
             )
         return rows
 
-    def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each option after a prompt."""
-        return [max(len(tokens), 1) for tokens in self.model.encode([f" {option}" for option in options])]
-
     def _round(self, asked: Mapping[Key, Sequence[Request]]) -> Iterator[tuple[Key, list[Answered]]]:
         """Yield the answers to the requests of each key as soon as they are complete."""
         draws: list[_Draw] = []

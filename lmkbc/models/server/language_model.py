@@ -154,10 +154,6 @@ class ServerModel:
         """Return the log-probability of each of its options as the answer to each prompt; see `OptionScorer`."""
         return self._scorer.option_scores(prompts, options)
 
-    def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each option after a prompt; 1 if it was never scored."""
-        return self._scorer.lengths(options)
-
     async def _answered(self, session: Session, request: Request) -> Answered:
         shown = [request.prompt]  # the last of them is the one that is answered
 

@@ -235,7 +235,6 @@ class OptionScorer:
         self._notes = notes or Notes()
         self._way: _Echo | _Walk | None = None
         self._stopped: str | None = None
-        self._lengths: dict[str, int] = {}
 
     def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
         """Return the log-probability of each of its options as the answer to each prompt.
@@ -265,15 +264,10 @@ class OptionScorer:
                 from_store=place not in new,
             )
         rows: list[list[float] | None] = []
-        for call, row in zip(calls, options, strict=True):
+        for call in calls:
             scored = found.get(call.key)
             rows.append([-math.inf if log is None else log for log in scored.logs] if scored else None)
-            self._lengths |= zip(row, scored.lengths if scored else (), strict=False)
         return rows
-
-    def lengths(self, options: Sequence[str]) -> list[int]:
-        """Return each option's length in tokens after a prompt; 1 if it was never scored."""
-        return [self._lengths.get(option, 1) for option in options]
 
     def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
         """Yield the scores at each place, one by one."""

@@ -18,13 +18,10 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import ClozeAnswers
-from lmkbc.generate.masked.cleaning import AnswerCleaning, origins_of
-from lmkbc.generate.masked.ensemble import combine
-from lmkbc.generate.masked.generator import MaskedGenerator
+from lmkbc.generate.masked.answers import ClozeAnswers, combine, origins_of
+from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.masked.settings import ProbeSettings
-from lmkbc.generate.masked.spec import Masked
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
@@ -104,7 +101,7 @@ def test_recorded_scores_are_read_as_those_of_the_model(
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     relations = {"CountryCapital": replace(CAPITAL, may_be_empty=True)}
     probe = checked(ProbeSettings, settings, "probe")
-    answers = ClozeAnswers(probe, AnswerCleaning(probe, EDITION, relations, origins_of(TRAIN, EDITION)))
+    answers = ClozeAnswers(probe, EDITION, relations, origins_of(TRAIN, EDITION))
     recorded = list(Recorded([RecordedFile(path)], EDITION, relations, score=answers.of_row).generate(queries))
     live = run(backbone, queries, relations["CountryCapital"], **settings)
     for one, other in zip(recorded, live, strict=True):
@@ -120,7 +117,7 @@ def test_a_recorded_object_keeps_its_id_and_verification_score_and_a_veto_counts
     path.write_text(json.dumps({"SubjectEntity": "Norway", "Relation": "CountryCapital", "candidates": scored}))
     relations = {"CountryCapital": CAPITAL}
     probe = ProbeSettings()
-    answers = ClozeAnswers(probe, AnswerCleaning(probe, EDITION, relations, origins_of(TRAIN, EDITION)))
+    answers = ClozeAnswers(probe, EDITION, relations, origins_of(TRAIN, EDITION))
     (found,) = Recorded(
         [RecordedFile(path)], replace(EDITION, target="id", column="ObjectEntitiesID"), relations, score=answers.of_row
     ).generate([NORWAY])

@@ -92,7 +92,7 @@ def test_a_closed_list_has_the_same_shares_over_the_server(
     table = {
         "component": "causal",
         "name": "list",
-        "ranking": {"objects": 6, "calibration": "neutral", "by_length": prompt["form"] == "completion"},
+        "ranking": {"objects": 6, "calibration": "neutral"},
         "prompt": prompt,
         "shots": {"k": 2},
     }

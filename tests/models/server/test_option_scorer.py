@@ -108,7 +108,6 @@ def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
     again, kept = Notes(), scorer(server.url, offline=True, notes=Notes())
     assert scorer(server.url, notes=again).option_scores(PROMPTS, rows) == found == kept.option_scores(PROMPTS, rows)
     assert len(server.requests) == asked
-    assert first.lengths(OPTIONS) == kept.lengths(OPTIONS) == [len(f" {one}".encode()) for one in OPTIONS]
     assert again.usage["prompt_tokens"] == notes.usage["prompt_tokens"] > 0
     assert (notes.usage["from_store"], again.usage["from_store"]) == (0, len(set(PROMPTS)))
     assert notes.usage["requests"] >= notes.usage["completion_tokens"] > 0
