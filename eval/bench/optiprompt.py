@@ -35,7 +35,6 @@ from lmkbc.probe.lama.dataset import kamel_clozes, of_kamel
 from lmkbc.probe.optiprompt import dataset as optiprompt
 from lmkbc.probe.optiprompt import tables
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-from lmkbc.train.autoprompt import TriggerSearch
 from lmkbc.train.corpus import KAMEL, Corpus, gather
 from lmkbc.train.settings import Training, TrainingPlan
 from lmkbc.train.teach import PLAN, teach
@@ -85,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         )[: given.relations]
         print(f"{len(relations)} relations, {sum(len(one.facts) for one in relations)} test facts", flush=True)
         start = time.monotonic()
-        how = replace(HOW, methods=tuple(given.methods.split(",")), search=TriggerSearch(iterations=given.iterations))
+        how = replace(HOW, methods=tuple(given.methods.split(",")), iterations=given.iterations)
         runner = ExperimentRunner(backbone, relations, how)
         answers = runner.run(models / "optiprompt.jsonl", show)
         for shown in (

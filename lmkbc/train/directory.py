@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import glob
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from lmkbc.models.masked.entities import Entities
 
 MODEL = Kind("a trained model", "training.json")
-CHECKPOINT = "checkpoint.safetensors"
 
 
 def check_out(out: Path, source: str) -> None:
@@ -27,8 +26,8 @@ def check_out(out: Path, source: str) -> None:
 
 
 def checkpoint_of(out: Path, stage: str = "all") -> Path:
-    """Return the checkpoint of a training's stage. It stands beside the directory of the model."""
-    return out.with_name(f".{out.name}.{stage}.{CHECKPOINT}")
+    """Return the checkpoint of a training's stage. It is in a directory beside that of the model."""
+    return out.with_name(f".{out.name}.checkpoints") / f"{stage}.safetensors"
 
 
 def write(
@@ -63,7 +62,4 @@ def saved(*parts: Any) -> dict[str, bytes]:
 def finish(out: Path, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> None:
     """Write the files of a trained model with their record, and remove the checkpoints of all stages."""
     write_directory(out, with_record(MODEL, files, facts), MODEL)
-    before = f".{out.name}."
-    for path in out.parent.glob(f"{glob.escape(before)}*.{CHECKPOINT}"):
-        if "." not in path.name.removeprefix(before).removesuffix(f".{CHECKPOINT}"):  # otherwise of another model
-            path.unlink()
+    shutil.rmtree(checkpoint_of(out).parent, ignore_errors=True)

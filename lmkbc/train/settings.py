@@ -5,6 +5,7 @@ This module does not load torch. A field with a description is an option of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,14 +37,6 @@ class TrainingPlan:
     every: int = 0
     rates: Mapping[str, float] = field(default_factory=dict)
     falls: bool = field(default=True, repr=False)
-
-    def __post_init__(self) -> None:
-        """Raise InputError for impossible settings."""
-        if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
-            raise InputError(
-                f"rate {self.rate}, epochs {self.epochs}, batch {self.batch} and warm-up {self.warm_up} cannot train: "
-                "give a positive rate, at least one epoch and one fact per batch, and a warm-up below 1"
-            )
 
     def share(self, step: int, steps: int) -> float:
         """Return the share of the peak rate at a step: it rises linearly, then falls linearly if `falls` is set."""
@@ -90,8 +83,7 @@ class Masking:
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown policy."""
-        name, _, window = self.policy.partition("+")
-        if name not in ("object", "random") or (window and (name == "random" or not window.isdigit())):
+        if not re.fullmatch(r"random|object(\+[0-9]+)?", self.policy):
             raise InputError(f"the mask policy is {self.policy!r}: use object, object+N (N tokens around it) or random")
 
     @property
@@ -130,11 +122,6 @@ class Lora:
     mixed: Annotated[bool, Meta(description="Learn rows without context too, and the choice among search hits.")] = (
         False
     )
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for an impossible value."""
-        if min(self.rank, self.alpha, self.batch) < 1 or not 0 <= self.dropout < 1:
-            raise ValueError("rank, alpha and batch are at least 1, and dropout lies in [0, 1)")
 
     @property
     def plan(self) -> TrainingPlan:

@@ -20,13 +20,11 @@ from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
 from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
-from lmkbc.train.clozes import finetune, precision, train_soft_prompt
+from lmkbc.train.clozes import LOSSES, finetune, precision, train_mlm, train_soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.loop import Trained
-from lmkbc.train.losses import LOSSES
-from lmkbc.train.mlm import train_mlm
 from lmkbc.train.settings import Masking, Training, TrainingPlan
 from lmkbc.types import Fact
 

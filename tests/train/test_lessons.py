@@ -18,9 +18,8 @@ from space import MINI, SPACE
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.models.local.model import CausalModel
 from lmkbc.run.base import Run
-from lmkbc.train.corpus import SILVER, Corpus, gather
-from lmkbc.train.examples import IGNORED, TaughtPrompt, alike, of_facts
-from lmkbc.train.held_out import HeldOut
+from lmkbc.train.corpus import SILVER, Corpus, HeldOut, gather
+from lmkbc.train.lora import IGNORED, _TaughtPrompt, alike, of_facts
 from lmkbc.types import Fact, Query
 
 RUN = Run(workspace=SPACE, edition=MINI)
@@ -46,15 +45,15 @@ def fact(subject: str, *objects: str) -> Fact:
     return Fact(subject, relation.name, relation.clozes, objects, ("",) * len(objects))
 
 
-def lessons(facts: Sequence[Fact], spec: LanguageModelSpec | None = None) -> list[TaughtPrompt]:
+def lessons(facts: Sequence[Fact], spec: LanguageModelSpec | None = None) -> list[_TaughtPrompt]:
     return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0, 0)
 
 
-def text(lesson: TaughtPrompt) -> str:
+def text(lesson: _TaughtPrompt) -> str:
     return str(MODEL.tokenizer.decode(lesson.tokens))
 
 
-def learnt(lesson: TaughtPrompt) -> list[str]:
+def learnt(lesson: _TaughtPrompt) -> list[str]:
     """Each stretch of tokens that is learnt, as text."""
     runs: list[list[int]] = [[]]
     for gold in lesson.golds:
@@ -132,7 +131,7 @@ def test_only_the_relations_that_the_source_answers_are_learnt() -> None:
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(1, 5))
 def test_batches_hold_every_lesson_once_by_length(lengths: list[int], size: int) -> None:
-    rows = [TaughtPrompt((number,) * length, ()) for number, length in enumerate(lengths)]
+    rows = [_TaughtPrompt((number,) * length, ()) for number, length in enumerate(lengths)]
     batches = alike(rows, size)
     flat = [row for batch in batches for row in batch]
     assert sorted(flat) == sorted(rows)

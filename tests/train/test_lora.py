@@ -26,10 +26,8 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.train.corpus import gather
-from lmkbc.train.examples import IGNORED, TaughtPrompt, answer, loss, of_split
-from lmkbc.train.held_out import HeldOut, alias_groups
-from lmkbc.train.lora import train
+from lmkbc.train.corpus import HeldOut, alias_groups, gather
+from lmkbc.train.lora import IGNORED, _TaughtPrompt, answer, loss, of_split, train
 from lmkbc.train.settings import Lora
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace
@@ -214,7 +212,7 @@ def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
 
 def test_only_the_answer_is_learnt() -> None:
     model = tiny_causal.model("llama")
-    rows = [TaughtPrompt((5, 6, 7, 8, 9), (*[IGNORED] * 3, 8, 9)), TaughtPrompt((1, 2, 3), (IGNORED, IGNORED, 3))]
+    rows = [_TaughtPrompt((5, 6, 7, 8, 9), (*[IGNORED] * 3, 8, 9)), _TaughtPrompt((1, 2, 3), (IGNORED, IGNORED, 3))]
     with torch.inference_mode():
         found = float(loss(model, rows))
         logs = [model(torch.tensor([row.tokens])).logits[0].log_softmax(-1) for row in rows]
@@ -245,7 +243,7 @@ def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatc
         qids = {gold.name: gold.id or "" for row in TRAIN for gold in row.objects}
         return {name: (Hit("Q0", "other", "a namesake"), Hit(qids[name], name)) for name in named}
 
-    monkeypatch.setattr("lmkbc.train.examples.open_search", lambda *_, **__: SimpleNamespace(search=hits))
+    monkeypatch.setattr("lmkbc.train.lora.open_search", lambda *_, **__: SimpleNamespace(search=hits))
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"title": row.query.subject, "text": "A text."}) + "\n" for row in TRAIN))
     context = {"context": {"provider": "titles", "path": str(texts)}, "closed_book": False}

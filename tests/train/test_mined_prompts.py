@@ -26,9 +26,8 @@ from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.run.base import Run
 from lmkbc.run.subset import WHOLE
-from lmkbc.train import mined_clozes
-from lmkbc.train.mined_clozes import TrainFacts, mine
-from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, choose, rows_of
+from lmkbc.train import mined_prompts
+from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, TrainFacts, choose, mine, rows_of
 from lmkbc.types import Example, GoldObject, Query
 
 ROWS = [
@@ -79,7 +78,7 @@ def test_a_mined_cloze_holds_both_slots_exactly_once(parts: list[str]) -> None:
 
 
 def test_the_most_frequent_spans_are_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mined_clozes, "MOST_SPANS", 4)
+    monkeypatch.setattr(mined_prompts, "MOST_SPANS", 4)
     text = ["Ada loves Rome", "Ada leaves Rome", "Ada loves Roma", *(f"Ada saw {n:03} {n:03} Rome" for n in range(50))]
     counts = mine(text, ROWS)
     assert (counts.sentences, counts.pairs["home"]) == (53, 53)

@@ -10,9 +10,8 @@ from torch import nn
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.train.checkpoint import Checkpoint, load, save
+from lmkbc.train.clozes import train_mlm
 from lmkbc.train.loop import train
-from lmkbc.train.mlm import train_mlm
 from lmkbc.train.settings import Masking, TrainingPlan
 from lmkbc.types import Fact
 
@@ -47,49 +46,6 @@ def test_cut_short_and_resumed_ends_with_the_same_bytes(
     assert checkpoint.read_bytes() == finished
 
 
-def test_a_checkpoint_gives_back_what_it_was_given(tmp_path: Path) -> None:
-    state = Checkpoint(
-        7, [0.1], [0.3, 0.2], [0.5], {"a/b": torch.ones(2)}, {"a/b": torch.zeros(2)}, {"a/b/step": torch.tensor(7.0)}
-    )
-    save(tmp_path / "c", state, "run")
-    found = load(tmp_path / "c", "run")
-    assert found is not None
-    assert (found.step, found.losses, found.held_out, found.running) == (7, [0.1], [0.3, 0.2], [0.5])
-    assert torch.equal(found.best["a/b"], torch.ones(2))
-    assert torch.equal(found.moments["a/b/step"], torch.tensor(7.0))
-
-
-def test_another_trainings_checkpoint_is_refused(tmp_path: Path) -> None:
-    save(tmp_path / "c", Checkpoint(), "one")
-    with pytest.raises(InputError, match="other settings"):
-        load(tmp_path / "c", "two")
-
-
-def test_a_checkpoint_that_lost_a_bit_is_named(tmp_path: Path) -> None:
-    state = Checkpoint(
-        7, [0.1], values={"a": torch.ones(3)}, moments={"a/exp_avg": torch.zeros(3, dtype=torch.float16)}
-    )
-    save(tmp_path / "c", state, "run")
-    whole = (tmp_path / "c").read_bytes()
-    for place in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << place % 8
-        (tmp_path / "c").write_bytes(damaged)
-        with pytest.raises(InputError, match="remove it to start anew"):
-            load(tmp_path / "c", "run")
-
-
-@pytest.mark.parametrize("content", [b"", b"junk", b"\x80\x04N."])
-def test_a_broken_checkpoint_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "c").write_bytes(content)
-    with pytest.raises(InputError, match="no checkpoint"):
-        load(tmp_path / "c", "run")
-
-
-def test_no_checkpoint_is_a_fresh_start(tmp_path: Path) -> None:
-    assert load(tmp_path / "none", "run") is None
-
-
 def test_a_loss_that_is_no_number_stops_the_run() -> None:
     weight = nn.Parameter(torch.ones(1))
     with pytest.raises(LmkbcError, match="lower rate"):
@@ -113,3 +69,6 @@ def test_another_start_or_other_examples_do_not_go_on_from_a_checkpoint(tmp_path
     run(1.0, ["a", "b"])  # the same one is taken up
     with pytest.raises(InputError, match="other settings"):
         run(*((1.0, ["a", "c"]) if change == "examples" else (2.0, ["a", "b"])))
+    (tmp_path / "c").write_bytes(b"\x80\x04N.")
+    with pytest.raises(InputError, match="no checkpoint"):
+        run(1.0, ["a", "b"])

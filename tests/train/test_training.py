@@ -15,10 +15,8 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits, read, to_bytes
 from lmkbc.models.masked.tensors import masked
-from lmkbc.train.clozes import precision, train_soft_prompt
-from lmkbc.train.loop import train
-from lmkbc.train.losses import mean, rank_loss
-from lmkbc.train.mlm import IGNORED, train_mlm, verbalised
+from lmkbc.train.clozes import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
+from lmkbc.train.loop import mean, train
 from lmkbc.train.settings import Masking, TrainingPlan
 from lmkbc.types import Fact
 
@@ -97,12 +95,6 @@ def test_special_tokens_in_a_name_are_taken_out(backbone: Backbone) -> None:
     (ids,) = masked(backbone, ["{subject} lives in {mask}."], ["ada [MASK] [SEP] " + "bob " * 600])
     assert ids.count(backbone.mask_id) == 1
     assert len(ids) < 40
-
-
-@pytest.mark.parametrize("bad", [{"rate": 0.0}, {"epochs": 0}, {"batch": 0}, {"warm_up": 1.0}])
-def test_plans_that_cannot_train_are_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="cannot train"):
-        TrainingPlan(**{"rate": 1e-3, "epochs": 1, **bad})  # type: ignore[arg-type]
 
 
 def test_the_rate_rises_and_falls_to_zero() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lmkbc.probe.kamel.dataset import Kamel, KamelFact
 from lmkbc.probe.kamel.score import query_score
-from lmkbc.train.controls import Majority, NaiveBayesControl
+from lmkbc.train.controls import LearnedControls
 
 Answered = list[tuple[KamelFact, str]]
 
@@ -23,8 +23,9 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
     tested = list(facts)
     train = benchmark.train_of(tested)
     taught = [(fact.subject, fact.property, answer.shown) for fact in train for answer in fact.objects]
-    controls = {"majority of train": Majority(taught).answer, "naive Bayes of train": NaiveBayesControl(taught).answer}
-    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in controls.items()}
+    controls = LearnedControls(taught)
+    answers = {"majority of train": controls.majority, "naive Bayes of train": controls.naive_bayes}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in answers.items()}
 
 
 def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:

@@ -77,7 +77,6 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-        from lmkbc.train.autoprompt import TriggerSearch
 
         default = (*tables.DEFAULT, "common-tokens") if len(self.model) > 1 else tables.DEFAULT
         wanted = wanted_tables(self.table, tables.TABLES, default)
@@ -89,7 +88,7 @@ class OptiPromptBenchmark:
             finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
             models=tuple(listed(self.models) or dataset.MODELS),
             methods=tuple(listed(self.methods) or dataset.METHODS),
-            search=TriggerSearch(iterations=self.iterations),
+            iterations=self.iterations,
             prompts=read_prompts(self.prompts or ()),
             seed=self.seed,
         )

@@ -17,8 +17,7 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.dataset import RelationFacts
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 from lmkbc.probe.optiprompt.prompts import read_prompts
-from lmkbc.train.autoprompt import TriggerSearch, search_prompt
-from lmkbc.train.clozes import cloze_logits, precision
+from lmkbc.train.clozes import cloze_logits, precision, search_prompt
 from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -92,8 +91,8 @@ def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(
     names, gold = [name for name, _ in facts[24:]], torch.tensor([right for _, (right,) in facts[24:]])
 
     def found(steps: int) -> tuple[SoftPrompt, list[int], float]:
-        how = TriggerSearch(iterations=steps, candidates=3, batch=16)
-        prompt, tokens = search_prompt(backbone, 3, facts[:24], columns, how, held_out=facts[24:])
+
+        prompt, tokens = search_prompt(backbone, 3, facts[:24], columns, iterations=steps, seed=0, held_out=facts[24:])
         return prompt, tokens, precision(backbone, prompt, facts[24:], columns)
 
     prompt, tokens, share = found(9)
