@@ -129,8 +129,7 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     from lmkbc.models.local.checkpoint import load
     from lmkbc.models.local.language_model import LocalModel
     from lmkbc.models.local.model import CausalModel
-    from lmkbc.probe.answers import texts
-    from lmkbc.probe.benchmark import Means
+    from lmkbc.probe.benchmark import Means, texts
     from lmkbc.probe.kamel import dataset as kamel
     from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
     from lmkbc.probe.kamel.prompts import answered, questions

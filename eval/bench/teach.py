@@ -36,8 +36,8 @@ from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.prior import ClosedSet
 from lmkbc.generate.ranking import CandidateRanking
 from lmkbc.pipeline import propose
-from lmkbc.probe.interval import half_width
-from lmkbc.probe.random_weights import with_random_weights
+from lmkbc.probe.benchmark import half_width
+from lmkbc.probe.controls import with_random_weights
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers

@@ -19,13 +19,12 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
-from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
 from lmkbc.probe.kamel import dataset, score
-from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
-from lmkbc.probe.kamel.lama_facts import ABSENT, LamaTables, by_facts, lama_questions, lama_tables
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
-from lmkbc.probe.kamel.years import by_year, year_properties, year_table
+from lmkbc.probe.kamel.score import by_year, year_properties, year_table
+from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 from lmkbc.settings import listed
 
 FORMS = ("chat", "completion")
@@ -133,8 +132,6 @@ class KamelBenchmark:
     def _findings(
         self, data: Kamel, replies: list[tuple[KamelFact, str]], compared: LamaTables, tables: Collection[str]
     ) -> Findings:
-        from lmkbc.probe.kamel.controls import hard, learned
-
         ways = {
             "published": score.score(replies),
             "published, labels only": score.score(replies, alternatives=False),
@@ -226,3 +223,79 @@ def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
 
 def _shots(count: int) -> str:
     return f"{count} shot{'s' if count > 1 else ''}"
+
+
+KAMELS, LAMAS = score.PUBLISHED_LAMA
+"""Names of the rows, by the origin of the facts."""
+ABSENT = "LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama"
+
+
+def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -> Kamel:
+    """Return LAMA's facts of KAMEL's properties as a test split, with a train split for examples.
+
+    examples: directory with P36/train.jsonl, as AutoPrompt made them and the paper used them; default: KAMEL's train
+    split.
+    """
+    facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
+    for relation in read(directory):
+        if relation.name in LAMA and (relation.name, "train") in data.facts:
+            own = data.of(relation.name, "train")
+            train = (
+                own if examples is None else _facts(relation.name, pairs_of(examples / relation.name / "train.jsonl"))
+            )
+            facts |= {(relation.name, "test"): _facts(relation.name, relation.facts), (relation.name, "train"): train}
+    return Kamel(facts)
+
+
+def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
+    return tuple(KamelFact(name, subject, (KamelAnswer(object_),)) for subject, object_ in pairs)
+
+
+LamaTables = Mapping[str, tuple[score.KamelTable, score.KamelTable]]
+"""Scores of KAMEL's facts and of LAMA's, by name of the row: as published, and after stripping."""
+
+
+def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
+    """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
+    asked = {KAMELS: kamels, LAMAS: lamas}
+    return {whose: (score.score(own), score.score(own, strip=True)) for whose, own in asked.items() if own}
+
+
+def by_facts(tables: LamaTables) -> Sheet:
+    """Return the table, with the paper's figures below."""
+    heads = ["facts", "P %", "R %", "F1 %", "+-", "F1 %, stripped", "questions", "relations"]
+    rows = []
+    for whose, (plain, stripped) in tables.items():
+        mean, asked = plain.overall, sum(one.count for one in plain.properties.values())
+        shares = percent(mean.p, mean.r, mean.f1, plain.half_width, stripped.overall.f1)
+        rows.append([whose, *shares, asked, mean.count])
+    for whose, f1 in score.PUBLISHED_LAMA.items():
+        rows.append([f"paper: OPT-13b, 10 shots, {whose}", None, None, f1, None, None, None, 40])
+    return Sheet(heads, rows, "lama-facts", "LAMA's facts beside KAMEL's, table 4 of the paper")
+
+
+Answered = list[tuple[KamelFact, str]]
+
+
+def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]:
+    """Return control -> its answers to some facts, one object each.
+
+    A control learns a property's objects and the words of its subjects, and nothing else (after Zhong, Friedman and
+    Chen, NAACL 2021); the paper has the first one. No control learns from a train fact whose subject is in these facts.
+    """
+    from lmkbc.train.controls import LearnedControls
+
+    tested = list(facts)
+    train = benchmark.train_of(tested)
+    controls = LearnedControls((fact.subject, fact.property, one.shown) for fact in train for one in fact.objects)
+    answers = {"majority of train": controls.majority, "naive Bayes of train": controls.naive_bayes}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in answers.items()}
+
+
+def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
+    """Return the answers to queries that no control answers in full. The controls' answers are in the same order."""
+    easy = [
+        any(score.query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
+        for pairs in zip(*controls.values(), strict=True)
+    ]
+    return [pair for pair, known in zip(answers, easy, strict=True) if not known]

@@ -9,9 +9,8 @@ import logging
 import re
 import tarfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -20,7 +19,6 @@ from lmkbc.files import jsonl, packed
 from lmkbc.names import folded_key
 
 SPLITS = ("train", "dev", "test")
-Split = Literal["train", "dev", "test"]
 
 LAMA = frozenset(
     "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 P140 P159 P176 P178 P190 P264 "
@@ -67,10 +65,9 @@ class KamelFact:
 
 @dataclass(frozen=True, slots=True)
 class Kamel:
-    """The facts by (property, split) in file order, and the skipped lines as "file, line: reason"."""
+    """The facts by (property, split) in file order."""
 
     facts: Mapping[tuple[str, str], tuple[KamelFact, ...]]
-    skipped: tuple[str, ...] = field(default=())
 
     @property
     def properties(self) -> list[str]:
@@ -106,19 +103,17 @@ class _Row(msgspec.Struct, gc=False):
 def read(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
     """Read an archive (KAMEL.tar.xz) or a directory with P*/{train,dev,test}.jsonl. properties: None for all.
 
-    A line that is not a query is skipped and reported. InputError if there is nothing to read. For a missing property,
+    A line that is not a query is skipped and logged. InputError if there is nothing to read. For a missing property,
     `of` raises InputError later.
     """
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
-    skipped: list[str] = []
-    decoder = msgspec.json.Decoder(_Row)
     for name, split, raw in _members(path):
         if split in splits and (properties is None or name in properties):
-            facts[name, split] = tuple(_facts(name, split, raw, decoder, skipped))
+            facts[name, split] = tuple(_facts(name, split, raw))
     if not facts:
         wanted = f"{', '.join(properties)} of KAMEL" if properties and len(properties) < 4 else "KAMEL's files"
         raise InputError(f"{path} does not hold {wanted}: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
-    return Kamel(facts, tuple(skipped))
+    return Kamel(facts)
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
@@ -138,15 +133,13 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
         raise InputError(f"{path} cannot be read as KAMEL's archive ({error}): give KAMEL.tar.xz or its tree") from None
 
 
-def _facts(
-    name: str, split: str, raw: bytes, decoder: msgspec.json.Decoder[_Row], skipped: list[str]
-) -> Iterator[KamelFact]:
+def _facts(name: str, split: str, raw: bytes) -> Iterator[KamelFact]:
+    decoder = msgspec.json.Decoder(_Row)
     for number, line in jsonl.numbered_lines(raw):
         try:
             row = decoder.decode(line)
         except msgspec.MsgspecError as error:
-            skipped.append(f"{name}/{split}.jsonl, line {number}: {error}")
-            _LOG.info("skipped %s", skipped[-1])
+            _LOG.info("skipped %s/%s.jsonl, line %d: %s", name, split, number, error)
             continue
         yield KamelFact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
 

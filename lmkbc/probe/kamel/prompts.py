@@ -62,12 +62,11 @@ def prompts(
 
     fixed: whether all queries have the same examples. The paper draws new ones for each query. With fixed examples, a
     local model reads them only once. No example has the query's own subject, in any spelling. InputError for a property
-    without a question or with too few examples.
+    with too few examples.
     """
     if not facts:
         return
     name = facts[0].property
-    check_wording([name], wording)
     examples = [(folded_key(example.subject), example) for example in train]
     of_all = _random(seed, name).sample(examples, len(examples)) if fixed else []
     for place, fact in enumerate(facts):
@@ -83,10 +82,8 @@ def prompts(
 
 def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None:
     """Raise InputError for a property without a question."""
-    lacking = [name for name in properties if name not in wording]
-    if lacking:
-        more = f" (and {len(lacking) - 1} more)" if lacking[1:] else ""
-        raise InputError(f"{lacking[0]}{more} has no question template: add a line for it to the templates file")
+    if lacking := [name for name in properties if name not in wording]:
+        raise InputError(f"{lacking[0]} has no question template: add a line for it to the templates file")
 
 
 def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: Form) -> Prompt:

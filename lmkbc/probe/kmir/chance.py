@@ -10,34 +10,30 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from lmkbc.groups import grouped
-from lmkbc.probe.kmir.causal import options
-from lmkbc.probe.kmir.files import Question
-from lmkbc.probe.kmir.score import question_f1, tokens
+from lmkbc.probe.benchmark import Sheet, percent
+from lmkbc.probe.kmir.files import TYPES, Question
+from lmkbc.probe.kmir.score import PUBLISHED, KmirTable, question_f1, tokens
 
 
-class NamePool:
+class _NamePool:
     """Names from which a guess is drawn uniformly."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(names))
         bags = [_features(name) for name in self.names]
         self._lengths = np.array([len(bag) for bag in bags])
-        self._known: dict[tuple[str, ...], float] = {}
+        self.expected_f1 = cache(self._expected)
         places = grouped((feature, place) for place, bag in enumerate(bags) for feature in bag)
         self._places = {feature: np.array(found) for feature, found in places.items()}
 
-    def expected_f1(self, accepted: Sequence[str]) -> float:
+    def _expected(self, accepted: tuple[str, ...]) -> float:
         """Return the mean over names of the best token F1 with any accepted answer."""
-        key = tuple(accepted)
-        if key not in self._known:
-            self._known[key] = self._expected(key)
-        return self._known[key]
-
-    def _expected(self, accepted: Sequence[str]) -> float:
         best = np.zeros(len(self.names))
         for answer in accepted:
             bag = _features(answer)
@@ -62,7 +58,7 @@ def _features(name: str) -> list[tuple[str, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class _Chance:
     """Expected token F1 by question type.
 
     name: a guess among all names. relation: a guess among the names of the question's relation. commonest: always the
@@ -77,15 +73,15 @@ class Chance:
     names: int
 
 
-def chance(questions: Iterable[Question], file: Sequence[Question]) -> Chance:
+def chance(questions: Iterable[Question], file: Sequence[Question]) -> _Chance:
     """Return the expected scores of guesses on some questions.
 
     file: all questions, whose right answers are the names.
     """
-    free = [question for question in file if not options(question)]
-    every = NamePool(name for question in free for name in question.answer)
+    free = [question for question in file if not question.choices]
+    every = _NamePool(name for question in free for name in question.answer)
     names = grouped((question.relation, name) for question in free for name in question.answer)
-    pools = {relation: NamePool(own) for relation, own in names.items()}
+    pools = {relation: _NamePool(own) for relation, own in names.items()}
     commonest = _commonest(file)
     scores: dict[str, list[tuple[float, ...]]] = grouped(
         (
@@ -94,7 +90,7 @@ def chance(questions: Iterable[Question], file: Sequence[Question]) -> Chance:
                 _expected_f1(question, every),
                 _expected_f1(question, pools.get(question.relation, every)),
                 question_f1([commonest[question.type, question.relation]], question.answer),
-                float(bool(options(question))),
+                float(bool(question.choices)),
             ),
         )
         for question in questions
@@ -103,14 +99,14 @@ def chance(questions: Iterable[Question], file: Sequence[Question]) -> Chance:
     def column(place: int) -> dict[str, float]:
         return {kind: math.fsum(row[place] for row in rows) / len(rows) for kind, rows in scores.items()}
 
-    return Chance(column(0), column(1), column(2), column(3), len(every.names))
+    return _Chance(column(0), column(1), column(2), column(3), len(every.names))
 
 
-def _expected_f1(question: Question, pool: NamePool) -> float:
+def _expected_f1(question: Question, pool: _NamePool) -> float:
     """Return the expected F1 of a random option, or of a random name if there are no options."""
-    choices = options(question)
+    choices = question.choices
     if not choices:
-        return pool.expected_f1(question.answer)
+        return pool.expected_f1(tuple(question.answer))
     return math.fsum(question_f1([choice], question.answer) for choice in choices) / len(choices)
 
 
@@ -118,3 +114,17 @@ def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:
     """Return the most frequent answer for each type and relation; on a tie, the first."""
     answers = grouped(((question.type, question.relation), name) for question in file for name in question.answer)
     return {key: Counter(names).most_common(1)[0][0] for key, names in answers.items()}
+
+
+def by_chance(table: KmirTable, found: _Chance) -> Sheet:
+    """Return the table of the expected scores of guesses without knowledge, beside the answers' scores."""
+    shares = {
+        "these answers": table.types,
+        "random: any name, or option": found.name,
+        "random: a name of its relation, or option": found.relation,
+        "the commonest answer of its type and relation": found.commonest,
+        "questions that leave a choice %": found.choices,
+    }
+    rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
+    rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
+    return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")

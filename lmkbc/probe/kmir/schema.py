@@ -6,15 +6,17 @@ The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for 
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from lmkbc.errors import InputError, did_you_mean
+from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.files.toml import read_toml
+from lmkbc.groups import grouped
 from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
@@ -59,7 +61,7 @@ class AxiomChain:
 
 
 @dataclass(frozen=True, slots=True)
-class AxiomRule:
+class _AxiomRule:
     """Axiom with one premise: (x source y) implies (x target y), or (y target x) if flipped."""
 
     axiom: Axiom
@@ -87,7 +89,7 @@ class Schema:
             self._check_symmetry(name, relation)
 
     @cached_property
-    def rules(self) -> list[AxiomRule]:
+    def rules(self) -> list[_AxiomRule]:
         """Return the axioms with one premise, in the order of the file."""
         return [rule for name, relation in self.relations.items() for rule in _rules(name, relation)]
 
@@ -131,16 +133,16 @@ class Schema:
         return reached
 
 
-def _rules(name: str, relation: RelationSchema) -> Iterator[AxiomRule]:
+def _rules(name: str, relation: RelationSchema) -> Iterator[_AxiomRule]:
     if relation.symmetric:
-        yield AxiomRule("symmetric", name, name, flipped=True)
+        yield _AxiomRule("symmetric", name, name, flipped=True)
     for other in relation.equivalent:
-        yield AxiomRule("equivalent", name, other, flipped=False)
-        yield AxiomRule("equivalent", other, name, flipped=False)
+        yield _AxiomRule("equivalent", name, other, flipped=False)
+        yield _AxiomRule("equivalent", other, name, flipped=False)
     for other in relation.inverse:
-        yield AxiomRule("inverse", name, other, flipped=True)
+        yield _AxiomRule("inverse", name, other, flipped=True)
     for other in relation.implies:
-        yield AxiomRule("sub-relation", name, other, flipped=False)
+        yield _AxiomRule("sub-relation", name, other, flipped=False)
 
 
 def _check_templates(name: str, templates: tuple[str, ...]) -> None:
@@ -171,3 +173,83 @@ def _read(path: Path) -> Schema:
     if not (path.is_file() or path.suffix):
         raise InputError(f"{str(path)!r} is no file, and no bundled schema: {did_you_mean(str(path), BUNDLED)}")
     return checked(Schema, read_toml(path), f"{path}: a schema")
+
+
+LIMIT = 20_000_000
+"""Most triples of a closure. A schema that derives more is not useful for questions."""
+
+
+class Triple(NamedTuple):
+    """Fact: two entities by name, and the relation between them."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Derivation of a triple: its axiom, and its one or two premises."""
+
+    axiom: Axiom
+    premises: tuple[Triple, ...]
+
+
+class Closure:
+    """All true facts: the given triples and all inferred ones. No triple relates an entity to itself.
+
+    steps: inferred triple -> its first derivation. Those derived directly from given triples come first.
+    """
+
+    def __init__(self, given: Iterable[Triple], schema: Schema) -> None:
+        self.given = dict.fromkeys(given)
+        self.steps: dict[Triple, Derivation] = {}
+        self.objects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self.subjects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self._rules = grouped((rule.source, rule) for rule in schema.rules)
+        self._firsts = grouped((join.first, (axiom, join)) for axiom, join in schema.joins)
+        self._seconds = grouped((join.second, (axiom, join)) for axiom, join in schema.joins)
+        fresh = list(self.given)
+        for triple in fresh:
+            self._add(triple)
+        while fresh:
+            fresh = self._round(fresh)
+
+    def __contains__(self, triple: object) -> bool:
+        return triple in self.given or triple in self.steps
+
+    def _add(self, triple: Triple) -> None:
+        self.objects[triple.subject, triple.relation][triple.object] = None
+        self.subjects[triple.relation, triple.object][triple.subject] = None
+
+    def _round(self, fresh: list[Triple]) -> list[Triple]:
+        """Return the triples that follow from the fresh triples and earlier ones, and add them to the closure."""
+        steps: dict[Triple, Derivation] = {}
+        for triple in fresh:
+            for made, step in self._follows(triple):
+                if made.subject != made.object and made not in self and made not in steps:
+                    steps[made] = step
+            if len(self.steps) + len(steps) > LIMIT:
+                raise LmkbcError(f"the schema derives more than {LIMIT} triples: drop a transitive relation or a chain")
+        self.steps |= steps
+        for triple in steps:
+            self._add(triple)
+        return list(steps)
+
+    def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Derivation]]:
+        subject, relation, object_ = triple
+        for rule in self._rules[relation]:
+            ends = (object_, subject) if rule.flipped else (subject, object_)
+            yield Triple(ends[0], rule.target, ends[1]), Derivation(rule.axiom, (triple,))
+        for axiom, join in self._firsts[relation]:
+            for end in self.objects.get((object_, join.second), ()):
+                yield (
+                    Triple(subject, join.implies, end),
+                    Derivation(axiom, (triple, Triple(object_, join.second, end))),
+                )
+        for axiom, join in self._seconds[relation]:
+            for start in self.subjects.get((join.first, subject), ()):
+                yield (
+                    Triple(start, join.implies, object_),
+                    Derivation(axiom, (Triple(start, join.first, subject), triple)),
+                )

@@ -10,12 +10,13 @@ import math
 import re
 import string
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lmkbc.groups import grouped
-from lmkbc.probe.interval import half_width
-from lmkbc.probe.kmir.files import Question
+from lmkbc.probe.benchmark import Sheet, half_width, percent
+from lmkbc.probe.kmir.files import TYPES, Question
 
 PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
     "random": (0.00017, 50.0, 25.0, 18.75),
@@ -81,7 +82,7 @@ def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Robustness:
+class _Robustness:
     """Shares of facts with all, some and none of their questions answered right, and the number of facts."""
 
     every: float
@@ -91,7 +92,7 @@ class Robustness:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class _Cell:
     """Mean F1 of some questions, and their number."""
 
     f1: float
@@ -111,8 +112,8 @@ class KmirTable:
     types: Mapping[str, float]
     half_widths: Mapping[str, float | None]
     topics: Mapping[str, float]
-    cells: Mapping[str, Mapping[str, Cell]]
-    robustness: Robustness
+    cells: Mapping[str, Mapping[str, _Cell]]
+    robustness: _Robustness
 
 
 def graded(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> list[tuple[Question, float]]:
@@ -136,12 +137,12 @@ def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -
     )
 
 
-def robustness(answered: Iterable[tuple[int, bool]]) -> Robustness:
+def robustness(answered: Iterable[tuple[int, bool]]) -> _Robustness:
     """Return the robustness from (fact, whether a question about it is answered right)."""
     facts = grouped(answered)
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
     n = len(facts) or 1
-    return Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
+    return _Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
 
 
 def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
@@ -156,8 +157,8 @@ def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
     return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
 
 
-def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, Cell]:
-    return {name: Cell(_mean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
+def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, _Cell]:
+    return {name: _Cell(_mean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
 
 
 def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -166,3 +167,60 @@ def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else 0.0
+
+
+def by_type(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by question type."""
+    counts = Counter(question.type for question in questions)
+    own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
+    rows: list[list[Any]] = [
+        ["these answers", *percent(*own, table.f1)],
+        ["+- (95 % interval)", *percent(*widths, table.half_width)],
+        ["questions", *(counts[kind] for kind in TYPES), len(questions)],
+        *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
+    ]
+    return Sheet(["F1 %", *TYPES, "all"], rows, "by-type")
+
+
+def by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by topic."""
+    counts = Counter(question.topic for question in questions)
+    rows = [[topic, 100 * f1, counts[topic]] for topic, f1 in table.topics.items()]
+    return Sheet(["topic", "F1 %", "questions"], rows, "by-topic")
+
+
+def by_fact(table: KmirTable, _: Sequence[Question]) -> Sheet:
+    """Return the table of facts with all, some and none of their questions answered right."""
+    steady = table.robustness
+    rows: list[list[Any]] = [
+        ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
+        *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items()),
+    ]
+    return Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], rows, "by-fact")
+
+
+def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by knowledge type and question type.
+
+    The paper's types come first, also without questions.
+    """
+    counts = Counter(question.topic for question in questions)
+    others = [topic for topic in table.cells if topic not in KNOWLEDGE]
+    rows: list[list[Any]] = []
+    for topic in (*KNOWLEDGE, *others):
+        cells = [table.cells.get(topic, {}).get(kind) for kind in TYPES]
+        parts = [(100 * cell.f1, cell.questions) if cell else (None, 0) for cell in cells]
+        label = topic if topic in KNOWLEDGE else f"not in the paper: {topic or 'no topic'}"
+        whole = *percent(table.topics.get(topic)), counts[topic]
+        rows.append([label, *(value for part in parts for value in part), *whole])
+    heads = ["F1 %", *(head for kind in (*TYPES, "all") for head in (kind, "questions"))]
+    return Sheet(heads, rows, "type-by-topic", "F1 by type of knowledge and of question, as in the paper's table 6")
+
+
+SHEETS: Mapping[str, Callable[[KmirTable, Sequence[Question]], Sheet]] = {
+    "by-type": by_type,
+    "by-topic": by_topic,
+    "type-by-topic": type_by_topic,
+    "by-fact": by_fact,
+}
+"""Tables from scores alone, by their name for `--table`."""

@@ -16,7 +16,7 @@ from lmkbc.probe.benchmark import Findings, Means, Sheet
 from lmkbc.probe.kamel.dataset import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama import dataset
-from lmkbc.probe.lama.corpora import CORPORA, SENTENCES, read_corpus
+from lmkbc.probe.lama.dataset import CORPORA, SENTENCES, read_corpus
 from lmkbc.settings import listed
 
 

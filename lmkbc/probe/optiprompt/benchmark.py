@@ -15,7 +15,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
 from lmkbc.probe.optiprompt import dataset, tables
-from lmkbc.probe.optiprompt.prompts import read_prompts
+from lmkbc.probe.optiprompt.dataset import read_prompts
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
 
@@ -98,17 +98,17 @@ class OptiPromptBenchmark:
         relations = dataset.learnable(
             data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        found: dict[str, Mapping[str, dataset.Answers]] = {}
-        scores: dict[str, dict[str, dataset.MethodScore]] = {}
+        found: dict[str, Mapping[str, tables.Answers]] = {}
+        scores: dict[str, dict[str, tables.MethodScore]] = {}
         for name, backbone in backbones.items():
             runner = ExperimentRunner(backbone, relations, how)
             with means.progress() as report:
                 found[name] = runner.run(self.kept, report)
-            scores[name] = dataset.table(relations, found[name], runner.unhelped())
+            scores[name] = tables.table(relations, found[name], runner.unhelped())
         answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
         remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
-        if lacking := [row for row in dataset.EASY if row not in table]:
+        if lacking := [row for row in tables.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             remarks.append(f"{easy}: no figure to compare")
         fact_rows = list(tables.fact_rows(relations, answers))

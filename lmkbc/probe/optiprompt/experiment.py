@@ -24,8 +24,7 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.lama.dataset import Pair, RelationFacts, unhelpful
 from lmkbc.probe.lama.ranks import MaskedRanks
-from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
-from lmkbc.probe.optiprompt.prompts import Prompts, check_prompts
+from lmkbc.probe.optiprompt.dataset import METHODS, MODELS, Prompts, check_prompts
 from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import cloze_logits, finetune, search_prompt, train_soft_prompt
 from lmkbc.train.controls import LearnedControls, randomised

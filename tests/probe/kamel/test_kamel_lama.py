@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
+from lmkbc.probe.kamel.benchmark import KAMELS, LAMAS, by_facts, lama_questions, lama_tables
 from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.lama_facts import KAMELS, LAMAS, by_facts, lama_questions, lama_tables
 
 CAPITALS = (KamelFact("P36", "Peru", (KamelAnswer("Lima"), KamelAnswer("Cusco"))),)
 DATA = Kamel({("P36", "train"): CAPITALS, ("P36", "test"): CAPITALS, ("P50", "train"): (), ("P50", "test"): ()})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmkbc.probe.kamel.controls import hard, learned
+from lmkbc.probe.kamel.benchmark import hard, learned
 from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kamel.score import parts, query_score, score
 

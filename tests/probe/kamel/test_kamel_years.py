@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.years import ALL, answered_year, by_year, year_properties, year_table
+from lmkbc.probe.kamel.score import ALL, answered_year, by_year, year_properties, year_table
 
 
 def facts(name: str, *objects: str) -> tuple[KamelFact, ...]:

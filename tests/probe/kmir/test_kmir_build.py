@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
 from lmkbc.probe.kmir.files import Question, TypedTriple, read_triples, split
-from lmkbc.probe.kmir.schema import AxiomChain, RelationSchema, Schema, read_schema
+from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
 from lmkbc.probe.kmir.score import KNOWLEDGE
 
 question_lines = msgspec.json.Encoder().encode_lines

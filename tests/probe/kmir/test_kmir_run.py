@@ -21,9 +21,8 @@ from lmkbc.errors import InputError
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.probe.answers import texts
-from lmkbc.probe.benchmark import Means
-from lmkbc.probe.kmir import causal as kmir_causal
+from lmkbc.probe.benchmark import Means, texts
+from lmkbc.probe.kmir import benchmark as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
 from lmkbc.probe.kmir.files import Question, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
@@ -185,7 +184,7 @@ def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
         changed(LESSONS[6], type="reasoning", options=names, question="x" * 600 + " [MASK]"),
     ]
     requests = list(kmir_causal.prompts(asked, (), 0))
-    choices = [kmir_causal.options(question) for question in asked]
+    choices = [question.choices for question in asked]
     assert choices == [[], ["true", "false"], names, names]
     noted: list[str] = []
     answers = texts(model, requests, kmir_causal.sampling(2), Means(note=noted.append), "questions")

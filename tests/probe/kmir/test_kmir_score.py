@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.probe.kmir.chance import NamePool, chance
+from lmkbc.probe.kmir.chance import _NamePool, chance
 from lmkbc.probe.kmir.files import Question
-from lmkbc.probe.kmir.score import KNOWLEDGE, Cell, question_f1, robustness, score, token_f1
-from lmkbc.probe.kmir.tables import type_by_topic
+from lmkbc.probe.kmir.score import KNOWLEDGE, _Cell, question_f1, robustness, score, token_f1, type_by_topic
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
@@ -48,7 +47,7 @@ def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column()
         Question("3", "reasoning", "", ["x"], "r", 2, "places"),
     ]
     table = score(asked, {"1": ["true"], "2": ["false"], "3": ["x"]})
-    assert table.cells == {"law": {"checking": Cell(0.5, 2)}, "places": {"reasoning": Cell(1.0, 1)}}
+    assert table.cells == {"law": {"checking": _Cell(0.5, 2)}, "places": {"reasoning": _Cell(1.0, 1)}}
     rows = {row[0]: row[1:] for row in type_by_topic(table, asked).rows}
     assert list(rows) == [*KNOWLEDGE, "not in the paper: places"]
     assert rows["law"] == [None, 0, 50.0, 2, None, 0, None, 0, 50.0, 2]
@@ -63,7 +62,7 @@ NAMES = st.lists(st.text("aA the b.", max_size=8), min_size=1, max_size=5)
 def test_a_random_names_f1_is_the_mean_over_all_names(names: list[str], accepted: list[str]) -> None:
     pool = dict.fromkeys(names)
     mean = math.fsum(question_f1([name], accepted) for name in pool) / len(pool)
-    assert NamePool(names).expected_f1(accepted) == pytest.approx(mean)
+    assert _NamePool(names).expected_f1(tuple(accepted)) == pytest.approx(mean)
 
 
 def test_chance_is_that_of_options_where_there_are_some() -> None:

@@ -12,7 +12,7 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import load
-from lmkbc.probe.lama.corpora import read_corpus
+from lmkbc.probe.lama.dataset import read_corpus
 from lmkbc.probe.lama.ranks import MaskedRanks
 
 

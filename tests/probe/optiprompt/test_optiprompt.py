@@ -12,8 +12,9 @@ from command import Command
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.lama.dataset import RelationFacts
-from lmkbc.probe.optiprompt.dataset import learnable, read, table
+from lmkbc.probe.optiprompt.dataset import learnable, read
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+from lmkbc.probe.optiprompt.tables import table
 from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -15,8 +15,8 @@ from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
 from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.dataset import RelationFacts
+from lmkbc.probe.optiprompt.dataset import read_prompts
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-from lmkbc.probe.optiprompt.prompts import read_prompts
 from lmkbc.train.clozes import cloze_logits, precision, search_prompt
 from lmkbc.train.settings import TrainingPlan
 

@@ -11,7 +11,6 @@ from command import Command
 
 from lmkbc.probe.lama.dataset import RelationFacts
 from lmkbc.probe.optiprompt import tables
-from lmkbc.probe.optiprompt.dataset import majority_shares
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 BORN = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", (("a", "Rome"), ("b", "Oslo")))
@@ -35,7 +34,7 @@ ANSWERS = {
 
 
 def test_shares_of_the_majority_object_are_means_over_relations() -> None:
-    shares = majority_shares([BORN, CAPITAL], ANSWERS)
+    shares = tables.majority_shares([BORN, CAPITAL], ANSWERS)
     assert "majority" not in shares
     assert shares["gold objects"] == pytest.approx((1 / 2 + 0) / 2)
     assert shares["pretrained manual"] == pytest.approx((0 + 3 / 4) / 2)
