@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -66,7 +66,7 @@ def mlm(
     *,
     training: Training,
     head: Annotated[
-        bool, typer.Option("--head/--all-weights", help="Train a new head and the top layers, or all weights.")
+        bool, typer.Option("--head/--all-weights", help="Train a new head and the top layer, or all weights.")
     ] = True,
     expand: Annotated[
         bool | None,
@@ -74,9 +74,6 @@ def mlm(
             "--expand/--words",
             help="Give each object a vector of its own, or use the vocabulary's words. Default with --head: --expand.",
         ),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="With --head: number of top layers to train. Default: 1.")
     ] = None,
     mask: Annotated[
         str, typer.Option(help="With --all-weights: object, object+N (tokens around) or random.")
@@ -105,8 +102,6 @@ def mlm(
 
     if head and (mask != "object" or apart or text):
         raise InputError("--mask, --apart and --text are of training all weights: add --all-weights, or leave them out")
-    if not head and top:
-        raise InputError("--top is of training a head: leave out --all-weights, or --top")
     masking = Masking(policy=mask, apart=apart, nothing=NOTHING if expand else "")
     given: dict[str, Any] = {"rate": rate, "epochs": epochs, "batch": batch, "seed": seed}
     plan = replace(HEAD if head else ALL_WEIGHTS, **{name: value for name, value in given.items() if value is not None})
@@ -114,7 +109,7 @@ def mlm(
     with progress() as report:
         if head:
             plan = replace(plan, rates={name: share * plan.rate for name, share in RATES.items()})
-            trained = teach(training, plan, corpus, expand=expand is not False, top=top or 1, report=report)
+            trained = teach(training, plan, corpus, expand=expand is not False, report=report)
         else:
             trained = tasks.mlm(training, plan, corpus, masking, expand=bool(expand), report=report)
     _show(trained, training.out, json)
@@ -134,7 +129,9 @@ def soft_prompt(
     *,
     training: Training,
     length: Annotated[int, typer.Option(min=0, help="Number of random vectors. 0: start from the manual cloze.")] = 0,
-    loss: Annotated[str, typer.Option(help="likelihood, or ranking: right objects before wrong ones.")] = "likelihood",
+    loss: Annotated[
+        Literal["likelihood", "ranking"], typer.Option(help="likelihood, or ranking: right objects before wrong ones.")
+    ] = "likelihood",
     plan: TrainingPlan = SOFT_PROMPT,
     facts: CorpusOptions,
     json: bool = False,

@@ -105,16 +105,16 @@ def texts(
         return answered.replies[0]
 
     found = [""] * len(prompts)
-    missing = withheld = blank = 0
+    missing = silent_on = 0
     with means.progress() as report:
         talks = {place: asked(prompt) for place, prompt in enumerate(prompts)}
         for done, (place, reply) in enumerate(model.converse(talks), start=1):
             if reply is None or reply.failed:
                 missing += 1
             else:
-                withheld += reply.finish in WITHHELD
-                blank += not reply.is_answer
-                found[place] = "" if reply.finish in WITHHELD else answer_of(reply.text) or ""
+                withheld = reply.finish in WITHHELD
+                silent_on += withheld or not reply.is_answer
+                found[place] = "" if withheld else answer_of(reply.text) or ""
             report(what, done, len(prompts))
     served = means.servers.get("base_url") is not None
     if missing and served:
@@ -126,13 +126,9 @@ def texts(
         means.note(f"{counted(missing, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
     for remark in model.remarks() if served else ():
         means.note(f"{model.name}: {remark}")
-    if withheld:
-        means.note(f"{model.name}: {counted(withheld, 'prompt was', 'prompts were')} refused: counted as wrong")
-    if blank:
-        means.note(
-            f"{model.name}: {counted(blank, 'prompt was', 'prompts were')} answered with nothing: counted as wrong, "
-            "and as nothing is not kept, the next run asks again"
-        )
+    if silent_on:
+        many = counted(silent_on, "prompt was", "prompts were")
+        means.note(f"{model.name}: {many} refused, or answered with nothing: counted as wrong")
     return found
 
 

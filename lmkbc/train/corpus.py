@@ -166,10 +166,7 @@ def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation]) -> Iterator[Fa
 def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]:
     """Yield distantly supervised triples. Each JSONL file is one relation, under any edition's name."""
     for path in sorted(folder.glob("*.jsonl.gz")):
-        name = path.name.removesuffix(".jsonl.gz")
-        if name not in relations:
-            raise InputError(f"{path} is named after no relation: rename it to one that 'lmkbc relations list' shows")
-        relation = relations[name]
+        relation = relations[path.name.removesuffix(".jsonl.gz")]
         for row in read_jsonl(path, _Row):
             objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
             if objects:

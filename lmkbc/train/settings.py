@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -58,7 +58,9 @@ class Training:
     ]
     most: Annotated[int, Meta(ge=0, description="At most N KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
-    random: Annotated[str, Meta(description="Control: start from random weights, 'all' or 'embeddings'.")] = ""
+    random: Annotated[
+        Literal["all", "embeddings"] | None, Meta(description="Control: start from random weights, all or embeddings.")
+    ] = None
     device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None
     offline: Annotated[bool, Meta(description="Open no network connection.")] = False
     apart: float = 0.1

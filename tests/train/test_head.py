@@ -8,11 +8,9 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.entity_masked import EntityMasked
-from lmkbc.models.masked.activations import activations, bert_layer
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble
-from lmkbc.models.masked.tensors import masked
 from lmkbc.relation import Relation
 from lmkbc.train.controls import randomised
 from lmkbc.train.directory import write
@@ -28,21 +26,6 @@ def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1)
     trained = train_top(head, prepare(backbone, facts, entities, top), TrainingPlan(rate=1e-2, epochs=40, batch=8))
     assert trained.losses[-1] < 0.5 * trained.losses[0]
     return head, entities
-
-
-def test_cached_layers_are_the_models_own(backbone: Backbone) -> None:
-    prompts = masked(backbone, ["{subject} lives in {mask}."] * 2, ["ada", "new york bob"])
-    cached = activations(backbone.model, prompts, backbone.mask_id, 2)
-    hidden, keep, at = cached.batch([0, 1])
-    layers = backbone.model.bert.encoder.layer
-    hidden = bert_layer(layers[-2], hidden, keep=keep)
-    hidden = bert_layer(layers[-1], hidden, hidden[torch.arange(len(at)), at][:, None], keep)[:, 0]
-    for number, prompt in enumerate(prompts):
-        with torch.inference_mode():
-            whole = backbone.model.bert(input_ids=torch.tensor([prompt])).last_hidden_state[0]
-        assert torch.allclose(
-            hidden[number], whole[prompt.index(backbone.mask_id)], atol=0.1
-        )  # bf16 and fp16 on the way
 
 
 @pytest.mark.parametrize("expand", [True, False])
@@ -95,12 +78,6 @@ def test_objects_survive_their_file_and_a_broken_one_is_named(
         Entities.read(tmp_path)
 
 
-def test_without_expansion_no_known_object_is_an_error(backbone: Backbone) -> None:
-    fact = Fact("ada", "home", ("{subject} {mask}",), ("new york",), ("",))
-    with pytest.raises(InputError, match="no object is left"):
-        Entities.of([fact], backbone.tokenizer, 9, expand=False).some()
-
-
 @pytest.mark.parametrize("what", ["all", "embeddings"])
 def test_a_random_control_keeps_its_weights_on_disk(
     another: Callable[[int], Backbone], tmp_path: Path, what: str
@@ -115,13 +92,6 @@ def test_a_random_control_keeps_its_weights_on_disk(
     changed = {name for name in old if old[name].ndim > 1 and not torch.equal(old[name], new[name])}
     words = {name for name in old if "word_embeddings" in name or name.endswith("decoder.weight")}
     assert changed == (words if what == "embeddings" else {name for name in old if old[name].ndim > 1} - set())
-
-
-def test_more_layers_than_there_are_cannot_learn(backbone: Backbone, facts: list[Fact]) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
-    for top in (0, 4):
-        with pytest.raises(InputError, match="the model has 3 layers"):
-            Top(backbone.model, entities, top)
 
 
 def test_all_that_learns_lies_where_the_model_lies(backbone: Backbone, facts: list[Fact]) -> None:

@@ -18,7 +18,6 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.files.texts import text_rows
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.spec import Masked
@@ -85,20 +84,6 @@ def test_the_most_frequent_spans_are_kept_however_many_there_are(monkeypatch: py
     assert len(counts.clozes["home"]) <= 4
     assert counts.most("home", 1) == [("{subject} loves {mask}.", 2)]
     assert counts.most("child", 1) == []
-
-
-def test_a_text_is_lines_or_rows_with_text_and_may_be_packed(tmp_path: Path) -> None:
-    plain, rows = tmp_path / "a.txt", tmp_path / "a.jsonl.gz"
-    plain.write_text("Ada lives in Rome.\n\nBob.\n")
-    rows.write_bytes(gzip.compress(b'{"text": "Ada lives in Rome.", "id": 3}\n{"text": "Bob."}\n'))
-    assert (
-        [row.text for row in text_rows(plain)]
-        == [row.text for row in text_rows(rows)]
-        == ["Ada lives in Rome.", "Bob."]
-    )
-    plain.write_bytes(b"\xff\n")
-    with pytest.raises(InputError, match="not UTF-8"):
-        list(text_rows(plain))
 
 
 class Told(TrainF1):

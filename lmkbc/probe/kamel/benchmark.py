@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from lmkbc.errors import InputError, check_known, counted
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
@@ -27,7 +27,6 @@ from lmkbc.probe.kamel.score import by_year, year_properties, year_table
 from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 from lmkbc.settings import listed
 
-FORMS = ("chat", "completion")
 TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
 """Tables of the command, in the order of printing. The last one needs LAMA's facts."""
 
@@ -54,7 +53,7 @@ class KamelBenchmark:
     ] = False
     seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
     properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
-    split: Annotated[str, Meta(description="test or dev.")] = "test"
+    split: Annotated[Literal["test", "dev"], Meta(description="Split to ask.")] = "test"
     limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
     controls: Annotated[
@@ -74,16 +73,15 @@ class KamelBenchmark:
         str | None, Meta(description=f"Print only these tables, comma-separated, of {', '.join(TABLES)}.")
     ] = None
     out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
-    form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
+    form: Annotated[
+        Literal["chat", "completion"], Meta(description="How a server is asked: chat (turns) or completion (one text).")
+    ] = "chat"
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and after stripping."""
         tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
-        if self.split not in ("dev", "test"):
-            raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
-        check_known(self.form, FORMS, f"--form is {self.form!r}")
         wording, wanted = questions(self.templates), listed(self.properties)
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
         given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))

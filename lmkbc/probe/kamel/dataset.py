@@ -111,15 +111,15 @@ def read(path: Path, *, properties: Collection[str] | None = None, splits: Colle
         if split in splits and (properties is None or name in properties):
             facts[name, split] = tuple(_facts(name, split, raw))
     if not facts:
-        wanted = f"{', '.join(properties)} of KAMEL" if properties and len(properties) < 4 else "KAMEL's files"
-        raise InputError(f"{path} does not hold {wanted}: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
+        raise InputError(
+            f"{path} does not hold KAMEL's files of these properties: "
+            "give KAMEL.tar.xz or the directory that holds P36/test.jsonl"
+        )
     return Kamel(facts)
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
     """Yield (property, split, bytes) of every file. An archive is not unpacked to disk."""
-    if not path.exists():
-        raise InputError(f"{path} does not exist: give KAMEL.tar.xz or the directory that holds P36/test.jsonl")
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
             if match := _MEMBER.search(file.as_posix()):

@@ -43,8 +43,6 @@ def questions(path: Path | None = None) -> dict[str, str]:
         if question.count(SUBJECT) != 1:
             raise InputError(f"{name}, line {number}: {row[2]!r} needs {{subject}} (or [S], [X]) exactly once")
         prompts[row[1]] = question
-    if not prompts:
-        raise InputError(f"{name} holds no templates: give lines such as P36,What is the capital of [S]?")
     return prompts
 
 
@@ -83,7 +81,7 @@ def prompts(
 def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None:
     """Raise InputError for a property without a question."""
     if lacking := [name for name in properties if name not in wording]:
-        raise InputError(f"{lacking[0]} has no question template: add a line for it to the templates file")
+        raise InputError(f"{lacking[0]} has no question template: add a line such as P36,What is in [S]? to the file")
 
 
 def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: Form) -> Prompt:

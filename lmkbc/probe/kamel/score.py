@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median, median_low
 from typing import Any
 
 import numpy as np
@@ -183,8 +183,8 @@ def _year_score(deviations: Sequence[int | None]) -> _YearScore:
     off = [years for years in deviations if years is not None]
     return _YearScore(
         len(deviations),
-        math.fsum(off) / len(off) if off else None,
-        float(statistics.median(off)) if off else None,
+        fmean(off) if off else None,
+        float(median(off)) if off else None,
         {most: sum(years <= most for years in off) / len(deviations) for most in WITHIN},
         1 - len(off) / len(deviations),
     )
@@ -226,7 +226,7 @@ def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> YearTab
     asked = [(fact, gold, text) for fact, text in facts if fact.property in known and (gold := gold_years(fact))]
     train = data.train_of([fact for fact, _, _ in asked])
     taught = grouped((fact.property, year) for fact in train for year in gold_years(fact))
-    medians = {name: statistics.median_low(years) for name, years in taught.items()}
+    medians = {name: median_low(years) for name, years in taught.items()}
 
     def scores(deviations: Iterable[tuple[str, int | None]]) -> dict[str, _YearScore]:
         per = grouped(deviations)

@@ -6,11 +6,11 @@ among names: all right answers of such questions in the file, or those for the s
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def chance(questions: Iterable[Question], file: Sequence[Question]) -> _Chance:
     )
 
     def column(place: int) -> dict[str, float]:
-        return {kind: math.fsum(row[place] for row in rows) / len(rows) for kind, rows in scores.items()}
+        return {kind: fmean(row[place] for row in rows) for kind, rows in scores.items()}
 
     return _Chance(column(0), column(1), column(2), column(3), len(every.names))
 
@@ -107,7 +107,7 @@ def _expected_f1(question: Question, pool: _NamePool) -> float:
     choices = question.choices
     if not choices:
         return pool.expected_f1(tuple(question.answer))
-    return math.fsum(question_f1([choice], question.answer) for choice in choices) / len(choices)
+    return fmean(question_f1([choice], question.answer) for choice in choices)
 
 
 def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:

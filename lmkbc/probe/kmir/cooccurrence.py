@@ -10,9 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from lmkbc.errors import InputError
 from lmkbc.groups import grouped
@@ -120,7 +119,7 @@ def _place(count: int) -> int:
 
 def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> _CountBin:
     low, high = (4 ** (place - 1), 4**place - 1) if place else (0, 0)
-    return _CountBin(low, high, float(np.mean([f1 for _, f1 in rows])), f1_half_width(rows), len(rows))
+    return _CountBin(low, high, fmean(f1 for _, f1 in rows), f1_half_width(rows), len(rows))
 
 
 def by_cooccurrence(found: Mapping[str, _CountCurve]) -> Sheet:

@@ -6,12 +6,12 @@ Models, 2022.
 
 from __future__ import annotations
 
-import math
 import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from lmkbc.groups import grouped
@@ -127,7 +127,7 @@ def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -
     types = _means((question.type, f1) for question, f1 in scored)
     by_topic = grouped((question.topic, (question.type, f1)) for question, f1 in scored)
     return KmirTable(
-        f1=_mean([f1 for _, f1 in scored]),
+        f1=fmean(f1 for _, f1 in scored) if scored else 0.0,
         half_width=f1_half_width(scored),
         types=types,
         half_widths={kind: f1_half_width([row for row in scored if row[0].type == kind]) for kind in types},
@@ -158,15 +158,11 @@ def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
 
 
 def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, _Cell]:
-    return {name: _Cell(_mean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
+    return {name: _Cell(fmean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
 
 
 def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    return {name: _mean(scores) for name, scores in sorted(grouped(pairs).items())}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+    return {name: fmean(scores) for name, scores in sorted(grouped(pairs).items())}
 
 
 def by_type(table: KmirTable, questions: Sequence[Question]) -> Sheet:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError, check_known, did_you_mean
+from lmkbc.errors import InputError, check_known
 from lmkbc.files import jsonl
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.groups import grouped
@@ -114,11 +114,11 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
             continue
         cloze = as_cloze(row.template, f"{path / 'relations.jsonl'}: {row.relation}")
         benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(dict.fromkeys(pairs_of(file)))))
-    if not benchmark:
-        raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
-    for name in sorted(set(relations or ()) - {relation.name for relation in benchmark}):
+    lacking = sorted(set(relations or ()) - {relation.name for relation in benchmark})
+    if lacking or not benchmark:
         raise InputError(
-            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in benchmark))}"
+            f"{path} holds no facts of {', '.join(lacking) or 'relations'}: "
+            "give the directory of relations.jsonl and TREx/, and relations that are there"
         )
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
@@ -198,10 +198,10 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
     """Return the words that every model knows as one token, sorted. listed: if given, only words in this list."""
     common = set.intersection(*map(set, vocabularies))
     common &= common if listed is None else set(listed)
-    if not common and listed is not None:
-        raise InputError("the models know none of the words listed as one token: list others, one word a line")
     if not common:
-        raise InputError("the models share no word: compare models of the same language and casing")
+        raise InputError(
+            "the models share no word, or none that is listed: compare models of the same language and casing"
+        )
     return sorted(common)
 
 
@@ -292,7 +292,6 @@ GOOGLE_RE: Mapping[str, str] = {
 """Relation -> cloze of LAMA's script."""
 SENTENCES = {"conceptnet": "ConceptNet", "squad": "Squad"}
 """Corpus of sentences -> its directory, which holds test.jsonl."""
-CORPORA = ("trex", "google-re", *SENTENCES)
 LONGEST = 100
 """Words of the longest sentence that LAMA's script uses."""
 

@@ -115,10 +115,7 @@ def read_prompts(given: Sequence[str]) -> dict[str, dict[str, WeightedClozes]]:
 
 
 def _clozes(place: Path) -> Iterator[tuple[str, tuple[str, float]]]:
-    files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
-    if not files:
-        raise InputError(f"{place} holds no file of prompts: name a directory of files such as P36.jsonl")
-    for file in files:
+    for file in sorted(place.glob("*.jsonl")) if place.is_dir() else [place]:
         for row in read_jsonl(file, _Row):
             relation = row.relation or (file.stem if place.is_dir() else "")
             if not relation or row.weight < 0:

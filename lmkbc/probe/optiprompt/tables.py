@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
 from operator import eq
+from statistics import fmean
 from typing import Any
 
 from lmkbc.groups import grouped
@@ -114,7 +114,7 @@ def table(
 
     def over(own: Mapping[str, Sequence[bool]], kept: Iterable[tuple[RelationFacts, int]]) -> float | None:
         shares = grouped((relation.name, own[relation.name][n]) for relation, n in kept)
-        return fsum(sum(part) / len(part) for part in shares.values()) / len(shares) if shares else None
+        return fmean(sum(part) / len(part) for part in shares.values()) if shares else None
 
     def score(own: Mapping[str, Sequence[bool]]) -> MethodScore:
         return MethodScore(
@@ -144,8 +144,7 @@ def majority_shares(relations: Sequence[RelationFacts], answers: Mapping[str, An
 
     def share(given: Answers) -> float:
         top = own["majority"]
-        parts = [sum(map(eq, names, top[name])) / len(names) for name, names in given.items()]
-        return fsum(parts) / len(parts)
+        return fmean(sum(map(eq, names, top[name])) / len(names) for name, names in given.items())
 
     return {row: share(given) for row, given in own.items() if row != "majority"}
 

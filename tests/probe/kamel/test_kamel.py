@@ -6,23 +6,13 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import Store
-from lmkbc.models.base import Form, Prompt
-from lmkbc.models.budget import Usage
-from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.language_model import LocalModel
-from lmkbc.models.local.model import CausalModel
-from lmkbc.probe.benchmark import Means
-from lmkbc.probe.benchmark import texts as texts_of
+from lmkbc.models.base import Form
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
 from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
 from lmkbc.probe.kamel.prompts import prompts, questions
 
@@ -96,9 +86,6 @@ def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
     path.write_text("P36,What is the capital?\n")
     with pytest.raises(InputError, match=r"line 1: .* exactly once"):
         questions(path)
-    path.write_text("nothing\n")
-    with pytest.raises(InputError, match="no templates"):
-        questions(path)
 
 
 def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
@@ -138,45 +125,6 @@ def test_a_chat_is_shown_examples_as_turns() -> None:
     assert roles == ("system", "user", "assistant", "user", "assistant", "user")
     assert said[-1] == "Capital of land 0?"
     assert all("; city" in answer and "%" not in answer for answer in said[2::2])
-
-
-class Echo:
-    """Answers with the subject; stops dead after some answers."""
-
-    def __init__(self, lives: int) -> None:
-        self.lives, self.usage = lives, Usage()
-
-    def text(self, prompt: Prompt) -> str:
-        return prompt.text
-
-    def fits(self, text: str, answer: int) -> bool:
-        return bool(text) and answer < 1000
-
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        assert (how.max_tokens, how.temperature, how.stops) == (100, 0.0, ("%",))
-        for place in reversed(range(len(prompts))):
-            if self.lives == 0:
-                raise KeyboardInterrupt
-            self.lives -= 1
-            yield place, [Completion(f" {prompts[place].rsplit(' ', 1)[1]} ")]
-
-
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    data = kamel.read(tree(tmp_path))
-    store = Store(tmp_path / "store.sqlite")
-
-    def asked(model: Echo) -> list[str]:
-        pairs = KamelBenchmark(source=tmp_path, model="", shots=2).questions(data, questions(), ["P36"], split="train")
-        local = LocalModel(cast(CausalModel, model), "echo", store=store)
-        return texts_of(local, [prompt for _, prompt in pairs], sampling("completion"), Means())
-
-    with pytest.raises(KeyboardInterrupt):
-        asked(Echo(12))
-    rest = Echo(18)
-    answers = asked(rest)
-    assert rest.lives == 0
-    assert [text.strip() for text in answers] == [f"{i}?" for i in range(30)]
-    store.close()
 
 
 @pytest.mark.parametrize(

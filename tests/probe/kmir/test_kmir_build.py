@@ -198,7 +198,6 @@ def test_distractors_keep_to_the_type() -> None:
     [
         ({"r": relation("r", symmetric=True, asymmetric=True)}, "'r' is asymmetric"),
         ({"r": relation("r", asymmetric=True, inverse=("r",))}, "'r' is asymmetric"),
-        ({"r": relation("r", symmetric=True, inverse=("q",)), "q": relation("q")}, "its own inverse"),
         ({"r": relation("r", symmetric=True, implies=("q",)), "q": relation("q", asymmetric=True)}, "'q' is asymm"),
         ({"r": relation("r", asymmetric=True, equivalent=("q",)), "q": relation("q", symmetric=True)}, "asymmetric"),
         ({"rob": relation("r", implies=("rib",))}, "did you mean 'rob'"),
@@ -216,21 +215,21 @@ def test_files(tmp_path: Path) -> None:
     path = tmp_path / "triples.tsv"
     path.write_text("a\tin\tb\na\tin\tb\na\tin\ta\nb\tnear\tc\tcity\tcity\n")
     assert [row.triple for row in read_triples(path, SCHEMA)] == [("a", "in", "b"), ("b", "near", "c")]
-    path.write_text("a\tinn\tb\n")
-    with pytest.raises(InputError, match="triple 1: the schema lacks relation 'inn'; did you mean 'in'"):
-        read_triples(path, SCHEMA)
-    path.write_text("a\tin\tb\nthe [MASK]\tin\tb\n")
-    with pytest.raises(InputError, match=r"triple 2: 'the \[MASK\]' is no name"):
-        read_triples(path, SCHEMA)
-    path.write_text("a\tin\t \n")
-    with pytest.raises(InputError, match="triple 1: ' ' is no name"):
-        read_triples(path, SCHEMA)
-    path.write_text("a\tin\n")
-    with pytest.raises(InputError, match="line 1: 2 columns"):
-        read_triples(path, SCHEMA)
-    path.write_text("[relations.r]\nname = 3\n")
-    with pytest.raises(InputError, match=r"relations\.r\.name"):
-        read_schema(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tinn\tb\n", "triple 1: the schema lacks relation 'inn'; did you mean 'in'"),
+        ("a\tin\tb\nthe [MASK]\tin\tb\n", r"triple 2: 'the \[MASK\]' is no name"),
+        ("a\tin\t \n", "triple 1: ' ' is no name"),
+        ("a\tin\n", "line 1: 2 columns"),
+    ],
+)
+def test_a_line_that_is_no_triple_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "triples.tsv").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_triples(tmp_path / "triples.tsv", SCHEMA)
 
 
 @pytest.mark.parametrize("name", ["kamel", "domains", "conceptnet"])

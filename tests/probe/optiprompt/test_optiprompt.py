@@ -11,10 +11,14 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
+from lmkbc.models.masked.soft_prompts import SoftPrompt
+from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.dataset import RelationFacts
-from lmkbc.probe.optiprompt.dataset import learnable, read
+from lmkbc.probe.optiprompt.dataset import learnable, read, read_prompts
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
 from lmkbc.probe.optiprompt.tables import table
+from lmkbc.train.clozes import cloze_logits, precision, search_prompt
 from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -179,3 +183,80 @@ def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
 def test_what_cannot_be_run_is_named_before_anything_is(named: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(InputError, match=r"there is no (model 'randm'|way 'soft)"):
         Experiment(soft=HOW.soft, finetune=HOW.finetune, **named)  # type: ignore[arg-type]
+
+
+def rows(path: Path, *given: dict[str, object]) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    return path
+
+
+def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Path) -> None:
+    one = rows(tmp_path / "auto.jsonl", {"relation": "P19", "template": "[X]vik is {in} [Y]."})
+    rows(
+        tmp_path / "mined" / "P19.jsonl",
+        {"template": "[Y] native [X]", "weight": 0.2},
+        {"template": "[X] in [Y]", "weight": 0.8},
+    )
+    assert read_prompts([f"A={one}", f"L={tmp_path / 'mined'}"]) == {
+        "A": {"P19": (("{subject}vik is {{in}} {mask}.", 1.0),)},
+        "L": {"P19": (("{mask} native {subject}", 0.2), ("{subject} in {mask}", 0.8))},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "said"),
+    [
+        ("manual", {"relation": "P19", "template": "[X] [Y]"}, "another way of asking"),
+        ("A", {"template": "[X] [Y]"}, "needs a relation"),
+        ("A", {"relation": "P19", "template": "[X] only"}, r"needs \[X\], \[Y\]"),
+        ("", {}, "give NAME=FILE"),
+    ],
+)
+def test_a_prompt_that_makes_no_sense_is_refused(tmp_path: Path, name: str, row: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_prompts([f"{name}={rows(tmp_path / 'p.jsonl', row)}"])
+
+
+def test_clozes_of_a_relation_answer_together_by_weight(backbone: Backbone) -> None:
+    clozes = (("{subject} was in {mask} .", 0.7), ("{mask} , {subject}", 0.3))
+    plan = TrainingPlan(rate=1e-2, epochs=1)
+    how = Experiment(
+        soft=plan, finetune=plan, models=("pretrained",), methods=("manual",), prompts={"mine": {"P19": clozes}}
+    )
+    found = ExperimentRunner(backbone, [BORN], how).run()["P19"]["pretrained mine"]
+    names = sorted(PLACES)
+    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in names])
+    for (subject, _), answer in zip(BORN.facts, found, strict=True):
+        logs = [
+            weight * cloze_logits(backbone, masked(backbone, [cloze], [subject]), columns).log_softmax(-1)
+            for cloze, weight in clozes
+        ]
+        assert answer == names[int(sum(logs, torch.zeros(1)).argmax())]
+    with pytest.raises(InputError, match="prompts of mine ask nothing about P20"):
+        ExperimentRunner(backbone, [RelationFacts("P20", BORN.cloze, "", PAIRS[:1], PAIRS[1:2], PAIRS[2:3])], how)
+
+
+def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(backbone: Backbone) -> None:
+    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in PLACES])
+    facts = [(name, [PLACES.index(place)]) for name, place in PAIRS]
+    names, gold = [name for name, _ in facts[24:]], torch.tensor([right for _, (right,) in facts[24:]])
+
+    def found(steps: int) -> tuple[SoftPrompt, list[int], float]:
+
+        prompt, tokens = search_prompt(backbone, 3, facts[:24], columns, iterations=steps, seed=0, held_out=facts[24:])
+        return prompt, tokens, precision(backbone, prompt, facts[24:], columns)
+
+    prompt, tokens, share = found(9)
+    pieces = backbone.tokenizer.convert_ids_to_tokens(tokens)
+    assert not {*pieces} & {"[MASK]", "[SEP]"}
+    assert not any(piece[0].isupper() for piece in pieces)
+    assert share >= found(3)[2]
+    assert found(9)[1] == tokens
+    places = iter(tokens)
+    layout = [next(places) if place == SOFT else place for place in prompt.layout]
+    spelt = subject_pieces(prompt.layout, names, backbone.tokenizer)
+    held = {MASK: [backbone.mask_id]}
+    ids = [[one for at in layout for one in (name if at == SUBJECT else held.get(at, [at]))] for name in spelt]
+    right = (cloze_logits(backbone, ids, columns).argmax(-1) == gold).float().mean().item()
+    assert right == pytest.approx(share)

@@ -12,7 +12,6 @@ from command import Command
 from lmkbc.probe.lama.dataset import RelationFacts
 from lmkbc.probe.optiprompt import tables
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 BORN = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", (("a", "Rome"), ("b", "Oslo")))
 CAPITAL = RelationFacts("P36", "{subject} has {mask} .", "1-1", tuple((name, "Lima") for name in "cdef"))
 ANSWERS = {
