@@ -23,27 +23,6 @@ transitive = true
 """
 
 
-def test_kmir_from_triples_to_scores(tmp_path: Path, command: Command) -> None:
-    triples, schema, out = tmp_path / "t.tsv", tmp_path / "s.toml", tmp_path / "out"
-    triples.write_text("".join(f"a{i}\tin\tb{i % 5}\nb{i % 5}\tin\tc\n" for i in range(20)))
-    schema.write_text(SCHEMA)
-    printed, told = command.done("probe", "kmir", "build", triples, "--schema", schema, "--out", out, "--json")
-    assert 0 < json.loads(printed)["reasoning"] <= 20
-    assert "that two splits would share are left out" in told
-    questions = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
-    answers = tmp_path / "answers.jsonl"
-    answers.write_text("".join(json.dumps({"id": q["id"], "ret": q["answer"]}) + "\n" for q in questions))
-    printed, _ = command.done("probe", "kmir", "score", out / "train.jsonl", answers, "--json")
-    table: dict[str, Any] = json.loads(printed)
-    assert (table["f1"], table["robustness"]["every"]) == (1.0, 1.0)
-    shown, _ = command.done("probe", "kmir", "score", out / "train.jsonl", answers)
-    assert "paper: RoBERTa" in shown
-    counts = next(line.split() for line in shown.splitlines() if line.startswith("questions "))
-    assert int(counts[-1]) == len(questions) == sum(int(count) for count in counts[1:-1])
-    answers.write_text('{"id": "other", "ret": ""}')
-    assert "is no question's id" in command.fails("probe", "kmir", "score", out / "train.jsonl", answers)
-
-
 def test_controls(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[Controls]()
 
@@ -169,6 +148,7 @@ def test_kamel_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None
         (("--model", "x", "--properties", "P36,P9999"), "KAMEL has no test split of 'P9999'"),
         (("--model", "x", "--split", "dev"), "no dev split of 'P36'"),
         (("--model", "x", "--split", "train"), "'train' is not one of 'test', 'dev'"),
+        (("--model", "x", "--form", "chatt"), "'chatt' is not one of 'chat'"),
         (("--model", tmp_path / "bert", "--shots", "9"), "too few for 9 shots"),
     ):
         told = command.fails("probe", "kamel", source, *arguments)

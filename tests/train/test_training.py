@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits, read, to_bytes
+from lmkbc.models.masked.soft_prompts import SoftPrompt, read, to_bytes
 from lmkbc.names import folded_key
 from lmkbc.train.clozes import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
 from lmkbc.train.controls import LearnedControls
@@ -149,19 +149,6 @@ def test_the_ranking_loss_is_its_formula_and_falls_with_better_ranks() -> None:
     rank_loss(better, golds).backward()  # type: ignore[no-untyped-call]
     assert better.grad is not None
     assert float(rank_loss(logits - better.grad, golds)) < wanted
-
-
-def test_a_prompt_learns_to_rank(backbone: Backbone, facts: list[Fact]) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
-    columns, subjects = torch.tensor(entities.rows), [fact.subject for fact in facts]
-    start, plan = SoftPrompt.random(backbone, 5), TrainingPlan(rate=0.1, epochs=40, batch=4)
-    with torch.inference_mode():
-        worst = int(mask_logits(backbone, start, subjects, columns).mean(0).argmin())
-    rows = [(subject, [worst]) for subject in subjects]
-    after, trained = train_soft_prompt(backbone, start, rows, columns, plan, criterion=rank_loss)
-    assert trained.losses[-1] < trained.losses[0]
-    assert precision(backbone, start, rows, columns) < 0.5
-    assert precision(backbone, after, rows, columns) == 1.0
 
 
 class CutError(Exception):

@@ -141,7 +141,7 @@ def test_from_triples_to_a_figure(command: Command, tmp_path: Path, packed: bool
         corpus.write_bytes(gzip.compress("".join(json.dumps({"text": line}) + "\n" for line in LINES).encode()))
         assert [f"{row.title} {row.text}".strip() for row in text_rows(corpus)] == LINES
     run = command.under("probe", "kmir")
-    run.done("build", triples, "--out", built)
+    assert "that two splits would share are left out" in run.done("build", triples, "--out", built)[1]
     written = [(built / f"{name}.jsonl").read_text() for name in ("train", "dev", "test")]
     asked = [json.loads(line) for text in written for line in text.splitlines()]
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
@@ -160,6 +160,8 @@ def test_from_triples_to_a_figure(command: Command, tmp_path: Path, packed: bool
     assert "give --corpus, and --triples" in run.fails(*words)
     triples.write_text("\t".join(FACTS[2]) + "\n")
     assert "was not built from these triples" in run.fails(*words, *more)
+    (tmp_path / "said.jsonl").write_text('{"id": "other", "ret": ""}')
+    assert "is no question's id" in run.fails(*words[:3])
 
 
 def test_a_conclusion_is_counted_by_its_own_names(tmp_path: Path) -> None:

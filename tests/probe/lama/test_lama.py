@@ -112,19 +112,13 @@ def test_averages_are_over_relations() -> None:
     assert found.overall.log_probability == pytest.approx(-3.5)
 
 
-def test_kamels_facts_with_one_object() -> None:
-    facts = (
-        KamelFact("P36", "France", (KamelAnswer("Paris"),)),
-        KamelFact("P36", "Bolivia", (KamelAnswer("La Paz"), KamelAnswer("Sucre"))),
-    )
-    schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
-    clozes = kamel_clozes(schema)
-    (asked,) = of_kamel(Kamel({("P36", "test"): facts}), clozes)
-    assert (asked.cloze, asked.facts) == ("The capital of {subject} is {mask}.", (("France", "Paris"),))
+def test_clozes_of_kamels_properties() -> None:
+    clozes = kamel_clozes(Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))}))
+    assert clozes["P36"] == "The capital of {subject} is {mask}."
     assert kamel_clozes(Schema({}))["P36"] == "{subject} has the capital {mask}."
     assert set(clozes) >= kamel.LAMA
     with pytest.raises(InputError, match="no template for P36"):
-        of_kamel(Kamel({("P36", "test"): facts}), {})
+        of_kamel(Kamel({("P36", "test"): ()}), {})
 
 
 @pytest.mark.parametrize(
