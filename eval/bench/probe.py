@@ -132,8 +132,8 @@ def measure_kamel(archive: Path, given: argparse.Namespace) -> None:
     from lmkbc.probe.benchmark import Means, texts
     from lmkbc.probe.kamel import dataset as kamel
     from lmkbc.probe.kamel.benchmark import KamelBenchmark, sampling
-    from lmkbc.probe.kamel.prompts import answered, questions
-    from lmkbc.probe.kamel.score import END, score
+    from lmkbc.probe.kamel.dataset import END, answered, questions
+    from lmkbc.probe.kamel.score import score
 
     properties, queries, split = given.properties, given.queries, given.split
     found = kamel.read(archive, splits=("train", split))

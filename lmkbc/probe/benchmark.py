@@ -47,11 +47,10 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Results of a benchmark: values for JSON, tables, and sentences below them."""
+    """Results of a benchmark: values for JSON, and tables."""
 
     values: Any
     sheets: Sequence[Sheet] = ()
-    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

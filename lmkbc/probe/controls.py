@@ -176,42 +176,33 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
     The models are in a temporary directory until the block ends. Sources with the same model share one copy.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copies = _RandomCopies(run, Path(folder), seed)
-        drawn = tuple(copies.of(spec) for spec in recipe.generate)
-        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if copies.made else None
+        made: dict[tuple[str, str, str], str] = {}
 
+        def redrawn(table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
+            """Return a table with another model, if it names a local one. component: if the table names none."""
+            component = component or table["component"]
+            name = run.model or table.get("model")
+            if not name or not ("model" in table or component in LOCAL):
+                return {**table}
+            if component not in LOCAL:
+                return {**table, "model": str(name)}
+            key = component, str(name), str(table.get("revision"))
+            if key not in made:
+                named = {**table, "component": component, "model": str(name)}
+                made[key] = str(_drawn(named, Path(folder) / str(len(made)), run.offline, seed))
+            return {**table, "model": made[key]} | ({"revision": None} if "revision" in table else {})
 
-class _RandomCopies:
-    """Copies with random weights of a run's models, in a folder."""
+        def of(spec: GeneratorSpec) -> GeneratorSpec:
+            """Return a generator's table with other local models, also in its signals."""
+            if isinstance(spec, Embedded):
+                signals = tuple(redrawn(source) for table in spec.features for source in sources_of(table))
+                states = spec.hidden_states and redrawn(spec.hidden_states, "causal")
+                return replace(spec, features=signals, hidden_states=states)
+            own = {field.name: getattr(spec, field.name) for field in fields(spec)}
+            return replace(spec, **{name: value for name, value in redrawn(own).items() if value is not own[name]})
 
-    def __init__(self, run: Run, folder: Path, seed: int) -> None:
-        self._run, self._folder, self._seed = run, folder, seed
-        self.made: dict[tuple[str, str, str], str] = {}
-
-    def of(self, spec: GeneratorSpec) -> GeneratorSpec:
-        """Return a generator's table with other local models, also in its signals."""
-        if isinstance(spec, Embedded):
-            signals = tuple(self._redrawn(source) for table in spec.features for source in sources_of(table))
-            states = spec.hidden_states and self._redrawn(spec.hidden_states, "causal")
-            return replace(spec, features=signals, hidden_states=states)
-        own = {field.name: getattr(spec, field.name) for field in fields(spec)}
-        changed = {name: value for name, value in self._redrawn(own).items() if value is not own[name]}
-        return replace(spec, **changed)
-
-    def _redrawn(self, table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
-        """Return a table with another model, if it names a model. component: the generator, if the table names none."""
-        component = component or table["component"]
-        name = self._run.model or table.get("model")
-        if not name or not ("model" in table or component in LOCAL):
-            return {**table}
-        if component not in LOCAL:
-            return {**table, "model": str(name)}
-        key = component, str(name), str(table.get("revision"))
-        if key not in self.made:
-            named = {**table, "component": component, "model": str(name)}
-            out = self._folder / str(len(self.made))
-            self.made[key] = str(_drawn(named, out, self._run.offline, self._seed))
-        return {**table, "model": self.made[key]} | ({"revision": None} if "revision" in table else {})
+        drawn = tuple(map(of, recipe.generate))
+        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if made else None
 
 
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:

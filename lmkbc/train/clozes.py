@@ -176,7 +176,7 @@ def verbalised(
     """
     draw, tokenizer, longest = random.Random(seed), backbone.tokenizer, backbone.longest
     for fact in facts:
-        if isinstance(fact, str) and not masking.random:
+        if isinstance(fact, str) and masking.policy != "random":
             raise InputError("sentences have no object to mask: use --mask random")
         for text, span in (
             [(fact, (0, 0))] if isinstance(fact, str) else _worded(fact, tokenizer, masking.nothing, draw)
@@ -207,7 +207,7 @@ def _masked(
     words = [at for at, special in enumerate(encoded["special_tokens_mask"]) if not special and ids[at] != mask]
     if not words:
         return
-    if masking.random:
+    if masking.policy == "random":
         hidden = [at for at in words if draw.random() < RANDOM_SHARE] or [draw.choice(words)]
     else:
         offsets = cast(list[tuple[int, int]], encoded["offset_mapping"])

@@ -194,9 +194,7 @@ class HeldOut:
 
         InputError for an edition with only some of its held-out splits here.
         """
-        groups = defaultdict[str, set[str]](set)
-        subjects: list[tuple[str, str | None]] = []
-        splits = []
+        named, held, splits = defaultdict[str, set[str]](set), set[str](), list[str]()
         for edition in workspace.editions.values():
             here = [split for split in edition.splits if workspace.has_data(edition, split)]
             for split in edition.splits if here else ():
@@ -204,11 +202,13 @@ class HeldOut:
                     continue
                 rows = workspace.queries(edition, split)
                 for query in rows:
-                    groups[query.subject_id or query.subject].add(query.subject)
+                    named[query.subject_id or query.subject].add(query.subject)
                 if split != "train":
                     splits.append(f"{edition.name}/{split}")
-                    subjects += [(query.subject, query.subject_id) for query in rows]
-        return cls(_closed(subjects, groups, aliases), tuple(splits))
+                    held.update(query.subject_id or query.subject for query in rows)
+        keys = {reading for subject in held for name in named[subject] for reading in _readings(name)}
+        known = [group for group in aliases if not keys.isdisjoint(map(_key, group))]
+        return cls(frozenset(keys.union(*(_readings(name) for group in known for name in group))), tuple(splits))
 
     def names(self, subject: str) -> bool:
         """Return whether a name belongs to a held-out subject."""
@@ -242,9 +242,8 @@ class HeldOut:
 
 
 def _spans(words: Sequence[str], most: int) -> Iterator[str]:
-    for start in range(len(words)):
-        for end in range(start + 1, min(start + most, len(words)) + 1):
-            yield " ".join(words[start:end])
+    """Return all runs of up to `most` words."""
+    return (" ".join(words[start : start + size]) for size in range(1, most + 1) for start in range(len(words)))
 
 
 def _key(name: str) -> str:
@@ -257,21 +256,6 @@ def _readings(name: str) -> set[str]:
     whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
     readings = whole | {reading.removeprefix("the ") for reading in whole}
     return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
-
-
-def _closed(
-    subjects: Iterable[tuple[str, str | None]], by_id: Mapping[str, set[str]], aliases: Iterable[Sequence[str]]
-) -> frozenset[str]:
-    """Return normal forms of the subjects' names, and of every alias group with one of them."""
-    keys = set[str]()
-    for name, identifier in subjects:
-        for known in (name, *by_id.get(identifier or name, ())):
-            keys |= _readings(known)
-    names = set(keys)
-    for group in aliases:
-        if not keys.isdisjoint(map(_key, group)):
-            names.update(*map(_readings, group))
-    return frozenset(names)
 
 
 def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:

@@ -201,7 +201,13 @@ def of_facts(
             by_relation[spelt[fact.relation]].append(Example(Query(fact.subject, spelt[fact.relation]), objects))
     asking = spec.asking(run, [])
     return [
-        _taught(model, [*_shown(run, asking, examples)])
+        _taught(
+            model,
+            [  # each fact after those before it
+                (asking.showing(example.query, examples[:place]), answer(run, asking, example))
+                for place, example in enumerate(examples)
+            ],
+        )
         for name, known in sorted(by_relation.items())
         for examples in _together(asking, known, random.Random(repr((seed, name))))
     ]
@@ -242,12 +248,6 @@ def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) 
     ]
     for start in range(0, len(shuffled), shots.k + 1):
         yield shuffled[start : start + shots.k + 1]
-
-
-def _shown(run: Run, asking: Asking, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
-    """Yield the prompt and the answer of each example. Earlier examples are shown in the prompt."""
-    for place, example in enumerate(examples):
-        yield asking.showing(example.query, examples[:place]), answer(run, asking, example)
 
 
 def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> _TaughtPrompt:

@@ -89,11 +89,6 @@ class Masking:
             raise InputError(f"the mask policy is {self.policy!r}: use object, object+N (N tokens around it) or random")
 
     @property
-    def random(self) -> bool:
-        """Return whether tokens are masked at random."""
-        return self.policy == "random"
-
-    @property
     def window(self) -> int:
         """Return the number of tokens around the object that are masked too."""
         return int(self.policy.partition("+")[2] or 0)

@@ -162,7 +162,6 @@ def test_kmir_refuses_in_one_sentence(tmp_path: Path, command: Command) -> None:
         ("a\tin\tb\n", SCHEMA.replace('name = "in"', "name = 3"), "relations.in.name"),
         ("a\tin\tb\nc\tin\tb\n", SCHEMA, "no statement of 'in' can be made false"),
         ("a\tin\tb\n", SCHEMA.replace("templates = [", 'templates = []\naspect = "x" # ['), "has no templates"),
-        ("a\tin\tb\n", SCHEMA + 'asymmetric = true\ninverse = ["in"]\n', "'in' is asymmetric"),
     ):
         triples.write_text(rows)
         schema.write_text(written)

@@ -21,8 +21,7 @@ from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
 from lmkbc.probe.kamel import dataset, score
-from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact, check_wording, prompts, questions
 from lmkbc.probe.kamel.score import by_year, year_properties, year_table
 from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 from lmkbc.settings import listed
@@ -56,13 +55,6 @@ class KamelBenchmark:
     split: Annotated[Literal["test", "dev"], Meta(description="Split to ask.")] = "test"
     limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
-    controls: Annotated[
-        bool,
-        Meta(
-            description="Show what train alone teaches, and what it leaves.",
-            extra={"flags": ("--controls/--no-controls",)},
-        ),
-    ] = True
     lama: Annotated[
         Path | None, Meta(description="LAMA's directory of relations.jsonl and TREx/, whose facts are asked as well.")
     ] = None
@@ -102,6 +94,8 @@ class KamelBenchmark:
         many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
         more = f", and {len(lamas)} of LAMA" if lamas else ""
         means.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
+        if "lama-facts" in tables and not self.lama:
+            means.note("LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama")
         if self.out is not None:
             rows = (
                 {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
@@ -136,9 +130,9 @@ class KamelBenchmark:
             "stripped": score.score(replies, strip=True),
             "stripped, labels only": score.score(replies, strip=True, alternatives=False),
         }
-        controls = learned(data, (fact for fact, _ in replies)) if self.controls else {}
+        controls = learned(data, (fact for fact, _ in replies))
         beside = {name: score.score(made) for name, made in controls.items()}
-        if controls and (left := hard(replies, controls)):
+        if left := hard(replies, controls):
             beside["published, what no control answers"] = score.score(left)
         whole = ways | beside
         years = year_table(data, replies)
@@ -146,11 +140,9 @@ class KamelBenchmark:
         sheets = [overall(whole), by_answers(whole), by_property(ways)]
         sheets += [by_year(years)] if years.answers else []
         sheets += [by_facts(compared)] if compared else []
-        remarks = []
         if "lama-facts" in tables:
             values["lama-facts"] = {whose: asdict(table) for whose, (table, _) in compared.items()}
-            remarks += [] if self.lama else [ABSENT]
-        return Findings(values, [sheet for sheet in sheets if sheet.name in tables], remarks)
+        return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
 
 
 def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: Collection[str]) -> Sequence[str]:
@@ -169,7 +161,7 @@ def sampling(form: Form) -> Sampling:
 
     A chat model ends its answers by itself.
     """
-    return Sampling(temperature=0.0, max_tokens=100, stop=(score.END,) if form == "completion" else None)
+    return Sampling(temperature=0.0, max_tokens=100, stop=(dataset.END,) if form == "completion" else None)
 
 
 def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
@@ -225,7 +217,6 @@ def _shots(count: int) -> str:
 
 KAMELS, LAMAS = score.PUBLISHED_LAMA
 """Names of the rows, by the origin of the facts."""
-ABSENT = "LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama"
 
 
 def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -> Kamel:

@@ -17,10 +17,7 @@ import numpy as np
 
 from lmkbc.groups import grouped
 from lmkbc.probe.benchmark import Floats, Sheet, half_width, percent
-from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact
-
-END = "%"
-SEPARATOR = ";"
+from lmkbc.probe.kamel.dataset import END, LAMA, SEPARATOR, Kamel, KamelAnswer, KamelFact
 
 PUBLISHED: Mapping[str, Mapping[int, tuple[float, float, float]]] = {
     "GPT-J-6b": {1: (10.27, 10.20, 10.24), 5: (16.22, 15.81, 16.01), 10: (17.46, 17.13, 17.30)},

@@ -63,18 +63,18 @@ def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], sch
             triple = inferred[int(number)] if number.isdecimal() and int(number) < len(inferred) else None
         else:
             triple = facts[question.fact].triple if 0 <= question.fact < len(facts) else None
-        if triple is None or not _fits(question, triple):
+        asks_name = question.type in {"completion", "reasoning"}
+        if (
+            triple is None
+            or triple.relation != question.relation
+            or (asks_name and {triple.subject, triple.object}.isdisjoint(question.answer))
+        ):
             raise InputError(
                 f"question {question.id!r} was not built from these triples by this schema: "
                 "give --triples and --schema as 'kmir build' had them"
             )
         pairs[question.id] = triple.subject, triple.object
     return pairs
-
-
-def _fits(question: Question, triple: Triple) -> bool:
-    names_it = question.type not in {"completion", "reasoning"} or {triple.subject, triple.object} & {*question.answer}
-    return triple.relation == question.relation and bool(names_it)
 
 
 @dataclass(frozen=True, slots=True)

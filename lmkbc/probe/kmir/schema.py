@@ -1,6 +1,6 @@
 """A schema of relations: their templates, and the axioms by which facts follow from facts.
 
-The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for contradictions.
+The six axioms of KMIR (Gao et al. 2022), read from a TOML file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RelationSchema:
     """Schema of a relation r. Each template is a sentence with {subject} and {object} once each.
 
     aspect: what subjects with the same object share, as in "continent"; None if they form no category. symmetric: (x r
-    y) implies (y r x). asymmetric: both never hold. transitive: (x r y) and (y r z) imply (x r z). inverse: relations q
+    y) implies (y r x). transitive: (x r y) and (y r z) imply (x r z). inverse: relations q
     for which (x r y) implies (y q x). equivalent: relations q for which (x r y) holds exactly if (x q y) does. implies:
     relations q for which (x r y) implies (x q y).
     """
@@ -44,7 +44,6 @@ class RelationSchema:
     topic: str = ""
     aspect: str | None = None
     symmetric: bool = False
-    asymmetric: bool = False
     transitive: bool = False
     inverse: tuple[str, ...] = ()
     equivalent: tuple[str, ...] = ()
@@ -72,21 +71,19 @@ class _AxiomRule:
 
 @dataclass(frozen=True)
 class Schema:
-    """The relations by name, and all axioms as rules. InputError for a schema that contradicts itself."""
+    """The relations by name, and all axioms as rules. InputError for an unknown name."""
 
     relations: Mapping[str, RelationSchema]
     chains: tuple[AxiomChain, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Raise InputError for unknown names, relations without templates, and contradictory axioms."""
+        """Raise InputError for unknown names, and for relations without templates."""
         for name, relation in self.relations.items():
             _check_templates(name, relation.templates)
         used = {rule.target for rule in self.rules}
         used.update(name for _, join in self.joins for name in (join.first, join.second, join.implies))
         for name in sorted(used - self.relations.keys()):
             raise InputError(f"the schema's axioms name {name!r}: {did_you_mean(name, self.relations)}")
-        for name in self.relations:
-            self._check_symmetry(name)
 
     @cached_property
     def rules(self) -> list[_AxiomRule]:
@@ -101,27 +98,6 @@ class Schema:
             *(("transitive", AxiomChain(name, name, name)) for name in transitive),
             *(("chain", chain) for chain in self.chains),
         ]
-
-    def _check_symmetry(self, name: str) -> None:
-        implied = self._implied(name)
-        for other in sorted({target for target, _ in implied}):
-            if self.relations[other].asymmetric and (other, True) in implied and (other, False) in implied:
-                raise InputError(
-                    f"schema: (x {name} y) implies both (x {other} y) and (y {other} x), but {other!r} is asymmetric: "
-                    "mend symmetric, inverse, equivalent or implies of these relations"
-                )
-
-    def _implied(self, name: str) -> set[tuple[str, bool]]:
-        """Return every (q, flipped) that follows from one triple of a relation."""
-        reached, open_ = {(name, False)}, [(name, False)]
-        while open_:
-            source, flipped = open_.pop()
-            for rule in self.rules:
-                fresh = (rule.target, flipped != rule.flipped)
-                if rule.source == source and fresh not in reached:
-                    reached.add(fresh)
-                    open_.append(fresh)
-        return reached
 
 
 def _rules(name: str, relation: RelationSchema) -> Iterator[_AxiomRule]:

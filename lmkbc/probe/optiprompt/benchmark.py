@@ -107,10 +107,10 @@ class OptiPromptBenchmark:
             scores[name] = tables.table(relations, found[name], runner.unhelped())
         answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
-        remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
+        means.note(f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx")
         if lacking := [row for row in tables.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
-            remarks.append(f"{easy}: no figure to compare")
+            means.note(f"{easy}: no figure to compare")
         fact_rows = list(tables.fact_rows(relations, answers))
         if self.facts is not None:
             write_bytes(self.facts, msgspec.json.Encoder().encode_lines(fact_rows))
@@ -125,5 +125,4 @@ class OptiPromptBenchmark:
         return Findings(
             values if len(values) > 1 else values[self.model[0]],
             [sheet for sheet in sheets if sheet.name in wanted],
-            remarks,
         )

@@ -194,9 +194,8 @@ class ExperimentRunner:
             return masked(own, [relation.cloze] * len(subjects), subjects)
 
         def learnt(pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
-            rows = self._taught(pairs)
-            ids = prompts([subject for subject, _ in rows])
-            return [(one, gold) for one, (_, gold) in zip(ids, rows, strict=True)]
+            subjects, golds = zip(*self._taught(pairs), strict=True)
+            return [*zip(prompts(subjects), golds, strict=True)]
 
         finetune(
             own,

@@ -17,8 +17,7 @@ from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import dataset
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.build import KamelBuild, is_part, selected
-from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
-from lmkbc.probe.kamel.prompts import prompts, questions
+from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact, prompts, questions
 from lmkbc.probe.kmir.files import TypedTriple
 
 DRAWINGS = {"random": False, "fixed": True}
