@@ -19,8 +19,7 @@ from lmkbc.files.writable import check_new
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
-from lmkbc.train.directory import MODEL
-from lmkbc.train.settings import Lora, Masking, Training, TrainingPlan
+from lmkbc.train.settings import MODEL, Lora, Masking, Training, TrainingPlan
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:

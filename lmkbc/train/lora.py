@@ -43,10 +43,9 @@ from lmkbc.run.base import Run
 from lmkbc.selection import split_sha256
 from lmkbc.train.clozes import IGNORED
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
-from lmkbc.train.directory import check_out, checkpoint_of, finish, saved
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
-from lmkbc.train.settings import Lora
+from lmkbc.train.settings import Lora, check_out, checkpoint_of, finish, saved
 from lmkbc.types import Example, GoldObject, Query
 
 

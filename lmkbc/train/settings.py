@@ -1,20 +1,27 @@
-"""Settings of training, each declared once, for the commands and for Python.
+"""Settings of training, each declared once, for the commands and for Python, and the directory of a trained model.
 
-This module does not load torch. A field with a description is an option of the training commands.
+This module does not load torch. A field with a description is an option of the training commands. Checkpoints are
+beside the directory.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from lmkbc.errors import InputError
-from lmkbc.train.directory import check_out
+from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
+from lmkbc.files.writable import same
+
+if TYPE_CHECKING:
+    from lmkbc.models.masked.entities import Entities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,8 @@ class Training:
     most: Annotated[int, Meta(ge=0, description="At most N KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
     random: Annotated[
-        Literal["all", "embeddings"] | None, Meta(description="Control: start from random weights, all or embeddings.")
+        Literal["all", "embeddings"] | None,
+        Meta(description="Control: start from random weights, 'all' or 'embeddings'."),
     ] = None
     device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None
     offline: Annotated[bool, Meta(description="Open no network connection.")] = False
@@ -132,3 +140,53 @@ class Lora:
             every=self.every,
             falls=False,
         )
+
+
+MODEL = Kind("a trained model", "training.json")
+
+
+def check_out(out: Path, source: str) -> None:
+    """Raise InputError if a trained model cannot be written to a directory. It must not be the model's source."""
+    check_replaceable(out, MODEL)
+    if same(out, Path(source)):
+        raise InputError(f"{out} holds the model that is trained: name another directory")
+
+
+def checkpoint_of(out: Path, stage: str = "all") -> Path:
+    """Return the checkpoint of a training's stage. It is in a directory beside that of the model."""
+    return out.with_name(f".{out.name}.checkpoints") / f"{stage}.safetensors"
+
+
+def write(
+    out: Path,
+    model: Any,
+    tokenizer: Any,
+    entities: Entities | None,
+    facts: Mapping[str, Any],
+    more: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a model in a standard format, its objects and its training record, and remove the checkpoints.
+
+    more: other files, by name. An older model in the directory is replaced. InputError if the directory holds anything
+    else.
+    """
+    from lmkbc.models.masked.entities import FILE
+
+    known = {} if entities is None else {FILE: entities.to_json()}
+    finish(out, {**saved(model, tokenizer), **known, **(more or {})}, facts)
+
+
+def saved(*parts: Any) -> dict[str, bytes]:
+    """Return name -> content of the files that a model (and its tokenizer) saves."""
+    from lmkbc.models.loading import quiet
+
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        for part in parts:
+            part.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def finish(out: Path, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> None:
+    """Write the files of a trained model with their record, and remove the checkpoints of all stages."""
+    write_directory(out, with_record(MODEL, files, facts), MODEL)
+    shutil.rmtree(checkpoint_of(out).parent, ignore_errors=True)

@@ -23,9 +23,8 @@ from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import LOSSES, finetune, precision, train_mlm, train_soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split
-from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.loop import Trained
-from lmkbc.train.settings import Masking, Training, TrainingPlan
+from lmkbc.train.settings import Masking, Training, TrainingPlan, checkpoint_of, write
 from lmkbc.types import Fact
 
 log = logging.getLogger(__name__)

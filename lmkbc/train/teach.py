@@ -30,9 +30,8 @@ from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.clozes import soft_loss
 from lmkbc.train.corpus import Corpus, split
-from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.loop import Trained, train
-from lmkbc.train.settings import Training, TrainingPlan
+from lmkbc.train.settings import Training, TrainingPlan, checkpoint_of, write
 from lmkbc.train.tasks import facts_of, open_encoder, record
 from lmkbc.types import Fact
 

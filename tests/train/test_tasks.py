@@ -22,8 +22,7 @@ from lmkbc.relation import Relation
 from lmkbc.train import tasks
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, HeldOut
-from lmkbc.train.directory import write
-from lmkbc.train.settings import Masking, Training, TrainingPlan
+from lmkbc.train.settings import Masking, Training, TrainingPlan, write
 from lmkbc.train.teach import fold_of, prepare, teach, train_top
 from lmkbc.types import Fact, Query
 from tests.candidates import proposals

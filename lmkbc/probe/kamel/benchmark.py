@@ -52,7 +52,7 @@ class KamelBenchmark:
     ] = False
     seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
     properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
-    split: Annotated[Literal["test", "dev"], Meta(description="Split to ask.")] = "test"
+    split: Annotated[Literal["test", "dev"], Meta(description="test or dev.")] = "test"
     limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
     lama: Annotated[

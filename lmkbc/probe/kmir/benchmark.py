@@ -23,7 +23,6 @@ from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, opened, texts, wanted_tables
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
-from lmkbc.probe.kmir.chance import by_chance, chance
 from lmkbc.probe.kmir.cooccurrence import asked_pairs, by_cooccurrence, curves, pair_counts
 from lmkbc.probe.kmir.files import (
     MASK,
@@ -36,7 +35,7 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.score import SHEETS
+from lmkbc.probe.kmir.score import SHEETS, by_chance, chance
 from lmkbc.train.settings import TrainingPlan
 
 SchemaPath = Annotated[

@@ -24,9 +24,8 @@ from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.files import MASK, Question
 from lmkbc.progress import Report, silent
-from lmkbc.train.directory import MODEL, checkpoint_of, write
 from lmkbc.train.loop import train
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.train.settings import MODEL, TrainingPlan, checkpoint_of, write
 
 MASKS = 8
 HELD_OUT = 1000

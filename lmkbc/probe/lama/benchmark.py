@@ -37,7 +37,7 @@ class LamaBenchmark:
     ] = None
     corpus: Annotated[
         Literal["trex", "google-re", "conceptnet", "squad"],
-        Meta(description="Part of LAMA's data, with its own clozes."),
+        Meta(description="Part of LAMA's data: trex, google-re, conceptnet or squad, with its own clozes."),
     ] = "trex"
     properties: Annotated[str | None, Meta(description="Only these relations, comma-separated.")] = None
     limit: Annotated[int | None, Meta(ge=1, description="At most N facts per relation.")] = None

@@ -15,11 +15,20 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.files.texts import text_rows
-from lmkbc.probe.kmir.chance import _NamePool, chance
 from lmkbc.probe.kmir.cooccurrence import asked_pairs, curves, pair_counts
 from lmkbc.probe.kmir.files import Question, read_triples
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.score import KNOWLEDGE, _Cell, question_f1, robustness, score, token_f1, type_by_topic
+from lmkbc.probe.kmir.score import (
+    KNOWLEDGE,
+    _Cell,
+    _NamePool,
+    chance,
+    question_f1,
+    robustness,
+    score,
+    token_f1,
+    type_by_topic,
+)
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
