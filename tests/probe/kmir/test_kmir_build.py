@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_jsonl
 from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
 from lmkbc.probe.kmir.files import Question, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
@@ -148,16 +147,6 @@ def test_the_same_seed_writes_the_same_bytes() -> None:
     assert first == again != other
     questions = built(rows, 1)[1]
     assert split(questions, rows, 1) == split(questions, rows, 1) != split(questions, rows, 2)
-
-
-def test_questions_on_one_fact_lie_in_one_split(tmp_path: Path) -> None:
-    rows = [TypedTriple(f"s{number}", "speaks", f"o{number % 7}") for number in range(60)]
-    facts = []
-    for name, part in split(built(rows)[1], rows, 0).items():
-        (tmp_path / name).write_bytes(question_lines(part))
-        facts.append({question.fact for question in read_jsonl(tmp_path / name, Question)})
-    assert not (facts[0] & facts[1] | facts[0] & facts[2] | facts[1] & facts[2])
-    assert len(set.union(*facts)) == 60
 
 
 @given(TRIPLES, st.integers(0, 3))
