@@ -10,9 +10,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
-from lmkbc.errors import check_known
+from lmkbc.errors import LmkbcError, check_known, counted
+from lmkbc.generate.access import open_model
+from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk
+from lmkbc.models.reference import ModelReference
+from lmkbc.models.thoughts import answer_of
+from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.report.figures import Plot
 from lmkbc.run.base import ModelRun
@@ -40,11 +47,10 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Results of a benchmark: values for JSON, tables, and sentences below them."""
+    """Results of a benchmark: values for JSON, and tables."""
 
     values: Any
     sheets: Sequence[Sheet] = ()
-    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +82,74 @@ def wanted_tables(given: str | None, known: Collection[str], default: Collection
     for name in names or ():
         check_known(name, known, f"--table names {name!r}, which is no table of this benchmark")
     return [name for name in known if name in (default if names is None else names)]
+
+
+def opened(model: str, means: Means) -> LanguageModel:
+    """Open a local causal model, or a server's model if its URL is given."""
+    reference = ModelReference(model=model, backend="server" if means.servers.get("base_url") else "local")
+    return open_model(reference, means, Notes())
+
+
+def texts(
+    model: LanguageModel, prompts: Sequence[Prompt], sampling: Sampling, means: Means, what: str = "queries"
+) -> list[str]:
+    """Return the answer to each prompt; "" for one that counts as wrong. Notes give the number of these, and why.
+
+    LmkbcError if answers of a server are missing, since these are failures and not wrong answers. what: unit of the
+    progress.
+    """
+
+    def asked(prompt: Prompt) -> Talk[Reply | None]:
+        (answered,) = yield [Request(prompt, (0,), sampling)]
+        return answered.replies[0]
+
+    found = [""] * len(prompts)
+    missing = silent_on = 0
+    with means.progress() as report:
+        talks = {place: asked(prompt) for place, prompt in enumerate(prompts)}
+        for done, (place, reply) in enumerate(model.converse(talks), start=1):
+            if reply is None or reply.failed:
+                missing += 1
+            else:
+                withheld = reply.finish in WITHHELD
+                silent_on += withheld or not reply.is_answer
+                found[place] = "" if withheld else answer_of(reply.text) or ""
+            report(what, done, len(prompts))
+    served = means.servers.get("base_url") is not None
+    if missing and served:
+        raise LmkbcError(
+            f"{missing} of {len(prompts)} prompts have no answer ({model.lost or 'no answer'}): "
+            f"run the same command again to go on from {model.place}"
+        )
+    if missing:
+        means.note(f"{counted(missing, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
+    for remark in model.remarks() if served else ():
+        means.note(f"{model.name}: {remark}")
+    if silent_on:
+        many = counted(silent_on, "prompt was", "prompts were")
+        means.note(f"{model.name}: {many} refused, or answered with nothing: counted as wrong")
+    return found
+
+
+Floats = NDArray[np.float64]
+RESAMPLES = 2000
+LEVEL = 0.95
+
+
+def half_width(strata: Sequence[Sequence[tuple[float, float]]], statistic: Callable[[Floats], Floats]) -> float | None:
+    """Return half the width of the interval; None if a stratum has only one row, which gives no variance.
+
+    strata: rows of two values, resampled within each stratum. statistic: function from the strata's mean rows,
+    (resamples, strata, 2), to the scores, (resamples,). From a stratum of n rows, n - 1 are drawn. Otherwise the
+    variance of small strata would be too low (McCarthy and Snowden 1985).
+    """
+    if not strata or min(map(len, strata)) < 2:
+        return None
+    draw = np.random.default_rng(0)
+    means = np.empty((RESAMPLES, len(strata), 2))
+    for place, rows in enumerate(strata):
+        values, counts = np.unique(np.array(rows, dtype=np.float64), axis=0, return_counts=True)
+        drawn = len(rows) - 1
+        means[:, place] = draw.multinomial(drawn, counts / len(rows), RESAMPLES) @ values / drawn
+    low, high = np.quantile(statistic(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(high - low) / 2

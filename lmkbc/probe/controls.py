@@ -6,12 +6,16 @@ train split alone. So a query that it answers is no evidence of a model's knowle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
+from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.pipeline import propose
-from lmkbc.probe.random_weights import with_random_weights
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
@@ -159,3 +163,74 @@ def compare(
         relations={name: row(lambda table, name=name: table.relations.get(name)) for name in whole.relations},  # type: ignore[misc]
         failed=sum(prediction.failed for prediction in made),
     )
+
+
+LOCAL = ("causal", "entity-masked", "masked")
+"""Components that load a model's weights on this machine."""
+
+
+@contextmanager
+def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tuple[Run, Recipe] | None]:
+    """Yield the recipe with random weights, and the run to open it in; None if no step has a local model.
+
+    The models are in a temporary directory until the block ends. Sources with the same model share one copy.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        made: dict[tuple[str, str, str], str] = {}
+
+        def redrawn(table: Mapping[str, Any], component: str = "") -> dict[str, Any]:
+            """Return a table with another model, if it names a local one. component: if the table names none."""
+            component = component or table["component"]
+            name = run.model or table.get("model")
+            if not name or not ("model" in table or component in LOCAL):
+                return {**table}
+            if component not in LOCAL:
+                return {**table, "model": str(name)}
+            key = component, str(name), str(table.get("revision"))
+            if key not in made:
+                named = {**table, "component": component, "model": str(name)}
+                made[key] = str(_drawn(named, Path(folder) / str(len(made)), run.offline, seed))
+            return {**table, "model": made[key]} | ({"revision": None} if "revision" in table else {})
+
+        def of(spec: GeneratorSpec) -> GeneratorSpec:
+            """Return a generator's table with other local models, also in its signals."""
+            if isinstance(spec, Embedded):
+                signals = tuple(redrawn(source) for table in spec.features for source in sources_of(table))
+                states = spec.hidden_states and redrawn(spec.hidden_states, "causal")
+                return replace(spec, features=signals, hidden_states=states)
+            own = {field.name: getattr(spec, field.name) for field in fields(spec)}
+            return replace(spec, **{name: value for name, value in redrawn(own).items() if value is not own[name]})
+
+        drawn = tuple(map(of, recipe.generate))
+        yield (replace(run, model=None, models={}), replace(recipe, generate=drawn)) if made else None
+
+
+def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
+    """Save a model of the same architecture, with its tokenizer, objects and soft prompts."""
+    from lmkbc.models.loading import quiet
+    from lmkbc.models.masked import entities, soft_prompts
+    from lmkbc.train.controls import randomised
+
+    model: Any
+    name, code = table["model"], bool(table.get("trust_remote_code"))
+    if table.get("component") == "causal":
+        from lmkbc.models.local.checkpoint import load as load_causal
+
+        model, tokenizer = load_causal(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+    else:
+        from lmkbc.models.masked.backbone import load as load_masked
+
+        backbone = load_masked(name, revision=table.get("revision"), offline=offline, trust_remote_code=code)
+        model, tokenizer = backbone.model, backbone.tokenizer
+    fresh = randomised(model, seed=seed)
+    if model.can_generate():
+        fresh.generation_config = model.generation_config
+    with quiet():
+        fresh.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+    if (prompts := Path(name) / soft_prompts.FILE).is_file():
+        (out / soft_prompts.FILE).write_bytes(prompts.read_bytes())
+    if (Path(name) / entities.FILE).is_file():
+        known = replace(entities.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
+        (out / entities.FILE).write_bytes(known.to_json())
+    return out

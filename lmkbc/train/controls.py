@@ -7,15 +7,15 @@ model knew before.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 import numpy as np
 import torch
-from scipy import sparse
 from transformers import PreTrainedModel
 
-from lmkbc.generate.prior import class_prior, log_posterior
+from lmkbc.generate.prior import log_posterior
 from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key
@@ -41,32 +41,27 @@ def randomised(model: PreTrainedModel, what: Literal["all", "embeddings"] = "all
     return cast(PreTrainedModel, fresh.to(model.device))  # type: ignore[arg-type]
 
 
-class Majority:
-    """Every relation's most frequent train object; on a tie, the first by name."""
+class LearnedControls:
+    """Answers from train facts, (subject, relation, object), alone; "" for a relation without facts."""
 
     def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        counted = _by_relation(facts)
-        self._top = {name: counts.objects[int(np.argmax(counts.prior))] for name, counts in counted.items()}
+        by_relation = grouped((relation, (subject, answer)) for subject, relation, answer in facts)
+        self._counts = {relation: _Counts(pairs) for relation, pairs in by_relation.items()}
 
-    def answer(self, _: str, relation: str) -> str:
-        """Return the object; "" for a relation without train facts."""
-        return self._top.get(relation, "")
+    def majority(self, _: str, relation: str) -> str:
+        """Return the relation's most frequent object; on a tie, the first by name."""
+        counts = self._counts.get(relation)
+        return "" if counts is None else counts.objects[int(np.argmax(counts.prior))]
 
+    def naive_bayes(self, subject: str, relation: str) -> str:
+        """Return the best object by P(object | relation) P(word | object, relation) over the words of the subject.
 
-class NaiveBayesControl:
-    """Naive Bayes over the words of a subject: the best object by P(object | relation) P(word | object, relation).
-
-    Smoothing is add-one, with one more word for unseen words. Facts are (subject, relation, object).
-    """
-
-    def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        self._counts = _by_relation(facts)
-
-    def answer(self, subject: str, relation: str) -> str:
-        """Return the object; on a tie, the last by name; "" for a relation without train facts."""
+        Smoothing is add-one, with one more word for unseen words. On a tie, the object is the last by name.
+        """
         if (counts := self._counts.get(relation)) is None:
             return ""
-        (logs,) = log_posterior(counts.prior, counts.of(_words(subject)), counts.totals, size=len(counts.places) + 1)
+        words = folded_key(subject).split()
+        (logs,) = log_posterior(counts.prior, counts.of(words), counts.totals, size=len(counts.seen) + 1)
         return counts.objects[len(logs) - 1 - int(np.argmax(logs[::-1]))]
 
 
@@ -75,35 +70,20 @@ class _Counts:
 
     def __init__(self, facts: Sequence[tuple[str, str]]) -> None:
         self.objects = sorted({answer for _, answer in facts})
-        self.places = {word: place for place, word in enumerate(sorted({w for name, _ in facts for w in _words(name)}))}
         columns = {answer: column for column, answer in enumerate(self.objects)}
-        hits = _ones([[columns[answer]] for _, answer in facts], len(columns))
-        seen = _ones([[self.places[word] for word in _words(name)] for name, _ in facts], len(self.places))
-        self.prior = class_prior(hits)
-        self._seen = sparse.csr_array(seen.T @ hits)
-        self.totals = np.asarray(self._seen.sum(axis=0))
+        counts = Counter(answer for _, answer in facts)
+        self.prior = np.array([counts[answer] / len(facts) for answer in self.objects])
+        self.totals = np.zeros(len(columns))
+        self.seen: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for name, answer in facts:
+            for word in folded_key(name).split():
+                self.seen[word][columns[answer]] += 1
+                self.totals[columns[answer]] += 1
 
     def of(self, words: Sequence[str]) -> Floats:
         """Return the count of each word with each object, (words, c); 0 for an unknown word."""
         counts = np.zeros((len(words), len(self.objects)))
-        known = [(row, self.places[word]) for row, word in enumerate(words) if word in self.places]
-        if known:
-            rows, places = zip(*known, strict=True)
-            counts[list(rows)] = self._seen[list(places)].toarray()
+        for row, word in enumerate(words):
+            for column, count in self.seen.get(word, {}).items():
+                counts[row, column] = count
         return counts
-
-
-def _by_relation(facts: Iterable[tuple[str, str, str]]) -> dict[str, _Counts]:
-    by_relation = grouped((relation, (subject, answer)) for subject, relation, answer in facts)
-    return {relation: _Counts(pairs) for relation, pairs in by_relation.items()}
-
-
-def _words(name: str) -> list[str]:
-    return folded_key(name).split()
-
-
-def _ones(rows: Sequence[Sequence[int]], width: int) -> sparse.csr_array:
-    """Return the count of each column in each row, (rows, width)."""
-    ends = np.cumsum([0, *map(len, rows)])
-    places = np.array([place for row in rows for place in row], dtype=np.int64)
-    return sparse.csr_array((np.ones(len(places)), places, ends), (len(rows), width))

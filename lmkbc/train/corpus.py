@@ -1,22 +1,24 @@
 """Facts to train on, without held-out subjects, and a check that none is left.
 
 The facts are from the challenge's train splits, KAMEL's train split and silver triples. Each has the clozes that
-verbalise it.
+verbalise it. Held out are the subjects of val and test splits of all editions, under all their names.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.texts import lines
 from lmkbc.groups import grouped
@@ -24,7 +26,6 @@ from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel
 from lmkbc.probe.kamel.dataset import read as read_kamel
 from lmkbc.relation import Relation
-from lmkbc.train.held_out import HeldOut, alias_groups
 from lmkbc.types import Example, Fact
 from lmkbc.workspace import Workspace
 
@@ -147,23 +148,17 @@ def of_examples(examples: Iterable[Example], relations: Mapping[str, Relation]) 
             yield Fact(example.query.subject, relation.name, relation.clozes, example.names, ids)
 
 
-def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation], split: str = "train") -> Iterator[Fact]:
-    """Yield KAMEL's facts of a split (Kalo and Fichtel 2022).
+def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation]) -> Iterator[Fact]:
+    """Yield KAMEL's facts of the train split (Kalo and Fichtel 2022).
 
     If exactly one relation module has the property, its name and clozes are used.
     """
-    modules = defaultdict[str, dict[str, Relation]](dict)
-    for module in relations.values():
-        modules[module.property][module.name] = module
-    for (name, part), facts in benchmark.facts.items():
-        if part != split or (len(modules[name]) != 1 and name not in phrases()):
-            continue
-        called = name
-        clozes: tuple[str, ...] = (f"{{subject}} {phrases().get(name)} {{mask}}.",)
-        if len(modules[name]) == 1:
-            (module,) = modules[name].values()
-            called, clozes = module.name, module.clozes
-        for fact in facts:
+    modules = grouped((one.property, one) for one in {one.name: one for one in relations.values()}.values())
+    for (name, split), facts in benchmark.facts.items():
+        known = [(one.name, one.clozes) for one in modules[name]]
+        if len(known) != 1:
+            known = [(name, (f"{{subject}} {phrases()[name]} {{mask}}.",))] if name in phrases() else []
+        for (called, clozes), fact in product(known, facts if split == "train" else ()):
             objects = tuple(answer.shown for answer in fact.objects)
             yield Fact(fact.subject, called, clozes, objects, ("",) * len(objects))
 
@@ -171,10 +166,7 @@ def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation], split: str = "
 def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]:
     """Yield distantly supervised triples. Each JSONL file is one relation, under any edition's name."""
     for path in sorted(folder.glob("*.jsonl.gz")):
-        name = path.name.removesuffix(".jsonl.gz")
-        if name not in relations:
-            raise InputError(f"{path} is named after no relation: rename it to one that 'lmkbc relations list' shows")
-        relation = relations[name]
+        relation = relations[path.name.removesuffix(".jsonl.gz")]
         for row in read_jsonl(path, _Row):
             objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
             if objects:
@@ -183,3 +175,99 @@ def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]
 
 def _is_id(text: str) -> bool:
     return text[:1] == "Q" and text[1:].isdigit()
+
+
+_POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
+_BRACKETS = re.compile(r"\([^()]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Held-out subjects. keys: normal forms of their names, aliases included. splits: names of their splits."""
+
+    keys: frozenset[str]
+    splits: tuple[str, ...]
+
+    @classmethod
+    def of(cls, workspace: Workspace, aliases: Iterable[Sequence[str]] = ()) -> HeldOut:
+        """Collect the subjects of all editions with data here. aliases: groups of names of one entity.
+
+        InputError for an edition with only some of its held-out splits here.
+        """
+        named, held, splits = defaultdict[str, set[str]](set), set[str](), list[str]()
+        for edition in workspace.editions.values():
+            here = [split for split in edition.splits if workspace.has_data(edition, split)]
+            for split in edition.splits if here else ():
+                if split == "train" and split not in here:
+                    continue
+                rows = workspace.queries(edition, split)
+                for query in rows:
+                    named[query.subject_id or query.subject].add(query.subject)
+                if split != "train":
+                    splits.append(f"{edition.name}/{split}")
+                    held.update(query.subject_id or query.subject for query in rows)
+        keys = {reading for subject in held for name in named[subject] for reading in _readings(name)}
+        known = [group for group in aliases if not keys.isdisjoint(map(_key, group))]
+        return cls(frozenset(keys.union(*(_readings(name) for group in known for name in group))), tuple(splits))
+
+    def names(self, subject: str) -> bool:
+        """Return whether a name belongs to a held-out subject."""
+        return not self.keys.isdisjoint(_readings(subject))
+
+    def without(self, facts: Iterable[Fact]) -> tuple[list[Fact], int]:
+        """Return the facts about other subjects, and the number of removed facts."""
+        whole = list(facts)
+        kept = [fact for fact in whole if not self.names(fact.subject)]
+        return kept, len(whole) - len(kept)
+
+    def unmentioned(self, sentences: Iterable[str]) -> tuple[list[str], int]:
+        """Return the sentences without a name of a held-out subject, and the number of the others."""
+        most = max((key.count(" ") for key in self.keys), default=0) + 1
+
+        def mentions(sentence: str) -> bool:
+            readings = {_key(sentence), _key(_POSSESSIVE.sub(" ", sentence))}
+            return any(span in self.keys for reading in readings for span in _spans(reading.split(), most))
+
+        whole = list(sentences)
+        kept = [sentence for sentence in whole if not mentions(sentence)]
+        return kept, len(whole) - len(kept)
+
+    def check(self, facts: Iterable[Fact]) -> None:
+        """Check that no fact is about a held-out subject. LmkbcError names one that is."""
+        overlap = {reading for fact in facts for reading in _readings(fact.subject)} & self.keys
+        if overlap:
+            raise LmkbcError(
+                f"{len(overlap)} held-out subjects are among the facts to train on, first {min(overlap)!r}"
+            )
+
+
+def _spans(words: Sequence[str], most: int) -> Iterator[str]:
+    """Return all runs of up to `most` words."""
+    return (" ".join(words[start : start + size]) for size in range(1, most + 1) for start in range(len(words)))
+
+
+def _key(name: str) -> str:
+    """Return the normal form of a name; for a name of punctuation only, the name itself."""
+    return folded_key(name) or name.strip()
+
+
+def _readings(name: str) -> set[str]:
+    """Return the forms in which a name may occur: also without brackets, article or spaces."""
+    whole = {_key(name), _key(_BRACKETS.sub(" ", name))}
+    readings = whole | {reading.removeprefix("the ") for reading in whole}
+    return (readings | {reading.replace(" ", "") for reading in readings}) - {""}
+
+
+def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:
+    """Return groups of names of one entity: from objects of labelled rows, and from KAMEL's test split."""
+    by_id = defaultdict[str, set[str]](set)
+    groups: list[Sequence[str]] = []
+    for example in examples:
+        for gold in example.objects:
+            groups.append(gold.names)
+            if gold.id:
+                by_id[gold.id].update(gold.names)
+    groups += [sorted(names) for names in by_id.values()]
+    tested = (facts for (_, split), facts in kamel.facts.items() if split == "test") if kamel else ()
+    groups += [gold.names for facts in tested for fact in facts for gold in fact.objects]
+    return groups

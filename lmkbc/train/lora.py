@@ -8,29 +8,45 @@ save memory, are left out. Gradients are clipped at 1, not 0.3.
 
 from __future__ import annotations
 
+import inspect
+import random
 import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
+from lmkbc.ask.context import as_context, gathered
+from lmkbc.ask.plan import Asking
+from lmkbc.ask.prompts import answered
 from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.link.ask_model import question
+from lmkbc.link.disambiguation import HitChoice
+from lmkbc.link.sources import open_search
+from lmkbc.models.base import LanguageModel, Message, Prompt
 from lmkbc.models.local.checkpoint import library_of_adapters
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.local.prefixes import Tokens, common
+from lmkbc.models.masked.tensors import padded
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run
 from lmkbc.selection import split_sha256
-from lmkbc.train.corpus import Corpus
-from lmkbc.train.directory import check_out, checkpoint_of, finish, saved
-from lmkbc.train.examples import alike, loss, of_facts, of_split
+from lmkbc.train.clozes import IGNORED
+from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
-from lmkbc.train.settings import Lora
+from lmkbc.train.settings import Lora, check_out, checkpoint_of, finish, saved
+from lmkbc.types import Example, GoldObject, Query
 
 
 def train(
@@ -104,3 +120,147 @@ def _causal(recipe: Recipe) -> LanguageModelSpec:
         if isinstance(spec, LanguageModelSpec) and spec.component == "causal":
             return spec
     raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
+
+
+MOST_HITS = 7
+"""Most hits of a choice, as in LLM2KB."""
+
+
+class _TaughtPrompt(NamedTuple):
+    """Tokens of prompt and answers.
+
+    golds: the token where it is learnt, -100 elsewhere. answers: number of answers that are learnt.
+    """
+
+    tokens: Tokens
+    golds: Tokens
+    answers: int = 1
+
+
+def of_split(
+    run: Run, spec: LanguageModelSpec, model: CausalModel, recall: Callable[[], LanguageModel], *, mixed: bool = False
+) -> list[_TaughtPrompt]:
+    """Return a prompt for each train row.
+
+    Rows about a subject that any edition holds out are left out, also from worked examples. recall: opens the model
+    that is asked for context. mixed: whether to add the same prompts without context, and choices among hits.
+    """
+    held_out = HeldOut.of(run.workspace, alias_groups(run.train))
+    examples = [example for example in run.train if not held_out.names(example.query.subject)]
+    asking, finder = spec.asking(run, examples), spec.provider(run, recall)
+    asked = spec.asked(run)
+    examples = [example for example in examples if example.query.relation in asked]
+    queries = [example.query for example in examples]
+    passages = gathered(finder, queries) if finder else {}
+    contexts = [as_context(passages.get(query, ())) for query in queries]
+    pairs = [
+        (asking.prompt(example.query, context), answer(run, asking, example))
+        for example, found in zip(examples, contexts, strict=True)
+        for context in ((found, "") if mixed and found else (found,))
+    ]
+    chosen = choices(run, model, examples) if mixed else ()
+    return [_taught(model, [pair]) for pair in (*pairs, *chosen)]
+
+
+def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterator[tuple[Prompt, str]]:
+    """Yield a prompt for each object's name to choose among its hits, as in linking, and the number of the right hit.
+
+    A name is left out if its search gives only one hit, or lacks the right one.
+    """
+    named = [
+        (example.query, gold)
+        for example in examples
+        for gold in example.objects
+        if gold.name and gold.id and run.relations[example.query.relation].kind == "entity"
+    ]
+    found = open_search(run.search_table, offline=run.offline).search([gold.name for _, gold in named])
+    chats = bool(model.tokenizer.chat_template)
+    for query, gold in named:
+        hits = found[gold.name][:MOST_HITS]
+        places = [hit.id for hit in hits]
+        if len(hits) > 1 and gold.id in places:
+            asked = question(HitChoice(query, gold.name, hits), run.relations[query.relation])
+            prompt = Prompt((), (Message("user", asked),), "single" if chats else "completion")
+            yield prompt, f"{'' if chats else ' '}{places.index(gold.id) + 1}"
+
+
+def of_facts(
+    run: Run, spec: LanguageModelSpec, model: CausalModel, corpus: Corpus, most: int, seed: int = 0
+) -> list[_TaughtPrompt]:
+    """Return prompts with several facts each: those of the train split, and at most `most` others per relation.
+
+    A prompt has as many facts as the recipe shows and asks. Objects are in random order, so that an answer may begin
+    with any of them.
+    """
+    spelt = {relation.name: name for name, relation in spec.asked(run).items()}
+    by_relation: defaultdict[str, list[Example]] = defaultdict(list)
+    for fact in (*corpus.challenge, *near(corpus, most, seed)):
+        if fact.relation in spelt:
+            objects = tuple(GoldObject((name,)) for name in fact.objects)
+            by_relation[spelt[fact.relation]].append(Example(Query(fact.subject, spelt[fact.relation]), objects))
+    asking = spec.asking(run, [])
+    return [
+        _taught(
+            model,
+            [  # each fact after those before it
+                (asking.showing(example.query, examples[:place]), answer(run, asking, example))
+                for place, example in enumerate(examples)
+            ],
+        )
+        for name, known in sorted(by_relation.items())
+        for examples in _together(asking, known, random.Random(repr((seed, name))))
+    ]
+
+
+def loss(model: Any, prompts: Sequence[_TaughtPrompt]) -> Tensor:
+    """Return the mean cross-entropy of the answers' tokens. Tokens of prompts do not count."""
+    device = next(model.parameters()).device
+    ids, keep = padded([one.tokens for one in prompts], 0, device)
+    golds, _ = padded([one.golds for one in prompts], IGNORED, device)
+    places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # logits are needed only here
+    some = "logits_to_keep" in inspect.signature(model.forward).parameters
+    logits = model(
+        input_ids=ids, attention_mask=keep, use_cache=False, **({"logits_to_keep": places} if some else {})
+    ).logits
+    logits = logits if some else logits[:, places]
+    return cross_entropy(logits.flatten(0, 1).float(), golds[:, places + 1].flatten(), ignore_index=IGNORED)
+
+
+def alike(prompts: Sequence[_TaughtPrompt], size: int) -> list[list[_TaughtPrompt]]:
+    """Return batches of prompts of similar length, so that there is little padding."""
+    ordered = sorted(prompts, key=lambda prompt: len(prompt.tokens))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+
+
+def answer(run: Run, asking: Asking, example: Example) -> str:
+    """Return the right answer in the prompt's style, as in worked examples."""
+    style = asking.plan(example.query).style
+    return answered(style, run.relations, example, edition=run.edition.name)
+
+
+def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
+    """Yield groups of a relation's shuffled examples, each as large as a prompt shows and asks."""
+    shots = asking.plan(examples[0].query).selector.shots
+    shuffled = [
+        replace(example, objects=tuple(draw.sample(example.objects, len(example.objects))[: shots.names]))
+        for example in draw.sample(examples, len(examples))
+    ]
+    for start in range(0, len(shuffled), shots.k + 1):
+        yield shuffled[start : start + shots.k + 1]
+
+
+def _taught(model: CausalModel, pairs: Sequence[tuple[Prompt, str]]) -> _TaughtPrompt:
+    """Return the last prompt and its answer. Earlier answers are learnt too if their prompts begin the last one."""
+    asked = [prompt.text if prompt.form == "completion" else model.chat(prompt.messages()) for prompt, _ in pairs]
+    starts = model.encode(asked)
+    wholes = model.encode([text + reply for text, (_, reply) in zip(asked, pairs, strict=True)])
+    end = model.tokenizer.eos_token_id
+    tokens = (*wholes[-1], *([end] if isinstance(end, int) else []))
+    golds, answers = [IGNORED] * len(tokens), 0
+    for start, whole in zip(starts, wholes, strict=True):
+        first = common(start, whole)
+        if common(start, tokens) >= first:
+            learnt = slice(first, common(whole, tokens) + 1)  # with one more token, which ends the answer
+            golds[learnt] = tokens[learnt]
+            answers += 1
+    return _TaughtPrompt(tokens, tuple(golds), answers)

@@ -6,9 +6,10 @@ is in sample in every way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,19 +20,18 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.texts import text_rows
-from lmkbc.generate.masked.answers import Scores, combine
+from lmkbc.generate.masked.answers import FUNCTION_WORDS, Scores, combine
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.groups import grouped
 from lmkbc.models.files import model_name
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.names import folded_key
+from lmkbc.names import NameTree, folded_key
 from lmkbc.progress import Report, silent, tracked
 from lmkbc.relation import Relation
 from lmkbc.run.base import Run
 from lmkbc.run.subset import Subset
 from lmkbc.scoring.matchers import AliasScorer
-from lmkbc.train.mined_clozes import mine
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
 from lmkbc.types import Candidate, CandidateSet, Example, Query
 
@@ -41,15 +41,7 @@ IN_SAMPLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mining:
-    """Settings. most: most clozes of a relation to rank. gain: least gain of train F1 for one more cloze."""
-
-    most: int = 20
-    gain: float = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class RankedCloze:
+class _RankedCloze:
     """A cloze, its count in the text, and its train F1."""
 
     cloze: str
@@ -67,7 +59,7 @@ class MinedPrompts:
 
     pairs: int
     own: float
-    ranked: tuple[RankedCloze, ...]
+    ranked: tuple[_RankedCloze, ...]
     f1: tuple[float, ...]
     clozes: tuple[str, ...]
 
@@ -120,7 +112,7 @@ def choose(
     """
     answers = {cloze: scored.answers(cloze) for cloze in tracked([cloze for cloze, _ in mined], "clozes", report)}
     alone = {cloze: scored.of(found) for cloze, found in answers.items()}
-    ranked = sorted((RankedCloze(cloze, count, alone[cloze]) for cloze, count in mined), key=lambda one: -one.f1)
+    ranked = sorted((_RankedCloze(cloze, count, alone[cloze]) for cloze, count in mined), key=lambda one: -one.f1)
     f1 = [ranked[0].f1]
     for number in range(2, len(ranked) + 1):
         f1.append(scored.of(*(answers[one.cloze] for one in ranked[:number])))
@@ -132,9 +124,11 @@ def choose(
 
 
 def mined_prompts(
-    run: Run, model: str, corpus: Path, mining: Mining, subset: Subset, report: Report = silent
+    run: Run, model: str, corpus: Path, subset: Subset, *, most: int, gain: float, report: Report = silent
 ) -> tuple[dict[str, MinedPrompts], list[str]]:
     """Mine a text for prompts. Return them by the edition's names of relations, and a description in sentences.
+
+    most: most clozes of a relation to rank. gain: least gain of train F1 for one more cloze.
 
     Train rows with the same question as in another split of the edition are left out. InputError for a text without
     clozes, and for a model that is not a masked LM.
@@ -142,7 +136,7 @@ def mined_prompts(
     rows, left_out = rows_of(run, subset)
     backbone = load(model, offline=run.offline)
     found = mine((line.text for line in text_rows(corpus)), (row for group in rows.values() for row in group), report)
-    mined = {name: clozes for name in rows if (clozes := found.most(name, mining.most))}
+    mined = {name: clozes for name in rows if (clozes := found.most(name, most))}
     if not mined:
         raise InputError(
             f"{corpus}: none of its {counted(found.sentences, 'sentence')} holds a train subject and one of its "
@@ -150,14 +144,21 @@ def mined_prompts(
         )
     prompts = {}
     for name, clozes in mined.items():
-        relation, part = run.relations[name], partial(_within, name, report)
+        relation = run.relations[name]
         scored = TrainF1(backbone, run.edition, relation, rows[name])
-        prompts[name] = choose(scored, relation.clozes[0], clozes, found.pairs[name], mining.gain, part)
+        prompts[name] = choose(
+            scored,
+            relation.clozes[0],
+            clozes,
+            found.pairs[name],
+            gain,
+            lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
+        )
     about = [
         f"corpus {corpus.name!r}: {counted(found.sentences, 'sentence')}, SHA-256 {file_sha256(corpus)}",
         f"{counted(sum(map(len, rows.values())), 'row')} of {run.edition.name}/train, without {left_out} that another "
         f"split asks too; model {model_name(backbone.name)}",
-        f"the {mining.most} most frequent spans of a relation, averaged while train F1 gains more than {mining.gain:g}",
+        f"the {most} most frequent spans of a relation, averaged while train F1 gains more than {gain:g}",
         IN_SAMPLE,
     ]
     if without := [name for name in rows if name not in mined]:
@@ -194,6 +195,104 @@ def _question(query: Query) -> tuple[str, str]:
     return query.relation, folded_key(query.subject)
 
 
-def _within(relation: str, report: Report, step: str, done: int, total: int | None) -> None:
-    """Report progress in a step of one relation."""
-    report(f"{relation}: {step}", done, total)
+LONGEST = 10
+"""Most words of a span."""
+MOST_SPANS = 100_000
+"""Most distinct spans of a relation in memory. Beyond it, the rarer half is dropped."""
+EVERY = 10_000
+"""Sentences between two reports of progress."""
+
+Words = tuple[str, ...]
+"""A name in lower case, as words and punctuation marks."""
+Place = tuple[int, int, bool]
+"""Start and end of a name in a sentence, in tokens, and whether it is an object's."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_BRACKETS = frozenset("{}[]<>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Counts of a text. pairs: relation -> number of adjacent subjects and objects.
+
+    clozes: relation -> cloze -> count.
+    """
+
+    sentences: int
+    pairs: Counter[str]
+    clozes: dict[str, Counter[str]]
+
+    def most(self, relation: str, number: int) -> list[tuple[str, int]]:
+        """Return a relation's most frequent clozes with counts; equal counts in alphabetical order."""
+        return sorted(self.clozes.get(relation, {}).items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+class TrainFacts:
+    """The facts of train rows, found by their names. Names match as whole words, in any case."""
+
+    def __init__(self, rows: Iterable[Example]) -> None:
+        self._names = NameTree()
+        self._about: defaultdict[Words, list[tuple[str, frozenset[Words]]]] = defaultdict(list)
+        for row in rows:
+            subject = _words(row.query.subject)
+            objects = frozenset(_words(name) for gold in row.objects for name in gold.names) - {()}
+            if subject and objects:
+                self._about[subject].append((row.query.relation, objects))
+                for name in (subject, *objects):
+                    self._names.add(name)
+
+    def clozes_in(self, sentence: str) -> Iterator[tuple[str, str]]:
+        """Yield (relation, cloze) for each adjacent subject and object of a fact. The cloze of a useless span is ""."""
+        tokens = _words(sentence)
+        places = grouped((tokens[start:end], (start, end)) for start, end in self._names.find(tokens))
+        about = [(subject, *known) for subject in places for known in self._about.get(subject, ())]
+        offsets = [token.span() for token in _TOKEN.finditer(sentence)] if about else []
+        for subject, relation, objects in about:
+            named = [(start, end, False) for start, end in places[subject]]
+            named += [(start, end, True) for name in objects & places.keys() for start, end in places[name]]
+            for (_, end, is_object), (start, _, is_other) in pairwise(_outermost(named)):
+                if is_object != is_other and end <= start:
+                    text = sentence[offsets[end - 1][1] : offsets[start][0]]
+                    yield relation, _cloze(text, tokens[end:start], is_object)
+
+
+def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> _Found:
+    """Count the clozes that sentences give for the facts of train rows."""
+    facts, found, number = TrainFacts(rows), _Found(0, Counter(), defaultdict(Counter)), 0
+    for number, sentence in enumerate(sentences, start=1):
+        for relation, cloze in facts.clozes_in(sentence):
+            found.pairs[relation] += 1
+            if cloze:
+                counts = found.clozes[relation]
+                counts[cloze] += 1
+                if len(counts) > MOST_SPANS:
+                    found.clozes[relation] = Counter(dict(found.most(relation, MOST_SPANS // 2)))
+        if number % EVERY == 0:
+            report("sentences", number, None)
+    return _Found(number, found.pairs, dict(found.clozes))
+
+
+def _words(text: str) -> Words:
+    return tuple(map(str.lower, _TOKEN.findall(text)))
+
+
+def _outermost(places: Iterable[Place]) -> Iterator[Place]:
+    """Yield places in order, without those inside another. Example: in "Paris Hilton", "Paris" is left out."""
+    reached = 0
+    for start, end, is_object in sorted(places, key=lambda place: (place[0], -place[1], place[2])):
+        if end > reached:
+            reached = end
+            yield start, end, is_object
+
+
+def _cloze(text: str, tokens: Sequence[str], object_first: bool) -> str:
+    """Return the cloze of a span; "" for stop words only, a long span, or characters that a prompt may not hold.
+
+    A single letter counts as a stop word, such as that of "'s".
+    """
+    text = re.sub(r"\s+", " ", text)
+    spoken = [token for token in tokens if token[0].isalnum()]
+    telling = any(len(word) > 1 and word not in FUNCTION_WORDS for word in spoken)
+    if not telling or len(spoken) > LONGEST or not text.isprintable() or not _BRACKETS.isdisjoint(text):
+        return ""
+    return f"{{mask}}{text}{{subject}}." if object_first else f"{{subject}}{text}{{mask}}."

@@ -1,19 +1,27 @@
-"""Settings of training, each declared once, for the commands and for Python.
+"""Settings of training, each declared once, for the commands and for Python, and the directory of a trained model.
 
-This module does not load torch. A field with a description is an option of the training commands.
+This module does not load torch. A field with a description is an option of the training commands. Checkpoints are
+beside the directory.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from lmkbc.errors import InputError
-from lmkbc.train.directory import check_out
+from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
+from lmkbc.files.writable import same
+
+if TYPE_CHECKING:
+    from lmkbc.models.masked.entities import Entities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +45,6 @@ class TrainingPlan:
     rates: Mapping[str, float] = field(default_factory=dict)
     falls: bool = field(default=True, repr=False)
 
-    def __post_init__(self) -> None:
-        """Raise InputError for impossible settings."""
-        if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
-            raise InputError(
-                f"rate {self.rate}, epochs {self.epochs}, batch {self.batch} and warm-up {self.warm_up} cannot train: "
-                "give a positive rate, at least one epoch and one fact per batch, and a warm-up below 1"
-            )
-
     def share(self, step: int, steps: int) -> float:
         """Return the share of the peak rate at a step: it rises linearly, then falls linearly if `falls` is set."""
         rising = max(round(self.warm_up * steps), 1)
@@ -65,7 +65,10 @@ class Training:
     ]
     most: Annotated[int, Meta(ge=0, description="At most N KAMEL and silver facts per relation.")] = 1000
     relation: Annotated[str, Meta(description="Only this relation, by any of its names, or a property.")] = ""
-    random: Annotated[str, Meta(description="Control: start from random weights, 'all' or 'embeddings'.")] = ""
+    random: Annotated[
+        Literal["all", "embeddings"] | None,
+        Meta(description="Control: start from random weights, 'all' or 'embeddings'."),
+    ] = None
     device: Annotated[str | None, Meta(description="cpu or cuda. Default: cuda if it is usable.")] = None
     offline: Annotated[bool, Meta(description="Open no network connection.")] = False
     apart: float = 0.1
@@ -90,14 +93,8 @@ class Masking:
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown policy."""
-        name, _, window = self.policy.partition("+")
-        if name not in ("object", "random") or (window and (name == "random" or not window.isdigit())):
+        if not re.fullmatch(r"random|object(\+[0-9]+)?", self.policy):
             raise InputError(f"the mask policy is {self.policy!r}: use object, object+N (N tokens around it) or random")
-
-    @property
-    def random(self) -> bool:
-        """Return whether tokens are masked at random."""
-        return self.policy == "random"
 
     @property
     def window(self) -> int:
@@ -131,11 +128,6 @@ class Lora:
         False
     )
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for an impossible value."""
-        if min(self.rank, self.alpha, self.batch) < 1 or not 0 <= self.dropout < 1:
-            raise ValueError("rank, alpha and batch are at least 1, and dropout lies in [0, 1)")
-
     @property
     def plan(self) -> TrainingPlan:
         """Return the plan for the training loop, in which one batch is one example."""
@@ -148,3 +140,53 @@ class Lora:
             every=self.every,
             falls=False,
         )
+
+
+MODEL = Kind("a trained model", "training.json")
+
+
+def check_out(out: Path, source: str) -> None:
+    """Raise InputError if a trained model cannot be written to a directory. It must not be the model's source."""
+    check_replaceable(out, MODEL)
+    if same(out, Path(source)):
+        raise InputError(f"{out} holds the model that is trained: name another directory")
+
+
+def checkpoint_of(out: Path, stage: str = "all") -> Path:
+    """Return the checkpoint of a training's stage. It is in a directory beside that of the model."""
+    return out.with_name(f".{out.name}.checkpoints") / f"{stage}.safetensors"
+
+
+def write(
+    out: Path,
+    model: Any,
+    tokenizer: Any,
+    entities: Entities | None,
+    facts: Mapping[str, Any],
+    more: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write a model in a standard format, its objects and its training record, and remove the checkpoints.
+
+    more: other files, by name. An older model in the directory is replaced. InputError if the directory holds anything
+    else.
+    """
+    from lmkbc.models.masked.entities import FILE
+
+    known = {} if entities is None else {FILE: entities.to_json()}
+    finish(out, {**saved(model, tokenizer), **known, **(more or {})}, facts)
+
+
+def saved(*parts: Any) -> dict[str, bytes]:
+    """Return name -> content of the files that a model (and its tokenizer) saves."""
+    from lmkbc.models.loading import quiet
+
+    with tempfile.TemporaryDirectory() as folder, quiet():
+        for part in parts:
+            part.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def finish(out: Path, files: Mapping[str, bytes], facts: Mapping[str, Any]) -> None:
+    """Write the files of a trained model with their record, and remove the checkpoints of all stages."""
+    write_directory(out, with_record(MODEL, files, facts), MODEL)
+    shutil.rmtree(checkpoint_of(out).parent, ignore_errors=True)

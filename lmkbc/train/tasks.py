@@ -6,11 +6,11 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import torch
 
-from lmkbc.errors import InputError, OptionError, did_you_mean
+from lmkbc.errors import InputError
 from lmkbc.groups import grouped
 from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
@@ -20,14 +20,11 @@ from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
 from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
-from lmkbc.train.clozes import finetune, precision, train_soft_prompt
+from lmkbc.train.clozes import LOSSES, finetune, precision, train_mlm, train_soft_prompt
 from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, near, split
-from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.loop import Trained
-from lmkbc.train.losses import LOSSES
-from lmkbc.train.mlm import train_mlm
-from lmkbc.train.settings import Masking, Training, TrainingPlan
+from lmkbc.train.settings import Masking, Training, TrainingPlan, checkpoint_of, write
 from lmkbc.types import Fact
 
 log = logging.getLogger(__name__)
@@ -55,12 +52,9 @@ def open_encoder(training: Training, plan: TrainingPlan) -> Backbone:
 
 
 def _control(backbone: Backbone, training: Training, plan: TrainingPlan) -> Backbone:
-    if training.random not in ("", "all", "embeddings"):
-        raise OptionError("random", f"is {training.random!r}: draw 'all' weights anew, or the 'embeddings'")
-    if not training.random:
+    if training.random is None:
         return backbone
-    drawn = cast(Literal["all", "embeddings"], training.random)
-    return Backbone(backbone.name, randomised(backbone.model, drawn, plan.seed), backbone.tokenizer)
+    return Backbone(backbone.name, randomised(backbone.model, training.random, plan.seed), backbone.tokenizer)
 
 
 def facts_of(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[list[Fact], list[Fact]]:
@@ -70,9 +64,8 @@ def facts_of(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[li
         for facts in (near(corpus, training.most, plan.seed), corpus.challenge)
     )
     if not (others or challenge):
-        if training.relation:
-            raise InputError(f"no fact of relation {training.relation!r} is here: 'lmkbc relations list' names them")
-        raise InputError("there is no fact to teach: give a train split, KAMEL or silver facts with --data")
+        which = f" of relation {training.relation!r}" if training.relation else ""
+        raise InputError(f"no fact{which} is here to teach: give a train split, KAMEL or silver facts with --data")
     return others, challenge
 
 
@@ -80,7 +73,7 @@ def record(training: Training, plan: TrainingPlan, corpus: Corpus, trained: Trai
     """Return the record of a training for the model's directory."""
     return {
         "backbone": Path(training.backbone).name,
-        "random": training.random,
+        "random": training.random or "",
         "seed": plan.seed,
         "proof": list(corpus.proof),
         "losses": trained.losses,
@@ -155,8 +148,6 @@ def soft_prompts(
     length: number of random vectors to start from; 0 starts from the first cloze. loss: see `LOSSES`. The prompts are
     written beside the model in its directory.
     """
-    if loss not in LOSSES:
-        raise OptionError("loss", f"is {loss!r}: {did_you_mean(loss, LOSSES)}")
     backbone = open_masked(training, plan)
     trained, scores = dict[str, SoftPrompt](), dict[str, tuple[float, float]]()
     without = []

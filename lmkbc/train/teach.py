@@ -27,11 +27,10 @@ from lmkbc.models.masked.heads import Activations, Top, activations, assemble, f
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
+from lmkbc.train.clozes import soft_loss
 from lmkbc.train.corpus import Corpus, split
-from lmkbc.train.directory import checkpoint_of, write
 from lmkbc.train.loop import Trained, train
-from lmkbc.train.losses import soft_loss
-from lmkbc.train.settings import Training, TrainingPlan
+from lmkbc.train.settings import Training, TrainingPlan, checkpoint_of, write
 from lmkbc.train.tasks import facts_of, open_encoder, record
 from lmkbc.types import Fact
 
@@ -112,16 +111,13 @@ def fold_of(subject: str) -> int:
     return crc32(folded_key(subject).encode()) % FOLDS
 
 
-def outside(prompts: CachedPrompts, facts: Sequence[Fact], fold: int) -> list[int]:
+def outside(prompts: _CachedPrompts, facts: Sequence[Fact], fold: int) -> list[int]:
     """Return the numbers of the prompts whose subjects are in other folds."""
-    kept = [number for number, fact in enumerate(prompts.facts) if fold_of(facts[fact].subject) != fold]
-    if not kept:
-        raise InputError(f"all facts to train on are of fold {fold}: give a train split with more subjects")
-    return kept
+    return [number for number, fact in enumerate(prompts.facts) if fold_of(facts[fact].subject) != fold]
 
 
 @dataclass(frozen=True, eq=False)
-class CachedPrompts:
+class _CachedPrompts:
     """Cached prompts, one for each cloze of each fact with a known object, and the numbers of their gold objects."""
 
     cached: Activations
@@ -136,7 +132,7 @@ def prepare(
     top: int,
     clozes: int | None = None,
     report: Report = silent,
-) -> CachedPrompts:
+) -> _CachedPrompts:
     """Run the frozen layers on the first clozes (None: all) of the facts with known objects."""
     items = [
         (number, cloze, gold)
@@ -148,16 +144,16 @@ def prepare(
         raise InputError("no fact has an object that the model can answer with: give more facts, or expand")
     ids = masked(backbone, [cloze for _, cloze, _ in items], [facts[n].subject for n, _, _ in items])
     cached = activations(cast(BertForMaskedLM, backbone.model), ids, backbone.mask_id, top, report)
-    return CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
+    return _CachedPrompts(cached, [gold for _, _, gold in items], [number for number, _, _ in items])
 
 
 def train_top(
     head: Top,
-    prompts: CachedPrompts,
+    prompts: _CachedPrompts,
     plan: TrainingPlan,
     *,
     numbers: Sequence[int] | None = None,
-    held_out: CachedPrompts | None = None,
+    held_out: _CachedPrompts | None = None,
     checkpoint: Path | None = None,
     report: Report = silent,
 ) -> Trained:

@@ -68,34 +68,25 @@ def undisturbed(name: str, forge: Forge, places: Places) -> tuple[float, dict[st
     return _undisturbed[name]
 
 
-def check(name: str, forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "head",
+        *(pytest.param(name, marks=pytest.mark.whole) for name in ("all weights", "soft-prompt", "finetune")),
+        pytest.param(
+            "lora",
+            marks=[
+                pytest.mark.whole,
+                pytest.mark.skipif(
+                    importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]"
+                ),
+            ],
+        ),
+    ],
+)
+def test_a_training_that_is_killed(name: str, forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
     seconds, whole = undisturbed(name, forge, places)
     left_by = disturbed(lambda folder: WAYS[name](places, folder / "out"), seconds, seed)
     assert tree(left_by.folder / "out") == whole
     left = [path.name for path in left_by.folder.iterdir() if path.name not in ("out", "cache")]
     assert not left, f"left behind: {left}"
-
-
-def test_train_mlm_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
-    check("head", forge, places, disturbed, seed)
-
-
-@pytest.mark.whole
-def test_train_mlm_all_weights_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
-    check("all weights", forge, places, disturbed, seed)
-
-
-@pytest.mark.whole
-def test_train_soft_prompt_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
-    check("soft-prompt", forge, places, disturbed, seed)
-
-
-@pytest.mark.whole
-def test_train_finetune_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
-    check("finetune", forge, places, disturbed, seed)
-
-
-@pytest.mark.whole
-@pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="peft is not installed: install lmkbc[lora]")
-def test_train_lora_killed(forge: Forge, places: Places, disturbed: Disturb, seed: int) -> None:
-    check("lora", forge, places, disturbed, seed)

@@ -17,8 +17,7 @@ from space import MINI, SPACE
 
 from lmkbc.generate.embedded.generator import Embedded
 from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned
-from lmkbc.probe.random_weights import with_random_weights
+from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers

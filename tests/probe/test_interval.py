@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from lmkbc.probe.interval import half_width
+from lmkbc.probe.benchmark import half_width
 from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
 from lmkbc.probe.kamel.score import score
 from lmkbc.probe.kmir.files import Question

@@ -5,33 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import tiny_masked
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+from transformers import BertConfig, BertForMaskedLM
 
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.relation import EntityType, Relation
 from lmkbc.types import Fact
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NAMES = "ada bob cid dot eve fay gus hal".split()
 PLACES = "paris rome oslo lima".split()
 CLOZES = ("{subject} lives in {mask}.", "the home of {subject} is {mask}.")
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
-    words = [*SPECIAL, *NAMES, *PLACES, *"lives in the home of is none new york . a b c d e".split()]
-    vocabulary = {word: number for number, word in enumerate(words)}
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]", model_max_length=40, **names)
-
-
 def make_backbone(seed: int = 0) -> Backbone:
-    tokenizer = _tokenizer()
+    words = [*NAMES, *PLACES, *"lives in the home of is none new york".split()]
+    tokenizer = tiny_masked.tokenizer(words, 40, lowercase=True)
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=16,

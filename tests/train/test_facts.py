@@ -12,8 +12,7 @@ from space import MINI, SPACE
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.train.corpus import KAMEL, SILVER, gather, near, of_kamel, of_silver, phrases, split
-from lmkbc.train.held_out import HeldOut
+from lmkbc.train.corpus import KAMEL, SILVER, HeldOut, gather, near, of_kamel, of_silver, phrases, split
 from lmkbc.types import Fact
 from lmkbc.workspace import Workspace
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,8 @@ import pytest
 import tiny_causal
 import torch
 from command import Command
+from hypothesis import given
+from hypothesis import strategies as st
 from opened import asks, recipe_file, recipe_of
 from space import MINI, SPACE, TRAIN
 
@@ -26,12 +30,10 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.base import Run
-from lmkbc.train.corpus import gather
-from lmkbc.train.examples import IGNORED, TaughtPrompt, answer, loss, of_split
-from lmkbc.train.held_out import HeldOut, alias_groups
-from lmkbc.train.lora import train
+from lmkbc.train.corpus import SILVER, Corpus, HeldOut, alias_groups, gather
+from lmkbc.train.lora import IGNORED, _TaughtPrompt, alike, answer, loss, of_facts, of_split, train
 from lmkbc.train.settings import Lora
-from lmkbc.types import Example
+from lmkbc.types import Example, Fact, Query
 from lmkbc.workspace import Workspace
 
 QUICK = Lora(rate=0.01, epochs=2, batch=16, every=1, longest=100)
@@ -63,36 +65,6 @@ def test_the_loss_falls_and_only_an_adapter_is_written(trained: tuple[Path, tupl
     assert told["examples"] + told["left_out"] + told["held_out"] == len(TRAIN)
     assert told["lora"]["rank"] == 4
     assert "/" not in told["base"]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("taught", [False, True], ids=["rows of train", "facts"])
-def test_a_killed_training_resumes_to_the_same_bytes(
-    taught: bool, tiny: Path, trained: tuple[Path, tuple[float, ...]], tmp_path: Path
-) -> None:
-    class KilledError(Exception):
-        pass
-
-    more = facts() if taught else {}
-    whole, losses = trained
-    if taught:
-        whole = tmp_path / "whole"
-        losses = train(run(), recipe(tiny), whole, QUICK, **more).losses
-
-    def dies(step: str, done: int, total: int | None) -> None:
-        if done == 4:
-            raise KilledError
-
-    out = tmp_path / "adapter"
-    with pytest.raises(KilledError):
-        train(run(), recipe(tiny), out, QUICK, report=dies, **more)
-    assert not out.exists()
-    assert [*tmp_path.glob(".adapter.*")]
-    steps: list[int] = []
-    resumed = train(run(), recipe(tiny), out, QUICK, report=lambda _, done, __: steps.append(done), **more)
-    assert steps[0] == 4
-    assert resumed.losses == losses
-    assert (out / ADAPTER).read_bytes() == (whole / ADAPTER).read_bytes()
 
 
 def test_a_held_out_fact_stops_the_training_before_it_begins(tiny: Path, tmp_path: Path) -> None:
@@ -162,12 +134,6 @@ def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
     assert not any(f" {subject}?" in line for line in shown for subject in held_out)
 
 
-def test_a_model_is_loaded_as_the_recipe_says(tiny: Path, tmp_path: Path) -> None:
-    pytest.importorskip("peft", reason="peft is not installed: install lmkbc[lora]")
-    with pytest.raises(InputError, match="dtype is 'float7'"):
-        train(run(), recipe(tiny, dtype="float7"), tmp_path / "x", QUICK)
-
-
 def written(tiny: Path, **more: Any) -> list[tuple[str, str]]:
     """Prompts and answers of the train split, as text."""
     model = CausalModel(*load(str(tiny)))
@@ -214,7 +180,7 @@ def test_context_is_learnt_with(tiny: Path, tmp_path: Path) -> None:
 
 def test_only_the_answer_is_learnt() -> None:
     model = tiny_causal.model("llama")
-    rows = [TaughtPrompt((5, 6, 7, 8, 9), (*[IGNORED] * 3, 8, 9)), TaughtPrompt((1, 2, 3), (IGNORED, IGNORED, 3))]
+    rows = [_TaughtPrompt((5, 6, 7, 8, 9), (*[IGNORED] * 3, 8, 9)), _TaughtPrompt((1, 2, 3), (IGNORED, IGNORED, 3))]
     with torch.inference_mode():
         found = float(loss(model, rows))
         logs = [model(torch.tensor([row.tokens])).logits[0].log_softmax(-1) for row in rows]
@@ -245,7 +211,7 @@ def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatc
         qids = {gold.name: gold.id or "" for row in TRAIN for gold in row.objects}
         return {name: (Hit("Q0", "other", "a namesake"), Hit(qids[name], name)) for name in named}
 
-    monkeypatch.setattr("lmkbc.train.examples.open_search", lambda *_, **__: SimpleNamespace(search=hits))
+    monkeypatch.setattr("lmkbc.train.lora.open_search", lambda *_, **__: SimpleNamespace(search=hits))
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"title": row.query.subject, "text": "A text."}) + "\n" for row in TRAIN))
     context = {"context": {"provider": "titles", "path": str(texts)}, "closed_book": False}
@@ -267,8 +233,118 @@ def test_three_kinds_of_prompt_are_learnt(tiny: Path, tmp_path: Path, monkeypatc
     assert all(text.replace(model.tokenizer.eos_token or "", "").rstrip().endswith("2") for text in chosen)
 
 
-def test_the_recipe_of_llm2kb() -> None:
-    system = read_recipe(SPACE, "llm2kb23")
-    assert system.generate[0].component == "causal"
-    with pytest.raises(InputError, match="no model is named"):
-        train(run(), recipe_of({"component": "causal"}), Path("x"), QUICK)
+RUN = Run(workspace=SPACE, edition=MINI)
+MODEL = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
+CHAT = (
+    "{% for turn in messages %}<{{ turn.role }}>{{ turn.content }}</>\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+RELATION = "PersonPlaysInstrument"
+NOBODY = HeldOut(frozenset(), ())
+
+
+def source(**more: Any) -> LanguageModelSpec:
+    style = {"form": "completion", "listing": "comma", "null": "none"}
+    table = {"component": "causal", "model": "tiny", "prompt": style, "shots": {"k": 2, "names": 20}, **more}
+    spec = recipe_of(table).generate[0]
+    assert isinstance(spec, LanguageModelSpec)
+    return spec
+
+
+def fact(subject: str, *objects: str) -> Fact:
+    relation = RUN.relations[RELATION]
+    return Fact(subject, relation.name, relation.clozes, objects, ("",) * len(objects))
+
+
+def lessons(facts: Sequence[Fact], spec: LanguageModelSpec | None = None) -> list[_TaughtPrompt]:
+    return of_facts(RUN, spec or source(), MODEL, Corpus(tuple(facts), (), {}, NOBODY), 0, 0)
+
+
+def text(lesson: _TaughtPrompt) -> str:
+    return str(MODEL.tokenizer.decode(lesson.tokens))
+
+
+def stretches(lesson: _TaughtPrompt) -> list[str]:
+    """Each stretch of tokens that is learnt, as text."""
+    runs: list[list[int]] = [[]]
+    for gold in lesson.golds:
+        if gold != IGNORED:
+            runs[-1].append(gold)
+        elif runs[-1]:
+            runs.append([])
+    return [str(MODEL.tokenizer.decode(run)) for run in runs if run]
+
+
+SPELLINGS: Sequence[Callable[[str], str]] = (
+    str,
+    str.upper,
+    str.lower,
+    lambda name: f"{name} (person)",
+    lambda name: f" The {name} ",
+)
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_no_lesson_tells_of_a_held_out_subject_however_it_is_spelt(split: str, tmp_path: Path) -> None:
+    secret = sorted({query.subject for query in SPACE.queries(MINI, split)})
+    names = [spell(name) for name in secret for spell in SPELLINGS]
+    rows = [
+        {"SubjectEntity": name, "ObjectEntities": ["zither"], "Relation": RELATION} for name in (*names, "Free One")
+    ]
+    (tmp_path / SILVER).mkdir()
+    packed = gzip.compress("\n".join(map(json.dumps, rows)).encode())
+    (tmp_path / SILVER / f"{RELATION}.jsonl.gz").write_bytes(packed)
+    corpus = gather(SPACE, [tmp_path], [MINI.name])
+    assert corpus.removed["silver"] == (1, len(names))
+    found = of_facts(RUN, source(), MODEL, corpus, 10**6, 0)
+    questions = [line for lesson in found for line in text(lesson).split("\n") if line.startswith("Question:")]
+    assert any("Free One" in line for line in questions)
+    asked = {RUN.relations[name].question.format(subject=subject) for name in RUN.relations for subject in secret}
+    assert asked.isdisjoint(line.removeprefix("Question: ") for line in questions)
+    assert len(questions) == sum(lesson.answers for lesson in found) == len(corpus.challenge) + 1
+
+
+@given(st.lists(st.lists(st.sampled_from(["lute", "harp", "viol", "zither"]), unique=True), min_size=1, max_size=8))
+def test_every_answer_is_learnt_with_its_end_and_nothing_else(answers: list[list[str]]) -> None:
+    facts = [fact(f"Subject{number}", *objects) for number, objects in enumerate(answers)]
+    found = lessons(facts)
+    assert sum(lesson.answers for lesson in found) == len(facts)
+    for lesson in found:
+        assert all(gold in (IGNORED, token) for token, gold in zip(lesson.tokens, lesson.golds, strict=True))
+        assert all(stretch.endswith(("\n", "<end>")) for stretch in stretches(lesson))
+    said = [stretch.split("\n")[0].strip() for lesson in found for stretch in stretches(lesson)]
+    assert sorted(sorted(one.split(", ")) for one in said) == sorted(sorted(objects) or ["none"] for objects in answers)
+
+
+@pytest.mark.parametrize("form", ["completion", "single", "chat"])
+def test_in_every_form_the_last_answer_at_least_is_learnt(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MODEL.tokenizer, "chat_template", CHAT)
+    style = {"form": form, "listing": "comma", "null": "none"}
+    (lesson,) = lessons([fact(f"S{number}", f"object{number}") for number in range(3)], source(prompt=style))
+    last = text(lesson).split("S")[-1][0]
+    assert f"object{last}" in stretches(lesson)[-1]
+    assert all("?" not in stretch for stretch in stretches(lesson))
+
+
+def test_a_prompt_holds_as_many_facts_as_it_shows_and_asks_and_is_what_the_model_is_asked() -> None:
+    facts = [fact(f"S{number}", "harp") for number in range(7)]
+    assert sorted(lesson.answers for lesson in lessons(facts)) == [1, 3, 3]
+    assert [lesson.answers for lesson in lessons(facts, source(shots={"k": 0}))] == [1] * 7
+    spec = source()
+    (lesson,) = lessons(facts[:1], spec)
+    assert text(lesson).startswith(spec.asking(RUN, []).prompt(Query("S0", RELATION)).text)
+
+
+def test_only_the_relations_that_the_source_answers_are_learnt() -> None:
+    assert lessons([fact("S", "harp")], source(only=[RELATION]))
+    assert not lessons([fact("S", "harp")], source(only=["CountryBordersCountry"]))
+
+
+@given(st.lists(st.integers(1, 9), max_size=20), st.integers(1, 5))
+def test_batches_hold_every_lesson_once_by_length(lengths: list[int], size: int) -> None:
+    rows = [_TaughtPrompt((number,) * length, ()) for number, length in enumerate(lengths)]
+    batches = alike(rows, size)
+    flat = [row for batch in batches for row in batch]
+    assert sorted(flat) == sorted(rows)
+    assert [len(row.tokens) for row in flat] == sorted(lengths)
+    assert all(len(batch) == size for batch in batches[:-1])

@@ -18,16 +18,14 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.files.texts import text_rows
 from lmkbc.generate.masked.generator import Masked, MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.clozes import check_template
 from lmkbc.run.base import Run
 from lmkbc.run.subset import WHOLE
-from lmkbc.train import mined_clozes
-from lmkbc.train.mined_clozes import TrainFacts, mine
-from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, choose, rows_of
+from lmkbc.train import mined_prompts
+from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, TrainFacts, choose, mine, rows_of
 from lmkbc.types import Example, GoldObject, Query
 
 ROWS = [
@@ -78,27 +76,13 @@ def test_a_mined_cloze_holds_both_slots_exactly_once(parts: list[str]) -> None:
 
 
 def test_the_most_frequent_spans_are_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mined_clozes, "MOST_SPANS", 4)
+    monkeypatch.setattr(mined_prompts, "MOST_SPANS", 4)
     text = ["Ada loves Rome", "Ada leaves Rome", "Ada loves Roma", *(f"Ada saw {n:03} {n:03} Rome" for n in range(50))]
     counts = mine(text, ROWS)
     assert (counts.sentences, counts.pairs["home"]) == (53, 53)
     assert len(counts.clozes["home"]) <= 4
     assert counts.most("home", 1) == [("{subject} loves {mask}.", 2)]
     assert counts.most("child", 1) == []
-
-
-def test_a_text_is_lines_or_rows_with_text_and_may_be_packed(tmp_path: Path) -> None:
-    plain, rows = tmp_path / "a.txt", tmp_path / "a.jsonl.gz"
-    plain.write_text("Ada lives in Rome.\n\nBob.\n")
-    rows.write_bytes(gzip.compress(b'{"text": "Ada lives in Rome.", "id": 3}\n{"text": "Bob."}\n'))
-    assert (
-        [row.text for row in text_rows(plain)]
-        == [row.text for row in text_rows(rows)]
-        == ["Ada lives in Rome.", "Bob."]
-    )
-    plain.write_bytes(b"\xff\n")
-    with pytest.raises(InputError, match="not UTF-8"):
-        list(text_rows(plain))
 
 
 class Told(TrainF1):

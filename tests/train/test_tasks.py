@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +14,18 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.heads import fold_model
+from lmkbc.models.masked.heads import Top, assemble, fold_model
 from lmkbc.models.masked.soft_prompts import FILE, read
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks
-from lmkbc.train.corpus import Corpus
-from lmkbc.train.directory import checkpoint_of, write
-from lmkbc.train.held_out import HeldOut
-from lmkbc.train.settings import Masking, Training, TrainingPlan
-from lmkbc.train.teach import fold_of, teach
+from lmkbc.train.controls import randomised
+from lmkbc.train.corpus import Corpus, HeldOut
+from lmkbc.train.settings import Masking, Training, TrainingPlan, write
+from lmkbc.train.teach import fold_of, prepare, teach, train_top
 from lmkbc.types import Fact, Query
+from tests.candidates import proposals
 
 PLAN = TrainingPlan(rate=1e-2, epochs=2, batch=4)
 
@@ -80,33 +81,12 @@ def test_a_taught_model_answers_train_subjects_with_heads_that_never_saw_them(
     assert next(alone).candidates == answers["ada"]
 
 
-def test_teaching_resumes_where_it_was_stopped(task: Training, corpus: Corpus) -> None:
-    teach(task, PLAN, corpus)
-    whole = {path.name: path.read_bytes() for path in task.out.iterdir()}
-
-    def stop(step: str, done: int, total: int | None) -> None:
-        if step.startswith("fold 1") and done == 2:
-            raise KeyboardInterrupt
-
-    other = replace(task, out=task.out.with_name("other"))
-    with pytest.raises(KeyboardInterrupt):
-        teach(other, PLAN, corpus, report=stop)
-    assert not other.out.exists()
-    steps: list[str] = []
-    teach(other, PLAN, corpus, report=lambda step, done, total: steps.append(step))
-    assert not any(step.startswith("fold 0") for step in steps)
-    assert {path.name: path.read_bytes() for path in other.out.iterdir()} == whole
-    assert not list(other.out.parent.glob(".other*"))
-
-
 def test_a_control_is_saved_with_the_weights_it_was_trained_with(task: Training, corpus: Corpus) -> None:
     control = replace(task, random="all")
-    tasks.soft_prompts(control, PLAN, corpus)
+    tasks.soft_prompts(control, PLAN, corpus, loss="ranking")
     first = (task.out / "model.safetensors").read_bytes()
     tasks.soft_prompts(control, PLAN, corpus)
     assert (task.out / "model.safetensors").read_bytes() == first
-    with pytest.raises(InputError, match="random is"):
-        tasks.soft_prompts(replace(task, random="some"), PLAN, corpus)
 
 
 def test_a_relation_without_facts_is_named(task: Training, corpus: Corpus) -> None:
@@ -153,13 +133,6 @@ def test_a_relation_without_objects_of_one_token_does_not_stop_the_others(
         tasks.soft_prompts(replace(task, relation="origin"), PLAN, both)
 
 
-def test_a_head_can_be_taught_one_relation_alone(task: Training, corpus: Corpus, facts: list[Fact]) -> None:
-    other = [Fact(fact.subject, "origin", fact.clozes, ("new york",), ("",)) for fact in facts]
-    teach(replace(task, relation="home"), PLAN, replace(corpus, challenge=(*facts, *other)))
-    assert set(Entities.read(task.out).relations) == {"home"}
-    assert "new york" not in Entities.read(task.out).names
-
-
 def test_expanded_objects_are_learned_as_one_token_and_found_again(
     task: Training, corpus: Corpus, facts: list[Fact]
 ) -> None:
@@ -189,9 +162,7 @@ def test_sentences_take_the_place_of_facts(task: Training, corpus: Corpus) -> No
     [
         (["--mask", "random"], "add --all-weights"),
         (["--apart"], "add --all-weights"),
-        (["--all-weights", "--top", "2"], "training a head"),
         (["--all-weights", "--mask", "subject"], "mask policy"),
-        (["--top", "4"], "has 3 layers"),
     ],
 )
 def test_options_without_an_effect_are_refused(
@@ -199,17 +170,6 @@ def test_options_without_an_effect_are_refused(
 ) -> None:
     arguments = ["train", "mlm", "--backbone", task.backbone, "--out", "x", "-e", "mini", "--offline"]
     assert reason in command.fails(*arguments, *options)
-
-
-def test_an_unknown_loss_is_refused_and_other_models_checkpoints_stay(task: Training, corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="did you mean 'ranking'"):
-        tasks.soft_prompts(task, PLAN, corpus, loss="rank")
-    other = checkpoint_of(task.out.with_name(f"{task.out.name}.large"))
-    other.write_bytes(b"of a run that goes on")
-    tasks.soft_prompts(task, PLAN, corpus, loss="ranking")
-    assert other.exists()
-    other.unlink()
-    saved(task)
 
 
 def test_a_directory_that_was_not_taught_is_told_apart(
@@ -229,3 +189,83 @@ def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: 
     task.out.write_text("mine")
     with pytest.raises(InputError, match="is a file: name a directory"):
         replace(task, most=1)
+
+
+def learnt(backbone: Backbone, facts: list[Fact], *, expand: bool, top: int = 1) -> tuple[Top, Entities]:
+    entities = Entities.of(facts, backbone.tokenizer, backbone.model.config.vocab_size, expand=expand)
+    head = Top(backbone.model, entities, top)
+    trained = train_top(head, prepare(backbone, facts, entities, top), TrainingPlan(rate=1e-2, epochs=40, batch=8))
+    assert trained.losses[-1] < 0.5 * trained.losses[0]
+    return head, entities
+
+
+@pytest.mark.parametrize("expand", [True, False])
+@pytest.mark.parametrize("top", [1, 2])
+def test_the_saved_model_answers_as_the_trained_head(
+    backbone: Backbone, facts: list[Fact], home: Relation, tmp_path: Path, expand: bool, top: int
+) -> None:
+    facts = [
+        *facts,
+        Fact("a b", "home", facts[0].clozes, ()),
+        Fact("c d", "home", facts[0].clozes, ("New York",), ("Q60",)),
+    ]
+    before = backbone.model.get_input_embeddings().weight.detach().clone()
+    head, entities = learnt(backbone, facts, expand=expand, top=top)
+    assert ("New York" in entities.names) is expand
+    write(tmp_path / "m", assemble(backbone, head, entities), backbone.tokenizer, entities, {})
+    saved = load(tmp_path / "m", offline=True)
+    words = saved.model.get_input_embeddings().weight
+    assert torch.equal(words[: len(before)], before)
+    assert words.data_ptr() == saved.model.get_output_embeddings().weight.data_ptr()
+    generator = EntityMasked.read(tmp_path / "m", {"Home": home})
+    found = {one.query.subject: one for one in generator.generate([Query(fact.subject, "Home") for fact in facts])}
+    assert found["a b"].nothing[0].score > found["a b"].candidates[0].score
+    assert found["ada"].candidates[0].text == "paris"
+    assert sum(one.score for one in proposals(found["ada"])) == pytest.approx(1.0, abs=1e-3)
+    if expand:
+        assert (found["c d"].candidates[0].text, found["c d"].candidates[0].id) == ("New York", "Q60")
+
+
+def test_new_rows_start_as_the_mean_of_their_pieces(backbone: Backbone) -> None:
+    fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york", "paris"), ("", ""))
+    size = backbone.model.config.vocab_size
+    entities = Entities.of([fact], backbone.tokenizer, size, expand=True)
+    assert entities.rows == (size, size + 1, size + 2)
+    words = backbone.model.get_input_embeddings().weight
+    ids = backbone.tokenizer("new york", add_special_tokens=False)["input_ids"]
+    head = Top(backbone.model, entities, 1)
+    assert torch.allclose(head.rows[entities.names.index("new york")], words[ids].mean(0))
+
+
+def test_objects_survive_their_file_and_a_broken_one_is_named(
+    backbone: Backbone, facts: list[Fact], tmp_path: Path
+) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    (tmp_path / "entities.json").write_bytes(entities.to_json())
+    again = Entities.read(tmp_path)
+    assert (again.names, again.rows, again.relations) == (entities.names, entities.rows, entities.relations)
+    (tmp_path / "entities.json").write_bytes(b'{"names": 1}')
+    with pytest.raises(InputError, match="no list of objects"):
+        Entities.read(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["all", "embeddings"])
+def test_a_random_control_keeps_its_weights_on_disk(
+    another: Callable[[int], Backbone], tmp_path: Path, what: str
+) -> None:
+    backbone = another(1)
+    control = randomised(backbone.model, what, seed=5)  # type: ignore[arg-type]
+    torch.manual_seed(99)
+    write(tmp_path / "control", control, backbone.tokenizer, None, {})
+    again = load(tmp_path / "control", offline=True).model.state_dict()
+    assert all(torch.equal(value, again[name]) for name, value in control.state_dict().items())
+    old, new = backbone.model.state_dict(), control.state_dict()
+    changed = {name for name in old if old[name].ndim > 1 and not torch.equal(old[name], new[name])}
+    words = {name for name in old if "word_embeddings" in name or name.endswith("decoder.weight")}
+    assert changed == (words if what == "embeddings" else {name for name in old if old[name].ndim > 1} - set())
+
+
+def test_all_that_learns_lies_where_the_model_lies(backbone: Backbone, facts: list[Fact]) -> None:
+    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
+    elsewhere = Top(backbone.model.to("meta"), entities, 1)
+    assert {value.device.type for value in elsewhere.parameters() if value.requires_grad} == {"meta"}

@@ -1,35 +1,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 from transformers import PreTrainedTokenizerFast
 
-from lmkbc.errors import InputError
-from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.entities import Entities
-from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits, read, to_bytes
-from lmkbc.models.masked.tensors import masked
-from lmkbc.train.clozes import precision, train_soft_prompt
+from lmkbc.models.masked.soft_prompts import SoftPrompt, read, to_bytes
+from lmkbc.names import folded_key
+from lmkbc.train.clozes import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
+from lmkbc.train.controls import LearnedControls
 from lmkbc.train.loop import train
-from lmkbc.train.losses import mean, rank_loss
-from lmkbc.train.mlm import IGNORED, train_mlm, verbalised
 from lmkbc.train.settings import Masking, TrainingPlan
 from lmkbc.types import Fact
 
 
 def state(backbone: Backbone) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in backbone.model.state_dict().items()}
-
-
-def test_masked_training_lowers_its_loss(backbone: Backbone, facts: list[Fact]) -> None:
-    trained = train_mlm(backbone, facts, [], TrainingPlan(rate=1e-2, epochs=15, batch=4), Masking())
-    assert trained.losses[-1] < 0.5 * trained.losses[0]
 
 
 def test_early_stopping_keeps_the_best_weights_and_stops(backbone: Backbone, facts: list[Fact]) -> None:
@@ -58,10 +56,6 @@ def test_masked_apart_leaves_the_rest_of_the_object_in_sight(backbone: Backbone)
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("new york",), ("",))
     rows = list(verbalised([fact], backbone, Masking(policy="object", apart=True), 0))
     assert [row.ids.count(backbone.mask_id) for row in rows] == [1, 1]
-
-
-def test_random_masking_always_masks_something(backbone: Backbone, facts: list[Fact]) -> None:
-    assert all(backbone.mask_id in row.ids for row in verbalised(facts * 10, backbone, Masking(policy="random"), 0))
 
 
 @pytest.mark.parametrize("text", ["subject", "object+x", "random+1", ""])
@@ -93,18 +87,6 @@ def test_only_prompt_vectors_change_in_soft_prompt_training(
     assert torch.equal(again.vectors, after.vectors)
 
 
-def test_special_tokens_in_a_name_are_taken_out(backbone: Backbone) -> None:
-    (ids,) = masked(backbone, ["{subject} lives in {mask}."], ["ada [MASK] [SEP] " + "bob " * 600])
-    assert ids.count(backbone.mask_id) == 1
-    assert len(ids) < 40
-
-
-@pytest.mark.parametrize("bad", [{"rate": 0.0}, {"epochs": 0}, {"batch": 0}, {"warm_up": 1.0}])
-def test_plans_that_cannot_train_are_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="cannot train"):
-        TrainingPlan(**{"rate": 1e-3, "epochs": 1, **bad})  # type: ignore[arg-type]
-
-
 def test_the_rate_rises_and_falls_to_zero() -> None:
     shares = [TrainingPlan(rate=1.0, epochs=1).share(step, 100) for step in range(100)]
     assert max(shares) == 1.0 == shares[9]
@@ -118,22 +100,6 @@ def test_nothing_to_train_on_is_said(backbone: Backbone) -> None:
         train_mlm(backbone, [], [], TrainingPlan(rate=1e-3, epochs=1), Masking())
 
 
-def test_a_trained_model_is_an_ordinary_directory_without_a_pickle(
-    another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path
-) -> None:
-    from lmkbc.train.directory import write as write_model
-
-    backbone = another(3)
-    write_model(tmp_path / "model", backbone.model, backbone.tokenizer, None, {"seed": 3})
-    names = {path.name for path in (tmp_path / "model").iterdir()}
-    assert "model.safetensors" in names
-    assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl", ".pth"))]
-    again = load(tmp_path / "model", offline=True)
-    assert all(
-        torch.equal(value, again.model.state_dict()[name]) for name, value in backbone.model.state_dict().items()
-    )
-
-
 def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbone) -> None:
     """In byte pairs the space before a word is part of its token."""
     vocabulary = {token: n for n, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Ġ", "R", "ĠR"])}
@@ -142,18 +108,6 @@ def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbon
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=pairs, mask_token="<mask>", unk_token="<unk>")
     fact = Fact("ada", "home", ("{subject} lives in {mask}.",), ("R",), ("",))
     assert Entities.of([fact], tokenizer, 8, expand=False).rows[1] == vocabulary["ĠR"]
-
-
-def test_the_mean_loss_is_taken_in_parts() -> None:
-    parts: list[Sequence[float]] = []
-
-    def loss(part: Sequence[float]) -> torch.Tensor:
-        parts.append(part)
-        return torch.tensor(part).mean()
-
-    rows = [float(row) for row in range(11)]
-    assert mean(loss, rows, 4) == pytest.approx(5.0)
-    assert [len(part) for part in parts] == [4, 4, 3]
 
 
 def test_what_is_longer_than_the_model_reads_loses_its_end(backbone: Backbone) -> None:
@@ -197,27 +151,93 @@ def test_the_ranking_loss_is_its_formula_and_falls_with_better_ranks() -> None:
     assert float(rank_loss(logits - better.grad, golds)) < wanted
 
 
-def test_a_prompt_learns_to_rank(backbone: Backbone, facts: list[Fact]) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, len(backbone.tokenizer), expand=False)
-    columns, subjects = torch.tensor(entities.rows), [fact.subject for fact in facts]
-    start, plan = SoftPrompt.random(backbone, 5), TrainingPlan(rate=0.1, epochs=40, batch=4)
-    with torch.inference_mode():
-        worst = int(mask_logits(backbone, start, subjects, columns).mean(0).argmin())
-    rows = [(subject, [worst]) for subject in subjects]
-    after, trained = train_soft_prompt(backbone, start, rows, columns, plan, criterion=rank_loss)
-    assert trained.losses[-1] < trained.losses[0]
-    assert precision(backbone, start, rows, columns) < 0.5
-    assert precision(backbone, after, rows, columns) == 1.0
+class CutError(Exception):
+    """Ends a training as a kill would, were it not in this process; `tests/attack` kills for real."""
 
 
-def test_names_and_clozes_longer_than_the_model_reads(backbone: Backbone) -> None:
-    name, long = "a" * 70, "the home of {subject} is {mask}" + " in" * 60
-    columns = torch.arange(5, 9)
-    (ids,) = masked(backbone, ["{subject} lives in {mask}."], [name + " a b c d e" * 10])
-    assert len(ids) <= backbone.longest
-    for prompt in (SoftPrompt.random(backbone, 5), SoftPrompt.manual(backbone, "{subject} lives in {mask}.")):
-        assert mask_logits(backbone, prompt, ["a b c d e " * 9], columns).shape == (1, 4)
-    with pytest.raises(InputError, match="longer than the 40 tokens"):
-        masked(backbone, [long], ["ada"])
-    with pytest.raises(InputError, match="longer than the 40 tokens"):
-        SoftPrompt.manual(backbone, long)
+def trained(backbone: Backbone, facts: list[Fact], checkpoint: Path, cut: int = -1) -> bytes:
+    """The weights of a training that is cut after so many steps, or not at all."""
+
+    def report(step: str, done: int, total: int | None) -> None:
+        if done == cut:
+            raise CutError
+
+    plan = TrainingPlan(rate=1e-2, epochs=5, batch=3, every=2, patience=100)
+    train_mlm(backbone, facts[:6], facts[6:], plan, Masking(), checkpoint=checkpoint, report=report)
+    return save({name: value.contiguous().clone() for name, value in backbone.model.state_dict().items()})
+
+
+@pytest.mark.parametrize("cut", [2, 5, 10])
+def test_cut_short_and_resumed_ends_with_the_same_bytes(
+    another: Callable[[int], Backbone], facts: list[Fact], tmp_path: Path, cut: int
+) -> None:
+    whole, checkpoint = trained(another(0), facts, tmp_path / "whole"), tmp_path / "checkpoint"
+    with pytest.raises(CutError):
+        trained(another(0), facts, checkpoint, cut)
+    assert checkpoint.exists() == (cut > 2)
+    assert trained(another(0), facts, checkpoint) == whole
+    finished = checkpoint.read_bytes()
+    assert trained(another(0), facts, checkpoint) == whole  # cut before its outcome was kept
+    assert checkpoint.read_bytes() == finished
+
+
+def test_a_loss_that_is_no_number_stops_the_run() -> None:
+    weight = nn.Parameter(torch.ones(1))
+    with pytest.raises(LmkbcError, match="lower rate"):
+        train(
+            nn.ParameterDict({"w": weight}),
+            lambda _: (weight * float("nan")).sum(),
+            [1],
+            TrainingPlan(rate=1.0, epochs=1, batch=2),
+        )
+
+
+@pytest.mark.parametrize("change", ["examples", "start"])
+def test_another_start_or_other_examples_do_not_go_on_from_a_checkpoint(tmp_path: Path, change: str) -> None:
+    def run(first: float, examples: list[str]) -> None:
+        weight = nn.Parameter(torch.full((2,), first))
+        plan = TrainingPlan(rate=1e-2, epochs=1, batch=2)
+        model = nn.ParameterDict({"w": weight})
+        train(model, lambda _: weight.square().sum(), examples, plan, checkpoint=tmp_path / "c")
+
+    run(1.0, ["a", "b"])
+    run(1.0, ["a", "b"])  # the same one is taken up
+    with pytest.raises(InputError, match="other settings"):
+        run(*((1.0, ["a", "c"]) if change == "examples" else (2.0, ["a", "b"])))
+    (tmp_path / "c").write_bytes(b"\x80\x04N.")
+    with pytest.raises(InputError, match="no checkpoint"):
+        run(1.0, ["a", "b"])
+
+
+NAMES = st.lists(st.sampled_from(["Jan", "jan", "Wei", "x-y", "Novak"]), max_size=3).map(" ".join)
+FACTS = st.lists(st.tuples(NAMES, st.sampled_from("rs"), st.sampled_from("abcd")), max_size=12)
+
+
+def by_hand(facts: list[tuple[str, str, str]], subject: str, answer: str) -> Fraction:
+    """P(answer) times the product of P(word | answer), add-one smoothing, with room for a word that was not seen."""
+    said = [(folded_key(name).split(), one) for name, _, one in facts]
+    size = len({word for words, _ in said for word in words}) + 1
+    own = [word for words, one in said if one == answer for word in words]
+    score = Fraction(sum(one == answer for _, one in said), len(said))
+    for word in folded_key(subject).split():
+        score *= Fraction(own.count(word) + 1, len(own) + size)
+    return score
+
+
+@given(FACTS, NAMES)
+def test_naive_bayes_answers_what_is_likeliest(facts: list[tuple[str, str, str]], subject: str) -> None:
+    model = LearnedControls(facts)
+    for relation in "rst":
+        own = [fact for fact in facts if fact[1] == relation]
+        scores = {answer: by_hand(own, subject, answer) for _, _, answer in own}
+        found = model.naive_bayes(subject, relation)
+        assert float(scores[found]) >= float(max(scores.values())) * (1 - 1e-12) if scores else not found
+
+
+@given(FACTS)
+def test_majority_answers_what_is_most_frequent_and_first_by_name(facts: list[tuple[str, str, str]]) -> None:
+    model = LearnedControls(facts)
+    for relation in "rst":
+        own = [answer for _, name, answer in facts if name == relation]
+        wanted = min(own, key=lambda one: (-own.count(one), one), default="")
+        assert model.majority("anyone", relation) == wanted

@@ -9,26 +9,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from lmkbc.errors import InputError, check_known, counted
+from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.call import default_place
-from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent, wanted_tables
+from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
 from lmkbc.probe.kamel import dataset, score
-from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
-from lmkbc.probe.kamel.lama_facts import ABSENT, LamaTables, by_facts, lama_questions, lama_tables
-from lmkbc.probe.kamel.prompts import check_wording, prompts, questions
-from lmkbc.probe.kamel.years import by_year, year_properties, year_table
+from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact, check_wording, prompts, questions
+from lmkbc.probe.kamel.score import by_year, year_properties, year_table
+from lmkbc.probe.lama.dataset import Pair, pairs_of, read
 from lmkbc.settings import listed
 
-FORMS = ("chat", "completion")
 TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
 """Tables of the command, in the order of printing. The last one needs LAMA's facts."""
 
@@ -55,16 +52,9 @@ class KamelBenchmark:
     ] = False
     seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
     properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
-    split: Annotated[str, Meta(description="test or dev.")] = "test"
+    split: Annotated[Literal["test", "dev"], Meta(description="test or dev.")] = "test"
     limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
     templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
-    controls: Annotated[
-        bool,
-        Meta(
-            description="Show what train alone teaches, and what it leaves.",
-            extra={"flags": ("--controls/--no-controls",)},
-        ),
-    ] = True
     lama: Annotated[
         Path | None, Meta(description="LAMA's directory of relations.jsonl and TREx/, whose facts are asked as well.")
     ] = None
@@ -75,16 +65,15 @@ class KamelBenchmark:
         str | None, Meta(description=f"Print only these tables, comma-separated, of {', '.join(TABLES)}.")
     ] = None
     out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
-    form: Annotated[str, Meta(description="How a server is asked: chat (turns) or completion (one text).")] = "chat"
+    form: Annotated[
+        Literal["chat", "completion"], Meta(description="How a server is asked: chat (turns) or completion (one text).")
+    ] = "chat"
 
     def run(self, means: Means) -> Findings:
         """Ask the model, and score its answers in the published way and after stripping."""
         tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
-        if self.split not in ("dev", "test"):
-            raise InputError(f"--split is {self.split!r}: KAMEL is probed on test or dev, with examples of train")
-        check_known(self.form, FORMS, f"--form is {self.form!r}")
         wording, wanted = questions(self.templates), listed(self.properties)
         data = dataset.read(self.source, properties=wanted, splits=("train", self.split))
         given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
@@ -105,6 +94,8 @@ class KamelBenchmark:
         many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
         more = f", and {len(lamas)} of LAMA" if lamas else ""
         means.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
+        if "lama-facts" in tables and not self.lama:
+            means.note("LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama")
         if self.out is not None:
             rows = (
                 {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
@@ -133,17 +124,15 @@ class KamelBenchmark:
     def _findings(
         self, data: Kamel, replies: list[tuple[KamelFact, str]], compared: LamaTables, tables: Collection[str]
     ) -> Findings:
-        from lmkbc.probe.kamel.controls import hard, learned
-
         ways = {
             "published": score.score(replies),
             "published, labels only": score.score(replies, alternatives=False),
             "stripped": score.score(replies, strip=True),
             "stripped, labels only": score.score(replies, strip=True, alternatives=False),
         }
-        controls = learned(data, (fact for fact, _ in replies)) if self.controls else {}
+        controls = learned(data, (fact for fact, _ in replies))
         beside = {name: score.score(made) for name, made in controls.items()}
-        if controls and (left := hard(replies, controls)):
+        if left := hard(replies, controls):
             beside["published, what no control answers"] = score.score(left)
         whole = ways | beside
         years = year_table(data, replies)
@@ -151,11 +140,9 @@ class KamelBenchmark:
         sheets = [overall(whole), by_answers(whole), by_property(ways)]
         sheets += [by_year(years)] if years.answers else []
         sheets += [by_facts(compared)] if compared else []
-        remarks = []
         if "lama-facts" in tables:
             values["lama-facts"] = {whose: asdict(table) for whose, (table, _) in compared.items()}
-            remarks += [] if self.lama else [ABSENT]
-        return Findings(values, [sheet for sheet in sheets if sheet.name in tables], remarks)
+        return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
 
 
 def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: Collection[str]) -> Sequence[str]:
@@ -174,7 +161,7 @@ def sampling(form: Form) -> Sampling:
 
     A chat model ends its answers by itself.
     """
-    return Sampling(temperature=0.0, max_tokens=100, stop=(score.END,) if form == "completion" else None)
+    return Sampling(temperature=0.0, max_tokens=100, stop=(dataset.END,) if form == "completion" else None)
 
 
 def overall(ways: Mapping[str, score.KamelTable]) -> Sheet:
@@ -226,3 +213,78 @@ def by_property(ways: Mapping[str, score.KamelTable]) -> Sheet:
 
 def _shots(count: int) -> str:
     return f"{count} shot{'s' if count > 1 else ''}"
+
+
+KAMELS, LAMAS = score.PUBLISHED_LAMA
+"""Names of the rows, by the origin of the facts."""
+
+
+def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -> Kamel:
+    """Return LAMA's facts of KAMEL's properties as a test split, with a train split for examples.
+
+    examples: directory with P36/train.jsonl, as AutoPrompt made them and the paper used them; default: KAMEL's train
+    split.
+    """
+    facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
+    for relation in read(directory):
+        if relation.name in LAMA and (relation.name, "train") in data.facts:
+            own = data.of(relation.name, "train")
+            train = (
+                own if examples is None else _facts(relation.name, pairs_of(examples / relation.name / "train.jsonl"))
+            )
+            facts |= {(relation.name, "test"): _facts(relation.name, relation.facts), (relation.name, "train"): train}
+    return Kamel(facts)
+
+
+def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
+    return tuple(KamelFact(name, subject, (KamelAnswer(object_),)) for subject, object_ in pairs)
+
+
+LamaTables = Mapping[str, tuple[score.KamelTable, score.KamelTable]]
+"""Scores of KAMEL's facts and of LAMA's, by name of the row: as published, and after stripping."""
+
+
+def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
+    """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
+    asked = {KAMELS: kamels, LAMAS: lamas}
+    return {whose: (score.score(own), score.score(own, strip=True)) for whose, own in asked.items() if own}
+
+
+def by_facts(tables: LamaTables) -> Sheet:
+    """Return the table, with the paper's figures below."""
+    heads = ["facts", "P %", "R %", "F1 %", "+-", "F1 %, stripped", "questions", "relations"]
+    rows = []
+    for whose, (plain, stripped) in tables.items():
+        mean, asked = plain.overall, sum(one.count for one in plain.properties.values())
+        shares = percent(mean.p, mean.r, mean.f1, plain.half_width, stripped.overall.f1)
+        rows.append([whose, *shares, asked, mean.count])
+    for whose, f1 in score.PUBLISHED_LAMA.items():
+        rows.append([f"paper: OPT-13b, 10 shots, {whose}", None, None, f1, None, None, None, 40])
+    return Sheet(heads, rows, "lama-facts", "LAMA's facts beside KAMEL's, table 4 of the paper")
+
+
+Answered = list[tuple[KamelFact, str]]
+
+
+def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]:
+    """Return control -> its answers to some facts, one object each.
+
+    A control learns a property's objects and the words of its subjects, and nothing else (after Zhong, Friedman and
+    Chen, NAACL 2021); the paper has the first one. No control learns from a train fact whose subject is in these facts.
+    """
+    from lmkbc.train.controls import LearnedControls
+
+    tested = list(facts)
+    train = benchmark.train_of(tested)
+    controls = LearnedControls((fact.subject, fact.property, one.shown) for fact in train for one in fact.objects)
+    answers = {"majority of train": controls.majority, "naive Bayes of train": controls.naive_bayes}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in answers.items()}
+
+
+def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
+    """Return the answers to queries that no control answers in full. The controls' answers are in the same order."""
+    easy = [
+        any(score.query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
+        for pairs in zip(*controls.values(), strict=True)
+    ]
+    return [pair for pair, known in zip(answers, easy, strict=True) if not known]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,22 +32,6 @@ Objects = dict[str, tuple[int, list[str]]]
 """Object of a question -> (number of its first triple, from 0, and its aliases)."""
 Queries = dict[str, dict[str, Objects]]
 """Property -> subject -> its objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilterCount:
-    """Number of facts that a filter removed, and numbers of facts, queries and properties left."""
-
-    removed: int
-    facts: int
-    queries: int
-    properties: int
-
-    @classmethod
-    def of(cls, before: int, queries: Queries) -> FilterCount:
-        """Return the counts after a filter. before: number of facts before it."""
-        facts = sum(len(objects) for own in queries.values() for objects in own.values())
-        return cls(before - facts, facts, sum(map(len, queries.values())), len(queries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +69,11 @@ class KamelBuild:
         many = counted(sum(map(len, drawn.values())), "query")
         means.note(f"{self.out}: {many} of {counted(len(drawn), 'property')}")
         heads = ["filter", "facts removed", "facts left", "queries left", "properties left"]
-        table = [[what, *asdict(count).values()] for what, count in counts.items()]
-        return Findings({what: asdict(count) for what, count in counts.items()}, [Sheet(heads, table, "filters")])
+        table = [[what, *count.values()] for what, count in counts.items()]
+        return Findings(counts, [Sheet(heads, table, "filters")])
 
 
-def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries, dict[str, FilterCount]]:
+def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries, dict[str, dict[str, int]]]:
     """Return `size` questions of each property in random order, and the counts of each filter.
 
     Subjects with the same name are the same subject. InputError if no property has enough questions.
@@ -100,6 +84,7 @@ def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries
         known = objects.setdefault(row.object, (number, []))[1]
         known += [alias for alias in row.object_aliases if alias not in known]
     filters: dict[str, Callable[[str, dict[str, Objects]], dict[str, Objects]]] = {
+        "fact that is there already": lambda _, own: own,
         "object within its subject's name": lambda _, own: {
             subject: kept
             for subject, objects in own.items()
@@ -113,11 +98,13 @@ def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries
             subject: own[subject] for subject in random.Random(f"{seed} {name}").sample(sorted(own), size)
         },
     }
-    count = FilterCount.of(len(rows), queries)
-    counts = {"fact that is there already": count}
+    before, counts = len(rows), dict[str, dict[str, int]]()
     for what, kept_of in filters.items():
         queries = {name: kept for name, own in queries.items() if (kept := kept_of(name, own))}
-        count = counts[what] = FilterCount.of(count.facts, queries)
+        facts = sum(len(objects) for own in queries.values() for objects in own.values())
+        left = {"facts": facts, "queries": sum(map(len, queries.values())), "properties": len(queries)}
+        counts[what] = {"removed": before - facts, **left}
+        before = facts
     if not queries:
         raise InputError(f"no property has {size} queries after the filters: lower --train, --dev or --test")
     return queries, counts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,14 +18,14 @@ from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, writ
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.texts import text_rows
 from lmkbc.files.writable import check_directory, check_file
-from lmkbc.probe.answers import opened, texts
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, wanted_tables
+from lmkbc.groups import grouped
+from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, opened, texts, wanted_tables
 from lmkbc.probe.kmir import score
 from lmkbc.probe.kmir.build import QuestionBuilder
-from lmkbc.probe.kmir.causal import chosen, prompts, sampling
-from lmkbc.probe.kmir.chance import chance
-from lmkbc.probe.kmir.cooccurrence import PairCounter, asked_pairs, curves
+from lmkbc.probe.kmir.cooccurrence import asked_pairs, by_cooccurrence, curves, pair_counts
 from lmkbc.probe.kmir.files import (
+    MASK,
     QUESTIONS,
     TYPES,
     Question,
@@ -33,7 +35,7 @@ from lmkbc.probe.kmir.files import (
     split,
 )
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.tables import SHEETS, by_chance, by_cooccurrence
+from lmkbc.probe.kmir.score import SHEETS, by_chance, chance
 from lmkbc.train.settings import TrainingPlan
 
 SchemaPath = Annotated[
@@ -84,14 +86,14 @@ class KmirRun:
         Meta(description="Questions, as `kmir build` writes them; several files.", extra={"argument": True}),
     ]
     model: Annotated[str, Meta(description="Masked or causal model: id on the hub, or directory.")]
-    out: Annotated[Path, Meta(description="Directory of the answers, one file per file of questions.")]
+    out: Annotated[
+        Path,
+        Meta(description="Directory of the answers, one file per file of questions. A trained model is in OUT-model."),
+    ]
     train: Annotated[
         Path | None, Meta(description="Questions that a masked model is trained on first, a causal one is shown.")
     ] = None
     dev: Annotated[Path | None, Meta(description="Questions to stop training early by.")] = None
-    tuned: Annotated[
-        Path | None, Meta(description="Directory of the trained model; default: OUT-model, beside OUT.")
-    ] = None
     shots: Annotated[int, Meta(ge=0, description="Examples of train that a causal model is shown.")] = 5
     choose: Annotated[bool, Meta(description="A causal model's likeliest option, if a question leaves a choice.")] = (
         False
@@ -144,17 +146,17 @@ class KmirRun:
             backbone = load(self.model, offline=means.offline)
             if known:
                 mark = identity(self.model, backbone.model) or self.model
-                place = self.tuned or self.out.with_name(f"{self.out.name}-model")
+                place = self.out.with_name(f"{self.out.name}-model")
                 backbone = finetuned(backbone, known, others, plan, place, mark, report)
             else:
                 means.note("without --train the model was never taught to answer with eight masks: expect little")
             return guesses(backbone, every, report)
 
     def _causal(self, every: Sequence[Question], known: Sequence[Question], means: Means) -> list[str]:
-        if self.dev or self.tuned:
+        if self.dev:
             raise InputError(
-                f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev "
-                "and --tuned, or train an adapter with 'lmkbc train lora'"
+                f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev, "
+                "or train an adapter with 'lmkbc train lora'"
             )
         shots = self.shots if self.train else 0
         model = opened(self.model, means)
@@ -204,9 +206,64 @@ class KmirScore:
         if "co-occurrence" in tables and self.corpus and self.triples:
             relations = read_schema(self.schema)
             pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
-            counter = PairCounter(pairs.values())
-            counter.read(f"{row.title} {row.text}" for row in text_rows(self.corpus))
-            by_count = curves(score.graded(items, guesses), {name: counter.count(pair) for name, pair in pairs.items()})
+            counts = pair_counts(pairs, (f"{row.title} {row.text}" for row in text_rows(self.corpus)))
+            by_count = curves(score.graded(items, guesses), counts)
             values["co-occurrence"] = {kind: asdict(curve) for kind, curve in by_count.items()}
             sheets.append(by_cooccurrence(by_count))
         return Findings(values, sheets)
+
+
+BLANK = "___"
+ASKS = f"Here {BLANK} stands for"
+CLOSING = " .!?\"'"
+
+
+def sampling(shots: int) -> Sampling:
+    """Return greedy sampling to the end of a line, or to the instruction, which small models repeat.
+
+    Without examples, a model does not know that one answer is enough, so a full stop ends it.
+    """
+    return Sampling(temperature=0.0, max_tokens=24, stop=("\n", f" {ASKS}" if shots else ". "))
+
+
+def lead(question: Question) -> str:
+    """Return the text before the answer: the cloze up to its mask, or the whole cloze with a blank and an instruction.
+
+    InputError for a question without exactly one mask.
+    """
+    before, *after = question.question.split(MASK)
+    if len(after) != 1:
+        raise InputError(f"question {question.id!r} needs {MASK} exactly once: {question.question!r}")
+    if before.strip() and not after[0].strip(CLOSING):
+        return before.rstrip()
+    return f"{before}{BLANK}{after[0]} {ASKS}"
+
+
+def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int, seed: int = 0) -> Iterator[Prompt]:
+    """Yield a prompt per question, after `shots` solved questions of its type about other facts.
+
+    InputError if `train` has too few of a type.
+    """
+    pools = grouped((example.type, example) for example in train)
+    drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
+    for question in questions:
+        known = (example for example in drawn.get(question.type, ()) if example.fact != question.fact)
+        chosen = [example for example, _ in zip(known, range(shots), strict=False)]
+        if len(chosen) < shots:
+            raise InputError(
+                f"the train file has {len(chosen)} questions of type {question.type!r} on other facts, too few for "
+                f"{shots} shots: give more, or say --shots {len(chosen)}"
+            )
+        solved = "".join(f"{lead(example)} {example.answer[0]}.\n" for example in chosen)
+        yield Prompt((Message("user", solved),) if solved else (), (Message("user", lead(question)),), "completion")
+
+
+def chosen(model: LanguageModel, questions: Sequence[Question], requests: Sequence[Prompt]) -> dict[int, str]:
+    """Return place -> likeliest option, for each question with options; "" if its prompt exceeds the window."""
+    places = [place for place, question in enumerate(questions) if question.choices]
+    choices = [questions[place].choices for place in places]
+    scored = model.option_scores([requests[place] for place in places], choices)
+    return {
+        place: max(zip(row, names, strict=True))[1] if row and max(row) > -math.inf else ""
+        for place, names, row in zip(places, choices, scored, strict=True)
+    }

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.axioms import Closure, Derivation, Triple
 from lmkbc.probe.kmir.files import MASK, Question, TypedTriple
-from lmkbc.probe.kmir.schema import RelationSchema, Schema
+from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
 
 OPTIONS = 4
 ANSWERS = 50

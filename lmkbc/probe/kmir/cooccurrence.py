@@ -7,54 +7,41 @@ here. So lines of a given text are counted that hold both names, as whole words,
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import fmean
+from typing import Any
 
 from lmkbc.errors import InputError
 from lmkbc.groups import grouped
 from lmkbc.names import NameTree
-from lmkbc.probe.kmir.axioms import Closure, Triple
-from lmkbc.probe.kmir.files import Question, TypedTriple
-from lmkbc.probe.kmir.schema import Schema
+from lmkbc.probe.benchmark import Sheet, percent
+from lmkbc.probe.kmir.files import TYPES, Question, TypedTriple
+from lmkbc.probe.kmir.schema import Closure, Schema, Triple
 from lmkbc.probe.kmir.score import f1_half_width
-from lmkbc.select.ranking import Floats
+from lmkbc.report.figures import BLUE, GREEN, INK, ORANGE, Plot, canvas
 
 Pair = tuple[str, str]
 Words = tuple[str, ...]
 _WORD = re.compile(r"\w+")
 
 
-class PairCounter:
-    """Counts lines that hold both names of a pair. Only names are in memory, for a text of any length.
+def pair_counts(pairs: Mapping[str, Pair], lines: Iterable[str]) -> dict[str, int]:
+    """Return question id -> number of lines that hold both names of its pair. Only names are in memory.
 
     A name inside a longer one counts: a line about the Paris Metro names Paris.
     """
-
-    def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._names = NameTree()
-        self._counts: dict[tuple[Words, Words], int] = {}
-        self._seconds: dict[Words, set[Words]] = {}
-        for pair in pairs:
-            first, second = map(_words, pair)
-            for name in (first, second):
-                self._names.add(name)
-            self._counts[first, second] = 0
-            self._seconds.setdefault(first, set()).add(second)
-
-    def read(self, lines: Iterable[str]) -> None:
-        """Count the lines of a text."""
-        for words in map(_words, lines):
-            held = {words[start:end] for start, end in self._names.find(words)}
-            for first in held:
-                for second in self._seconds.get(first, set()) & held:
-                    self._counts[first, second] += 1
-
-    def count(self, pair: Pair) -> int:
-        """Return the number of lines with both names of a given pair."""
-        first, second = map(_words, pair)
-        return self._counts[first, second]
+    names, seconds, counts = NameTree(), defaultdict[Words, set[Words]](set), Counter[tuple[Words, Words]]()
+    wanted = {question: (_words(first), _words(second)) for question, (first, second) in pairs.items()}
+    for first, second in wanted.values():
+        names.add(first)
+        names.add(second)
+        seconds[first].add(second)
+    for words in map(_words, lines):
+        held = {words[start:end] for start, end in names.find(words)}
+        counts.update((first, second) for first in held & seconds.keys() for second in seconds[first] & held)
+    return {question: counts[pair] for question, pair in wanted.items()}
 
 
 def _words(text: str) -> Words:
@@ -76,7 +63,12 @@ def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], sch
             triple = inferred[int(number)] if number.isdecimal() and int(number) < len(inferred) else None
         else:
             triple = facts[question.fact].triple if 0 <= question.fact < len(facts) else None
-        if triple is None or not _fits(question, triple):
+        asks_name = question.type in {"completion", "reasoning"}
+        if (
+            triple is None
+            or triple.relation != question.relation
+            or (asks_name and {triple.subject, triple.object}.isdisjoint(question.answer))
+        ):
             raise InputError(
                 f"question {question.id!r} was not built from these triples by this schema: "
                 "give --triples and --schema as 'kmir build' had them"
@@ -85,13 +77,8 @@ def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], sch
     return pairs
 
 
-def _fits(question: Question, triple: Triple) -> bool:
-    names_it = question.type not in {"completion", "reasoning"} or {triple.subject, triple.object} & {*question.answer}
-    return triple.relation == question.relation and bool(names_it)
-
-
 @dataclass(frozen=True, slots=True)
-class CountBin:
+class _CountBin:
     """Mean F1 of the questions whose pair occurs in `low` to `high` lines. half_width: half of its 95 % interval."""
 
     low: int
@@ -102,24 +89,27 @@ class CountBin:
 
 
 @dataclass(frozen=True, slots=True)
-class CountCurve:
+class _CountCurve:
     """F1 by count. correlation: Spearman's, of count and F1 over questions; None if one of them is constant."""
 
-    bins: Sequence[CountBin]
+    bins: Sequence[_CountBin]
     correlation: float | None
 
 
-def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, CountCurve]:
+def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, _CountCurve]:
     """Return question type -> F1 by count. counts: by question id."""
     by_type = grouped((question.type, (question, f1)) for question, f1 in graded)
     return {kind: _curve(rows, counts) for kind, rows in sorted(by_type.items())}
 
 
-def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> CountCurve:
-    own = [counts[question.id] for question, _ in rows]
+def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> _CountCurve:
+    from scipy.stats import spearmanr
+
+    own, scores = [counts[question.id] for question, _ in rows], [f1 for _, f1 in rows]
     parts = grouped(zip(map(_place, own), rows, strict=True))
     bins = [_bin(place, part) for place, part in sorted(parts.items())]
-    return CountCurve(bins, rank_correlation(own, [f1 for _, f1 in rows]))
+    varied = len(set(own)) > 1 < len(set(scores))
+    return _CountCurve(bins, float(spearmanr(own, scores).statistic) if varied else None)
 
 
 def _place(count: int) -> int:
@@ -127,20 +117,43 @@ def _place(count: int) -> int:
     return (count.bit_length() + 1) // 2
 
 
-def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> CountBin:
+def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> _CountBin:
     low, high = (4 ** (place - 1), 4**place - 1) if place else (0, 0)
-    return CountBin(low, high, float(np.mean([f1 for _, f1 in rows])), f1_half_width(rows), len(rows))
+    return _CountBin(low, high, fmean(f1 for _, f1 in rows), f1_half_width(rows), len(rows))
 
 
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's correlation; None if all values of one are equal."""
-    if len(set(first)) < 2 or len(set(second)) < 2:
-        return None
-    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+def by_cooccurrence(found: Mapping[str, _CountCurve]) -> Sheet:
+    """Return the table of F1 by the number of lines with both names, with its figure."""
+    rows: list[list[Any]] = []
+    for kind in filter(found.get, TYPES):
+        bins = found[kind].bins
+        rows.extend([kind, _lines(one), *percent(one.f1, one.half_width), one.questions, None] for one in bins)
+        rows[-1][-1] = found[kind].correlation
+    heads = ["type", "lines", "F1 %", "+- (95 % interval)", "questions", "Spearman"]
+    title = "F1 by how many lines hold subject and object, after the paper's figure 2"
+    return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(found))
 
 
-def _ranks(values: Sequence[float]) -> Floats:
-    """Return the rank of each value; equal values share their mean rank."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return ranks
+def _lines(one: _CountBin) -> str:
+    return str(one.low) if one.low == one.high else f"{one.low}-{one.high}"
+
+
+def _drawn(found: Mapping[str, _CountCurve]) -> Plot:
+    caption = "Vertical bars are 95 % intervals. A bin is four times as wide as the one before."
+    bins = {one.low: _lines(one) for curve in found.values() for one in curve.bins}
+    places = {low: place for place, low in enumerate(sorted(bins))}
+    with canvas("co-occurrence", "F1 by how many lines hold subject and object", caption) as drawn:
+        axes = drawn.axes
+        styles = zip(filter(found.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
+        for number, (kind, colour, mark) in enumerate(styles):
+            curve = found[kind].bins
+            at = [places[one.low] + 0.06 * (number - 1.5) for one in curve]
+            axes.plot(at, [100 * one.f1 for one in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
+            for place, one in zip(at, curve, strict=True):
+                if one.half_width is not None:
+                    ends = [100 * (one.f1 - one.half_width), 100 * (one.f1 + one.half_width)]
+                    axes.plot([place] * 2, ends, color=colour, lw=0.9)
+        axes.set(xticks=range(len(places)), xticklabels=map(bins.get, places), ylim=(0, 102))
+        axes.set(xlabel="lines that hold both names", ylabel="F1 %")
+        drawn.figure.legend(loc="outside lower center", ncols=4)
+    return drawn.plot

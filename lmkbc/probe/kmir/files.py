@@ -12,8 +12,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.files.atomic import Kind
 from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kmir.axioms import Triple
-from lmkbc.probe.kmir.schema import Schema
+from lmkbc.probe.kmir.schema import Schema, Triple
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
@@ -58,6 +57,11 @@ class Question(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     axiom: str = ""
     options: list[str] = []
     premises: list[int] = []
+
+    @property
+    def choices(self) -> list[str]:
+        """Return what a guess is chosen from: true or false, the names that the question lists, or []."""
+        return ["true", "false"] if self.type == "checking" else self.options
 
 
 def read_triples(path: Path, schema: Schema) -> list[TypedTriple]:

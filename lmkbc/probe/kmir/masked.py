@@ -24,9 +24,8 @@ from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.files import MASK, Question
 from lmkbc.progress import Report, silent
-from lmkbc.train.directory import MODEL, checkpoint_of, write
 from lmkbc.train.loop import train
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.train.settings import MODEL, TrainingPlan, checkpoint_of, write
 
 MASKS = 8
 HELD_OUT = 1000
@@ -95,11 +94,11 @@ def finetuned(
     A killed training resumes from its checkpoint. dev: questions for early stopping. identity: identity of the initial
     weights. InputError if the directory holds something else.
     """
-    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # the text that earlier versions hashed
-    mark = hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
+    mark = hashlib.sha256(repr((identity, plan)).encode() + msgspec.json.encode([questions, dev])).hexdigest()
     if out.is_dir():
         settle(out, MODEL)
-    if _recorded(out) == mark:
+    record = out / "training.json"
+    if record.is_file() and json.loads(record.read_bytes()).get("training") == mark:
         return load(out, offline=True)
     if out.exists() and not blank(out):
         raise InputError(f"{out} holds something other than this training: name another directory, or remove it")
@@ -121,8 +120,8 @@ def finetuned(
         checkpoint=checkpoint_of(out),
         report=report,
     )
-    record = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
-    write(out, backbone.model, backbone.tokenizer, None, record)
+    facts = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
+    write(out, backbone.model, backbone.tokenizer, None, facts)
     return backbone
 
 
@@ -130,13 +129,6 @@ def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
     ids, keep = padded(rows, _padding(backbone), backbone.device)
     logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
     return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
-
-
-def _recorded(out: Path) -> str | None:
-    try:
-        return str(json.loads((out / "training.json").read_bytes()).get("training"))
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return None
 
 
 def guesses(backbone: Backbone, questions: Sequence[Question], report: Report = silent) -> list[str]:

@@ -1,20 +1,22 @@
 """A schema of relations: their templates, and the axioms by which facts follow from facts.
 
-The six axioms of KMIR (Gao et al. 2022), read from a TOML file and checked for contradictions.
+The six axioms of KMIR (Gao et al. 2022), read from a TOML file.
 """
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.toml import read_toml
+from lmkbc.groups import grouped
 from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
@@ -32,7 +34,7 @@ class RelationSchema:
     """Schema of a relation r. Each template is a sentence with {subject} and {object} once each.
 
     aspect: what subjects with the same object share, as in "continent"; None if they form no category. symmetric: (x r
-    y) implies (y r x). asymmetric: both never hold. transitive: (x r y) and (y r z) imply (x r z). inverse: relations q
+    y) implies (y r x). transitive: (x r y) and (y r z) imply (x r z). inverse: relations q
     for which (x r y) implies (y q x). equivalent: relations q for which (x r y) holds exactly if (x q y) does. implies:
     relations q for which (x r y) implies (x q y).
     """
@@ -42,7 +44,6 @@ class RelationSchema:
     topic: str = ""
     aspect: str | None = None
     symmetric: bool = False
-    asymmetric: bool = False
     transitive: bool = False
     inverse: tuple[str, ...] = ()
     equivalent: tuple[str, ...] = ()
@@ -59,7 +60,7 @@ class AxiomChain:
 
 
 @dataclass(frozen=True, slots=True)
-class AxiomRule:
+class _AxiomRule:
     """Axiom with one premise: (x source y) implies (x target y), or (y target x) if flipped."""
 
     axiom: Axiom
@@ -70,24 +71,22 @@ class AxiomRule:
 
 @dataclass(frozen=True)
 class Schema:
-    """The relations by name, and all axioms as rules. InputError for a schema that contradicts itself."""
+    """The relations by name, and all axioms as rules. InputError for an unknown name."""
 
     relations: Mapping[str, RelationSchema]
     chains: tuple[AxiomChain, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Raise InputError for unknown names, relations without templates, and contradictory axioms."""
+        """Raise InputError for unknown names, and for relations without templates."""
         for name, relation in self.relations.items():
             _check_templates(name, relation.templates)
         used = {rule.target for rule in self.rules}
         used.update(name for _, join in self.joins for name in (join.first, join.second, join.implies))
         for name in sorted(used - self.relations.keys()):
             raise InputError(f"the schema's axioms name {name!r}: {did_you_mean(name, self.relations)}")
-        for name, relation in self.relations.items():
-            self._check_symmetry(name, relation)
 
     @cached_property
-    def rules(self) -> list[AxiomRule]:
+    def rules(self) -> list[_AxiomRule]:
         """Return the axioms with one premise, in the order of the file."""
         return [rule for name, relation in self.relations.items() for rule in _rules(name, relation)]
 
@@ -100,58 +99,24 @@ class Schema:
             *(("chain", chain) for chain in self.chains),
         ]
 
-    def _check_symmetry(self, name: str, relation: RelationSchema) -> None:
-        for other in relation.inverse:
-            if relation.symmetric and other != name and not self._same(name, other):
-                raise InputError(
-                    f"schema: {name!r} is symmetric, so it is its own inverse, but names {other!r} as inverse: "
-                    "drop one, or declare the two equivalent"
-                )
-        implied = self._implied(name)
-        for other in sorted({target for target, _ in implied}):
-            if self.relations[other].asymmetric and (other, True) in implied and (other, False) in implied:
-                raise InputError(
-                    f"schema: (x {name} y) implies both (x {other} y) and (y {other} x), but {other!r} is asymmetric: "
-                    "mend symmetric, inverse, equivalent or implies of these relations"
-                )
 
-    def _same(self, name: str, other: str) -> bool:
-        return other in self.relations[name].equivalent or name in self.relations[other].equivalent
-
-    def _implied(self, name: str) -> set[tuple[str, bool]]:
-        """Return every (q, flipped) that follows from one triple of a relation."""
-        reached, open_ = {(name, False)}, [(name, False)]
-        while open_:
-            source, flipped = open_.pop()
-            for rule in self.rules:
-                fresh = (rule.target, flipped != rule.flipped)
-                if rule.source == source and fresh not in reached:
-                    reached.add(fresh)
-                    open_.append(fresh)
-        return reached
-
-
-def _rules(name: str, relation: RelationSchema) -> Iterator[AxiomRule]:
+def _rules(name: str, relation: RelationSchema) -> Iterator[_AxiomRule]:
     if relation.symmetric:
-        yield AxiomRule("symmetric", name, name, flipped=True)
+        yield _AxiomRule("symmetric", name, name, flipped=True)
     for other in relation.equivalent:
-        yield AxiomRule("equivalent", name, other, flipped=False)
-        yield AxiomRule("equivalent", other, name, flipped=False)
+        yield _AxiomRule("equivalent", name, other, flipped=False)
+        yield _AxiomRule("equivalent", other, name, flipped=False)
     for other in relation.inverse:
-        yield AxiomRule("inverse", name, other, flipped=True)
+        yield _AxiomRule("inverse", name, other, flipped=True)
     for other in relation.implies:
-        yield AxiomRule("sub-relation", name, other, flipped=False)
+        yield _AxiomRule("sub-relation", name, other, flipped=False)
 
 
 def _check_templates(name: str, templates: tuple[str, ...]) -> None:
     if not templates:
         raise InputError(f"schema: the relation {name!r} has no templates: give sentences with {{subject}}, {{object}}")
     for template in templates:
-        try:
-            slots = sorted(slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None)
-        except ValueError:
-            slots = []
-        if slots != ["object", "subject"]:
+        if sorted(re.findall(r"\{\w*\}?|\}", template)) != ["{object}", "{subject}"]:
             raise InputError(f"schema: template {template!r} of {name!r} needs {{subject}} and {{object}}, each once")
 
 
@@ -171,3 +136,77 @@ def _read(path: Path) -> Schema:
     if not (path.is_file() or path.suffix):
         raise InputError(f"{str(path)!r} is no file, and no bundled schema: {did_you_mean(str(path), BUNDLED)}")
     return checked(Schema, read_toml(path), f"{path}: a schema")
+
+
+class Triple(NamedTuple):
+    """Fact: two entities by name, and the relation between them."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Derivation of a triple: its axiom, and its one or two premises."""
+
+    axiom: Axiom
+    premises: tuple[Triple, ...]
+
+
+class Closure:
+    """All true facts: the given triples and all inferred ones. No triple relates an entity to itself.
+
+    steps: inferred triple -> its first derivation. Those derived directly from given triples come first.
+    """
+
+    def __init__(self, given: Iterable[Triple], schema: Schema) -> None:
+        self.given = dict.fromkeys(given)
+        self.steps: dict[Triple, Derivation] = {}
+        self.objects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self.subjects: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        self._rules = grouped((rule.source, rule) for rule in schema.rules)
+        self._firsts = grouped((join.first, (axiom, join)) for axiom, join in schema.joins)
+        self._seconds = grouped((join.second, (axiom, join)) for axiom, join in schema.joins)
+        fresh = list(self.given)
+        for triple in fresh:
+            self._add(triple)
+        while fresh:
+            fresh = self._round(fresh)
+
+    def __contains__(self, triple: object) -> bool:
+        return triple in self.given or triple in self.steps
+
+    def _add(self, triple: Triple) -> None:
+        self.objects[triple.subject, triple.relation][triple.object] = None
+        self.subjects[triple.relation, triple.object][triple.subject] = None
+
+    def _round(self, fresh: list[Triple]) -> list[Triple]:
+        """Return the triples that follow from the fresh triples and earlier ones, and add them to the closure."""
+        steps: dict[Triple, Derivation] = {}
+        for triple in fresh:
+            for made, step in self._follows(triple):
+                if made.subject != made.object and made not in self and made not in steps:
+                    steps[made] = step
+        self.steps |= steps
+        for triple in steps:
+            self._add(triple)
+        return list(steps)
+
+    def _follows(self, triple: Triple) -> Iterator[tuple[Triple, Derivation]]:
+        subject, relation, object_ = triple
+        for rule in self._rules[relation]:
+            ends = (object_, subject) if rule.flipped else (subject, object_)
+            yield Triple(ends[0], rule.target, ends[1]), Derivation(rule.axiom, (triple,))
+        for axiom, join in self._firsts[relation]:
+            for end in self.objects.get((object_, join.second), ()):
+                yield (
+                    Triple(subject, join.implies, end),
+                    Derivation(axiom, (triple, Triple(object_, join.second, end))),
+                )
+        for axiom, join in self._seconds[relation]:
+            for start in self.subjects.get((join.first, subject), ()):
+                yield (
+                    Triple(start, join.implies, object_),
+                    Derivation(axiom, (Triple(start, join.first, subject), triple)),
+                )

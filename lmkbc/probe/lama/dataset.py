@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from lmkbc.errors import InputError, check_known, did_you_mean
+from lmkbc.errors import InputError, check_known
 from lmkbc.files import jsonl
+from lmkbc.files.jsonl import read_jsonl
 from lmkbc.groups import grouped
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelFact
@@ -112,11 +114,11 @@ def read(path: Path, relations: Collection[str] | None = None) -> list[RelationF
             continue
         cloze = as_cloze(row.template, f"{path / 'relations.jsonl'}: {row.relation}")
         benchmark.append(RelationFacts(row.relation, cloze, row.type, tuple(dict.fromkeys(pairs_of(file)))))
-    if not benchmark:
-        raise InputError(f"{path} holds no facts of these relations: give the directory of relations.jsonl and TREx/")
-    for name in sorted(set(relations or ()) - {relation.name for relation in benchmark}):
+    lacking = sorted(set(relations or ()) - {relation.name for relation in benchmark})
+    if lacking or not benchmark:
         raise InputError(
-            f"{path} holds no facts of {name}: {did_you_mean(name, (relation.name for relation in benchmark))}"
+            f"{path} holds no facts of {', '.join(lacking) or 'relations'}: "
+            "give the directory of relations.jsonl and TREx/, and relations that are there"
         )
     if absent:
         _LOG.info("left out, since their files are not there: %s", ", ".join(absent))
@@ -196,10 +198,10 @@ def shared_vocabulary(vocabularies: Sequence[Iterable[str]], listed: Collection[
     """Return the words that every model knows as one token, sorted. listed: if given, only words in this list."""
     common = set.intersection(*map(set, vocabularies))
     common &= common if listed is None else set(listed)
-    if not common and listed is not None:
-        raise InputError("the models know none of the words listed as one token: list others, one word a line")
     if not common:
-        raise InputError("the models share no word: compare models of the same language and casing")
+        raise InputError(
+            "the models share no word, or none that is listed: compare models of the same language and casing"
+        )
     return sorted(common)
 
 
@@ -279,3 +281,65 @@ def _mean(parts: Sequence[MeanRank]) -> MeanRank:
     columns = ("p1", "p10", "mrr", "log_probability")
     p1, p10, mrr, log = (math.fsum(getattr(part, column) for part in parts) / n for column in columns)
     return MeanRank(p1, p10, mrr, log, sum(part.facts for part in parts))
+
+
+_LOG = logging.getLogger(__name__)
+GOOGLE_RE: Mapping[str, str] = {
+    "place_of_birth": "{subject} was born in {mask} .",
+    "date_of_birth": "{subject} (born {mask}).",
+    "place_of_death": "{subject} died in {mask} .",
+}
+"""Relation -> cloze of LAMA's script."""
+SENTENCES = {"conceptnet": "ConceptNet", "squad": "Squad"}
+"""Corpus of sentences -> its directory, which holds test.jsonl."""
+LONGEST = 100
+"""Words of the longest sentence that LAMA's script uses."""
+
+
+class _Judgment(msgspec.Struct):
+    judgment: str
+
+
+class _Row(msgspec.Struct):
+    obj_label: str
+    sub_label: str = ""
+    masked_sentences: list[str] = []
+    judgments: list[_Judgment] = []
+
+    @property
+    def denied(self) -> bool:
+        """Return whether most annotators deny the fact. LAMA's script leaves such facts out."""
+        votes = Counter(one.judgment == "yes" for one in self.judgments)
+        return votes[False] > votes[True]
+
+
+def read_corpus(path: Path, corpus: str, relations: Collection[str] | None = None) -> list[RelationFacts]:
+    """Read a corpus from the directory of LAMA's data; each fact once. relations: of Google-RE; None for all.
+
+    InputError for a relation that does not exist. A corpus of sentences is one relation, as in LAMA's averages.
+    Sentences without exactly one mask, or too long ones, are left out and counted in the log.
+    """
+    if corpus == "google-re":
+        for name in relations or ():
+            check_known(name, GOOGLE_RE, f"Google-RE has no relation {name!r}")
+        return [
+            RelationFacts(name, cloze, "", _subjects(path / "Google_RE" / f"{name}_test.jsonl"))
+            for name, cloze in GOOGLE_RE.items()
+            if relations is None or name in relations
+        ]
+    if relations is not None:
+        raise InputError(f"{corpus} is not parted into relations: leave --properties out")
+    return [RelationFacts(SENTENCES[corpus], SENTENCE, "", _sentences(path / SENTENCES[corpus] / "test.jsonl"))]
+
+
+def _subjects(file: Path) -> tuple[tuple[str, str], ...]:
+    rows = (row for row in read_jsonl(file, _Row) if not row.denied)
+    return tuple(dict.fromkeys((row.sub_label, row.obj_label) for row in rows))
+
+
+def _sentences(file: Path) -> tuple[tuple[str, str], ...]:
+    every = [(" ".join(row.masked_sentences), row.obj_label) for row in read_jsonl(file, _Row)]
+    kept = [pair for pair in every if pair[0].count(SENTENCE_MASK) == 1 and len(pair[0].split()) <= LONGEST]
+    if len(kept) < len(every):
+        _LOG.info("%s: %d sentences without one mask, or too long, left out", file, len(every) - len(kept))
+    return tuple(dict.fromkeys(kept))

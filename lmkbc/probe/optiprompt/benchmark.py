@@ -15,7 +15,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
 from lmkbc.probe.optiprompt import dataset, tables
-from lmkbc.probe.optiprompt.prompts import read_prompts
+from lmkbc.probe.optiprompt.dataset import read_prompts
 from lmkbc.settings import listed
 from lmkbc.train.settings import TrainingPlan
 
@@ -77,7 +77,6 @@ class OptiPromptBenchmark:
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
         from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-        from lmkbc.train.autoprompt import TriggerSearch
 
         default = (*tables.DEFAULT, "common-tokens") if len(self.model) > 1 else tables.DEFAULT
         wanted = wanted_tables(self.table, tables.TABLES, default)
@@ -89,7 +88,7 @@ class OptiPromptBenchmark:
             finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
             models=tuple(listed(self.models) or dataset.MODELS),
             methods=tuple(listed(self.methods) or dataset.METHODS),
-            search=TriggerSearch(iterations=self.iterations),
+            iterations=self.iterations,
             prompts=read_prompts(self.prompts or ()),
             seed=self.seed,
         )
@@ -99,19 +98,19 @@ class OptiPromptBenchmark:
         relations = dataset.learnable(
             data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        found: dict[str, Mapping[str, dataset.Answers]] = {}
-        scores: dict[str, dict[str, dataset.MethodScore]] = {}
+        found: dict[str, Mapping[str, tables.Answers]] = {}
+        scores: dict[str, dict[str, tables.MethodScore]] = {}
         for name, backbone in backbones.items():
             runner = ExperimentRunner(backbone, relations, how)
             with means.progress() as report:
                 found[name] = runner.run(self.kept, report)
-            scores[name] = dataset.table(relations, found[name], runner.unhelped())
+            scores[name] = tables.table(relations, found[name], runner.unhelped())
         answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
-        remarks = [f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx"]
-        if lacking := [row for row in dataset.EASY if row not in table]:
+        means.note(f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx")
+        if lacking := [row for row in tables.EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
-            remarks.append(f"{easy}: no figure to compare")
+            means.note(f"{easy}: no figure to compare")
         fact_rows = list(tables.fact_rows(relations, answers))
         if self.facts is not None:
             write_bytes(self.facts, msgspec.json.Encoder().encode_lines(fact_rows))
@@ -126,5 +125,4 @@ class OptiPromptBenchmark:
         return Findings(
             values if len(values) > 1 else values[self.model[0]],
             [sheet for sheet in sheets if sheet.name in wanted],
-            remarks,
         )

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -24,12 +24,10 @@ from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.lama.dataset import Pair, RelationFacts, unhelpful
 from lmkbc.probe.lama.ranks import MaskedRanks
-from lmkbc.probe.optiprompt.dataset import METHODS, MODELS
-from lmkbc.probe.optiprompt.prompts import Prompts, check_prompts
+from lmkbc.probe.optiprompt.dataset import METHODS, MODELS, Prompts, check_prompts
 from lmkbc.progress import Report, silent
-from lmkbc.train.autoprompt import TriggerSearch, search_prompt
-from lmkbc.train.clozes import cloze_logits, finetune, train_soft_prompt
-from lmkbc.train.controls import Majority, NaiveBayesControl, randomised
+from lmkbc.train.clozes import cloze_logits, finetune, search_prompt, train_soft_prompt
+from lmkbc.train.controls import LearnedControls, randomised
 from lmkbc.train.settings import TrainingPlan
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +43,7 @@ class _Done(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Settings of an experiment. soft, finetune: plans of the two trainings. search: AutoPrompt's settings.
+    """Settings of an experiment. soft, finetune: plans of the two trainings. iterations: steps of AutoPrompt's search.
 
     prompts: further prompts, without training. seed: seed of random weights, vectors and searches. methods: "soft-7"
     has seven vectors, "autoprompt-5" five tokens. InputError for an unknown model or method.
@@ -55,7 +53,7 @@ class Experiment:
     finetune: TrainingPlan
     models: tuple[str, ...] = MODELS
     methods: tuple[str, ...] = METHODS
-    search: TriggerSearch = field(default_factory=TriggerSearch)
+    iterations: int = 1000
     prompts: Prompts = field(default_factory=dict)
     seed: int = 0
 
@@ -123,8 +121,11 @@ class ExperimentRunner:
         """Return the answers of every row of the table to the test facts of one relation."""
         known = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
         subjects = [subject for subject, _ in relation.facts]
-        controls = {"majority": Majority(known).answer, "naive-bayes": NaiveBayesControl(known).answer}
-        rows = {row: [answer(subject, relation.name) for subject in subjects] for row, answer in controls.items()}
+        controls = LearnedControls(known)
+        rows = {
+            row: [answer(subject, relation.name) for subject in subjects]
+            for row, answer in (("majority", controls.majority), ("naive-bayes", controls.naive_bayes))
+        }
         for model, backbone in self._models.items():
             for method in (*self._how.methods, *self._how.prompts):
 
@@ -148,7 +149,8 @@ class ExperimentRunner:
                 int(length),
                 self._taught(relation.train),
                 self._columns,
-                replace(self._how.search, seed=self._how.seed),
+                iterations=self._how.iterations,
+                seed=self._how.seed,
                 held_out=self._taught(relation.dev),
                 report=report,
             )
@@ -192,9 +194,8 @@ class ExperimentRunner:
             return masked(own, [relation.cloze] * len(subjects), subjects)
 
         def learnt(pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
-            rows = self._taught(pairs)
-            ids = prompts([subject for subject, _ in rows])
-            return [(one, gold) for one, (_, gold) in zip(ids, rows, strict=True)]
+            subjects, golds = zip(*self._taught(pairs), strict=True)
+            return [*zip(prompts(subjects), golds, strict=True)]
 
         finetune(
             own,

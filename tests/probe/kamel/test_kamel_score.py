@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmkbc.probe.kamel.controls import hard, learned
+from lmkbc.errors import InputError
+from lmkbc.probe.kamel.benchmark import KAMELS, LAMAS, by_facts, hard, lama_questions, lama_tables, learned
 from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.score import parts, query_score, score
+from lmkbc.probe.kamel.score import ALL, answered_year, by_year, parts, query_score, score, year_properties, year_table
 
 
 def vector(path: Path) -> tuple[dict[str, Any], list[tuple[KamelFact, str]]]:
@@ -86,3 +87,106 @@ def test_controls_learn_from_train_alone_and_never_from_the_subject_asked() -> N
     said = [(fact, "York") for fact in asked]
     assert [fact.subject for fact, _ in hard(said, found)] == ["Eve Bly", "Tom Roux"]
     assert hard(said, {"all": said}) == said[:3]
+
+
+def facts(name: str, *objects: str) -> tuple[KamelFact, ...]:
+    return tuple(KamelFact(name, f"train {n}", (KamelAnswer(one, chosen=one),)) for n, one in enumerate(objects))
+
+
+def asked(name: str, subject: str, *years: str) -> KamelFact:
+    return KamelFact(name, subject, tuple(KamelAnswer(None, (f"1 May {year}", year), year) for year in years))
+
+
+DATA = Kamel(
+    {
+        ("P569", "train"): (
+            *facts("P569", "1900", "1910", "950", "1990", "25"),
+            KamelFact("P569", "Bach", (KamelAnswer("1685"),)),
+        ),
+        ("P2044", "train"): facts("P2044", "120", "15", "30000"),
+        ("P36", "train"): facts("P36", "Paris", "1984"),
+        ("P31", "train"): (),
+    }
+)
+
+
+def test_properties_of_years_are_read_from_train() -> None:
+    assert year_properties(DATA, ["P569", "P2044", "P36", "P31"]) == ["P569"]
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("1949%", 1949),
+        ("16 December 949; 1950", 949),
+        ("in the 1950s", 1950),
+        ("12,500 or 3.141 or 12345", None),
+        ("no idea%\n1949", None),
+    ],
+)
+def test_a_year_is_read_from_an_answer(text: str, year: int | None) -> None:
+    assert answered_year(text) == year
+
+
+def test_deviations_of_answers_and_of_the_median_year() -> None:
+    replies = [
+        (asked("P569", "Bach", "1685"), "1685%"),
+        (asked("P569", "Haydn", "1732", "1742"), "about 1739"),
+        (asked("P569", "Mozart", "1756"), "Salzburg"),
+        (asked("P569", "Nero", "37"), "1900"),  # no year of three digits: not asked about
+        (asked("P2044", "hill", "120"), "1900"),
+    ]
+    table = year_table(DATA, replies)
+    own = table.answers["P569"]
+    assert (own.questions, own.mean, own.median, own.no_year) == (3, 1.5, 1.5, pytest.approx(1 / 3))
+    assert dict(own.within) == pytest.approx({0: 1 / 3, 1: 1 / 3, 5: 2 / 3, 10: 2 / 3, 50: 2 / 3})
+    control = table.control["P569"]  # 1900, the lower median without Bach himself
+    assert (control.mean, control.median) == (pytest.approx((215 + 158 + 144) / 3), 158)
+    assert table.answers[ALL] == own
+    (row, _) = by_year(table).rows
+    assert row[:4] == ["P569", 3, 1.5, 1.5]
+
+
+def test_without_years_there_is_nothing_to_show() -> None:
+    assert not year_table(DATA, [(asked("P2044", "hill", "120"), "120")]).answers
+    silent = year_table(DATA, [(asked("P569", "Bach", "1685"), "")]).answers["P569"]
+    assert (silent.mean, silent.median, silent.no_year) == (None, None, 1.0)
+
+
+CAPITALS = (KamelFact("P36", "Peru", (KamelAnswer("Lima"), KamelAnswer("Cusco"))),)
+SHARED = Kamel({("P36", "train"): CAPITALS, ("P36", "test"): CAPITALS, ("P50", "train"): (), ("P50", "test"): ()})
+
+
+def lama(root: Path) -> Path:
+    """Write LAMA's layout: one relation of both benchmarks, one that KAMEL lacks, one of KAMEL that LAMA lacks."""
+    (root / "TREx").mkdir(parents=True)
+    rows = [{"relation": name, "template": "[X] is [Y] .", "type": "N-1"} for name in ("P36", "P530", "P50")]
+    (root / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("P36", "P530", "P50"):
+        facts = [{"sub_label": subject, "obj_label": object_} for subject, object_ in (("France", "Paris"), ("X", "Y"))]
+        (root / "TREx" / f"{name}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    return root
+
+
+def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(tmp_path: Path) -> None:
+    found = lama_questions(lama(tmp_path), SHARED)
+    assert found.properties == ["P36"]
+    assert found.of("P36", "test")[0] == KamelFact("P36", "France", (KamelAnswer("Paris"),))
+    assert found.of("P36", "train") == CAPITALS
+    (tmp_path / "P36").mkdir()
+    (tmp_path / "P36" / "train.jsonl").write_text('{"sub_label": "Chile", "obj_label": "Santiago"}')
+    (example,) = lama_questions(tmp_path, SHARED, tmp_path).of("P36", "train")
+    assert (example.subject, example.objects) == ("Chile", (KamelAnswer("Santiago"),))
+    with pytest.raises(InputError):
+        lama_questions(tmp_path / "TREx", SHARED)
+
+
+def test_both_halves_are_scored_alike() -> None:
+    kamels = [(CAPITALS[0], "Lima%")]
+    lamas = [(KamelFact("P36", "France", (KamelAnswer("Paris"),)), text) for text in (" Paris%", "Rome")]
+    sheet = by_facts(lama_tables(kamels, lamas))
+    own, other, *paper = [list(row) for row in sheet.rows]
+    assert own[:4] == [KAMELS, 100.0, 50.0, pytest.approx(100 * 2 / 3)]
+    assert (other[0], other[3], other[5], other[6:]) == (LAMAS, 0.0, 50.0, [2, 1])  # the published split keeps spaces
+    assert [row[3] for row in paper] == [23.99, 52.9]
+    assert list(lama_tables(kamels, [])) == [KAMELS]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_causal
 from command import Command
 from loopback import Body, Loopback
+
+from lmkbc.models.local.model import CausalModel
 
 ROWS = 12
 
@@ -60,16 +68,6 @@ def test_a_completion_server_gets_the_papers_text(run: Command) -> None:
         assert asked.endswith("?")
 
 
-def test_what_a_limit_leaves_out_fails_and_is_asked_later(run: Command) -> None:
-    with Loopback(town) as server:
-        status, printed, told = run(server.url, "--concurrency", 1, "--max-tokens", 900)
-        assert (status, printed) == (1, "")
-        assert "prompts have no answer (--max-tokens 900 is reached)" in told
-        before = len(server.requests)
-        assert 0 < before < ROWS
-        assert (f1(run.done(server.url)[0]), len(server.requests)) == (pytest.approx(1 - 1 / ROWS), ROWS)
-
-
 def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None:
     def refuses(body: Body) -> str | Body:
         right = town(body)
@@ -81,19 +79,78 @@ def test_a_refusal_is_a_wrong_answer_and_a_failure_is_none(run: Command) -> None
         assert "1 prompt was refused" in told
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--form", "chatt"), "did you mean 'chat'"),
-        (("--max-cost", "1"), "give --prices"),
-        (("--prices", "1"), "give two numbers"),
-    ],
-)
-def test_bad_input_is_one_sentence(run: Command, more: tuple[str, ...], message: str) -> None:
-    told = run.fails("http://127.0.0.1:9/v1", *more)
-    assert (message in told, told.count("\n")) == (True, 1)
+QUERIES, KEPT = 8, 5
+KILLED = """
+import os, signal, sys
+from lmkbc.cli import main
+from lmkbc.models.answers import Store
+put, left = Store.put, int(sys.argv.pop(1))
+def kept(self, answers):
+    global left
+    given = list(answers)
+    known = put(self, given)
+    left -= len(given)
+    if given and not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return known
+Store.put = kept
+main()
+"""
 
 
-def test_an_absent_model_is_one_sentence(run: Command) -> None:
-    with Loopback(town) as server:
-        assert "has no model 'absent'" in run.fails(server.url, "--model", "absent", status=1)
+def capitals(root: Path) -> Path:
+    for name in ("P36", "P47"):
+        folder = root / "KAMEL" / name
+        folder.mkdir(parents=True)
+        for split in ("train", "test"):
+            rows = [{"sub_label": f"{split} {n}", "obj_label": [f"{name} {n % 5}"]} for n in range(QUERIES)]
+            (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return root / "KAMEL"
+
+
+def stored(path: Path) -> dict[str, str]:
+    """Prompt -> answer."""
+    query = "SELECT prompts.prompt, answers.answer FROM answers JOIN prompts ON answers.prompt = prompts.digest"
+    with sqlite3.connect(path) as opened:
+        rows = dict(opened.execute(query))
+    opened.close()
+    return rows
+
+
+@pytest.mark.kill
+@pytest.mark.whole
+def test_a_killed_run_asks_only_for_the_rest(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_causal.save(tmp_path / "model")
+    source, asked = capitals(tmp_path), list[str]()
+    complete = CausalModel.complete
+
+    def counted(self, prompts, how):  # type: ignore[no-untyped-def]
+        asked.extend(prompts)
+        return complete(self, prompts, how)
+
+    monkeypatch.setattr(CausalModel, "complete", counted)
+
+    def words(name: str) -> list[str]:
+        given = ["probe", "kamel", source, "--model", tmp_path / "model", "--shots", 2, "--random", "--offline"]
+        return [str(one) for one in (*given, "--store", tmp_path / name, "--out", tmp_path / f"{name}.jsonl")]
+
+    def run(name: str) -> bytes:
+        assert command(*words(name))[0] == 0
+        return (tmp_path / f"{name}.jsonl").read_bytes()
+
+    undisturbed = run("whole.sqlite")
+    assert len(asked) == len(set(asked)) == 2 * QUERIES
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(KEPT), *words("killed.sqlite")], env=dict(os.environ), check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed.sqlite.jsonl").exists()
+    before = stored(tmp_path / "killed.sqlite")
+    assert len(before) == KEPT
+    asked.clear()
+    assert run("killed.sqlite") == undisturbed
+    assert len(asked) == 2 * QUERIES - KEPT
+    assert not {json.dumps(prompt) for prompt in asked} & set(before)
+    asked.clear()
+    assert run("killed.sqlite") == undisturbed
+    assert not asked

@@ -15,15 +15,13 @@ from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_parts import prefix
-from transformers import T5Config, T5ForConditionalGeneration
 
 from lmkbc.errors import InputError
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.probe.answers import texts
-from lmkbc.probe.benchmark import Means
-from lmkbc.probe.kmir import causal as kmir_causal
+from lmkbc.probe.benchmark import Means, texts
+from lmkbc.probe.kmir import benchmark as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
 from lmkbc.probe.kmir.files import Question, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
@@ -69,19 +67,6 @@ def test_long_questions_are_cut_around_their_masks(words: int, at: int, longest:
     cut = _widened(ids, 9, longest)
     assert (cut.count(9), cut[0], cut[-1]) == (MASKS, 0, 1)
     assert len(cut) == min(len(ids) + MASKS - 1, longest)
-
-
-@pytest.mark.whole
-def test_training_teaches_answers_of_several_tokens_and_is_read_again(backbone: Backbone, tmp_path: Path) -> None:
-    gold = [question.answer[0] for question in LESSONS]
-    assert kmir_masked.guesses(backbone, LESSONS) != gold
-    taught = kmir_masked.finetuned(backbone, LESSONS, (), PLAN, tmp_path / "out", "tiny")
-    assert kmir_masked.guesses(taught, LESSONS) == gold
-    again = kmir_masked.finetuned(backbone, LESSONS, (), PLAN, tmp_path / "out", "tiny")
-    assert again is not taught
-    assert kmir_masked.guesses(again, LESSONS) == gold
-    with pytest.raises(InputError, match="holds something other"):
-        kmir_masked.finetuned(backbone, LESSONS[1:], (), PLAN, tmp_path / "out", "tiny")
 
 
 def test_a_stopped_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -148,6 +133,8 @@ def test_a_masked_model_from_training_to_scores(run: Command, tmp_path: Path) ->
     for file in files:
         assert json.loads(run.done("score", file, tmp_path / "out" / file.name, "--json")[0])["f1"] == 1.0
     assert "11 of 11 questions are in" in told
+    other = ("--out", tmp_path / "out", "--model", tmp_path / "bert", "--train", tmp_path / "test.jsonl")
+    assert "holds something other than this training" in run.fails("run", *files, *other)
     before = (tmp_path / "out" / "test.jsonl").read_bytes()
     assert run("run", *files, "--model", tmp_path / "bert", "--out", tmp_path / "out", *more)[0] == 0
     assert (tmp_path / "out" / "test.jsonl").read_bytes() == before
@@ -185,7 +172,7 @@ def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
         changed(LESSONS[6], type="reasoning", options=names, question="x" * 600 + " [MASK]"),
     ]
     requests = list(kmir_causal.prompts(asked, (), 0))
-    choices = [kmir_causal.options(question) for question in asked]
+    choices = [question.choices for question in asked]
     assert choices == [[], ["true", "false"], names, names]
     noted: list[str] = []
     answers = texts(model, requests, kmir_causal.sampling(2), Means(note=noted.append), "questions")
@@ -225,15 +212,12 @@ def test_a_sample_is_drawn_of_each_type_and_scored_alone(run: Command, tmp_path:
 
 
 def test_wrong_models_and_files_are_one_sentence(run: Command, tmp_path: Path) -> None:
-    config = T5Config(vocab_size=100, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
-    T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
     test, out = tmp_path / "test.jsonl", tmp_path / "out"
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "test.jsonl").write_bytes(test.read_bytes())
     for arguments, message in (
-        ((test, "--model", tmp_path / "t5"), "is a T5ForConditionalGeneration, which neither fills masks"),
         ((test, "--model", tmp_path / "none"), "is no model directory"),
-        ((test, tmp_path / "again" / "test.jsonl", "--model", tmp_path / "t5"), "have the same name"),
+        ((test, tmp_path / "again" / "test.jsonl", "--model", "x"), "have the same name"),
     ):
         told = run.fails("run", *arguments, "--out", out)
         assert (message in told, told.count("\n")) == (True, 1)

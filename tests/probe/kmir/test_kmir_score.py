@@ -5,16 +5,30 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
+from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.probe.kmir.chance import NamePool, chance
-from lmkbc.probe.kmir.files import Question
-from lmkbc.probe.kmir.score import KNOWLEDGE, Cell, question_f1, robustness, score, token_f1
-from lmkbc.probe.kmir.tables import type_by_topic
+from lmkbc.errors import InputError
+from lmkbc.files.texts import text_rows
+from lmkbc.probe.kmir.cooccurrence import asked_pairs, curves, pair_counts
+from lmkbc.probe.kmir.files import Question, read_triples
+from lmkbc.probe.kmir.schema import read_schema
+from lmkbc.probe.kmir.score import (
+    KNOWLEDGE,
+    _Cell,
+    _NamePool,
+    chance,
+    question_f1,
+    robustness,
+    score,
+    token_f1,
+    type_by_topic,
+)
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])
@@ -48,7 +62,7 @@ def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column()
         Question("3", "reasoning", "", ["x"], "r", 2, "places"),
     ]
     table = score(asked, {"1": ["true"], "2": ["false"], "3": ["x"]})
-    assert table.cells == {"law": {"checking": Cell(0.5, 2)}, "places": {"reasoning": Cell(1.0, 1)}}
+    assert table.cells == {"law": {"checking": _Cell(0.5, 2)}, "places": {"reasoning": _Cell(1.0, 1)}}
     rows = {row[0]: row[1:] for row in type_by_topic(table, asked).rows}
     assert list(rows) == [*KNOWLEDGE, "not in the paper: places"]
     assert rows["law"] == [None, 0, 50.0, 2, None, 0, None, 0, 50.0, 2]
@@ -63,7 +77,7 @@ NAMES = st.lists(st.text("aA the b.", max_size=8), min_size=1, max_size=5)
 def test_a_random_names_f1_is_the_mean_over_all_names(names: list[str], accepted: list[str]) -> None:
     pool = dict.fromkeys(names)
     mean = math.fsum(question_f1([name], accepted) for name in pool) / len(pool)
-    assert NamePool(names).expected_f1(accepted) == pytest.approx(mean)
+    assert _NamePool(names).expected_f1(tuple(accepted)) == pytest.approx(mean)
 
 
 def test_chance_is_that_of_options_where_there_are_some() -> None:
@@ -83,3 +97,88 @@ def test_chance_is_that_of_options_where_there_are_some() -> None:
     assert found.relation == pytest.approx({**found.name, "completion": 1, "reasoning": 3 / 4})
     assert found.commonest == dict.fromkeys(found.name, 1.0)
     assert found.choices == {"checking": 1, "distinction": 1, "completion": 0, "reasoning": 1 / 2}
+
+
+TEXT = st.lists(st.sampled_from(["New", "york", "York", "City", "Rome", "of", "!", "a,b"]), min_size=1, max_size=6).map(
+    " ".join
+)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5), st.lists(TEXT, max_size=6))
+def test_lines_that_hold_both_names_are_counted(pairs: list[tuple[str, str]], lines: list[str]) -> None:
+    wanted = {str(number): pair for number, pair in enumerate(pairs)}
+    for name, count in pair_counts(wanted, lines).items():
+        assert count == sum(all(holds(line, name) for name in wanted[name]) for line in lines)
+
+
+def holds(line: str, name: str) -> bool:
+    said, wanted = (f" {' '.join(re.findall(r'[a-z]+', text.casefold()))} " for text in (line, name))
+    return bool(wanted.strip()) and wanted in said
+
+
+def test_bins_are_four_times_as_wide_as_the_one_before() -> None:
+    counts = {str(count): count for count in (0, 1, 3, 4, 15, 16, 63, 64)}
+    asked = [(Question(name, "completion", "", ["x"], "r", count), float(count > 3)) for name, count in counts.items()]
+    found = curves(asked, counts)["completion"]
+    assert [(one.low, one.high, one.f1, one.questions) for one in found.bins] == [
+        (0, 0, 0.0, 1),
+        (1, 3, 0.0, 2),
+        (4, 15, 1.0, 2),
+        (16, 63, 1.0, 2),
+        (64, 255, 1.0, 1),
+    ]
+    assert found.bins[0].half_width is None
+    assert found.correlation == pytest.approx(math.sqrt(5 / 7))  # as scores have two values only
+
+
+FACTS = [
+    ("Paris", "P1376", "France"),
+    ("Rome", "P1376", "Italy"),
+    ("Lima", "P1376", "Peru"),
+    ("Oslo", "P1376", "Norway"),
+]
+LINES = ["Paris is in France.", "In France, Paris!", "rome of Italy", "Lima and Oslo", "Parish of France"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_from_triples_to_a_figure(command: Command, tmp_path: Path, packed: bool) -> None:
+    triples, built, corpus = tmp_path / "facts.tsv", tmp_path / "built", tmp_path / "corpus.txt"
+    triples.write_text("".join("\t".join(row) + "\n" for row in FACTS))
+    corpus.write_text("\n".join(LINES))
+    if packed:
+        corpus = tmp_path / "corpus.jsonl.gz"
+        corpus.write_bytes(gzip.compress("".join(json.dumps({"text": line}) + "\n" for line in LINES).encode()))
+        assert [f"{row.title} {row.text}".strip() for row in text_rows(corpus)] == LINES
+    run = command.under("probe", "kmir")
+    assert "that two splits would share are left out" in run.done("build", triples, "--out", built)[1]
+    written = [(built / f"{name}.jsonl").read_text() for name in ("train", "dev", "test")]
+    asked = [json.loads(line) for text in written for line in text.splitlines()]
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    (tmp_path / "said.jsonl").write_text(
+        "".join(
+            json.dumps({"id": row["id"], "ret": row["answer"][0] if row["fact"] == 0 else "x"}) + "\n" for row in asked
+        )
+    )
+    words = ["score", tmp_path / "asked.jsonl", tmp_path / "said.jsonl", "--table", "co-occurrence"]
+    more = ["--corpus", corpus, "--triples", triples]
+    found = json.loads(run.done(*words, *more, "--pictures", tmp_path / "figures", "--json")[0])["co-occurrence"]
+    assert [(one["low"], one["questions"]) for one in found["completion"]["bins"]] == [(0, 4), (1, 4)]
+    assert [one["f1"] for one in found["completion"]["bins"]] == [0.0, 0.5]
+    assert {*found} == {"completion", "checking", "reasoning"}
+    assert b"1-3" in (tmp_path / "figures" / "co-occurrence.svg").read_bytes()
+    assert "give --corpus, and --triples" in run.fails(*words)
+    triples.write_text("\t".join(FACTS[2]) + "\n")
+    assert "was not built from these triples" in run.fails(*words, *more)
+    (tmp_path / "said.jsonl").write_text('{"id": "other", "ret": ""}')
+    assert "is no question's id" in run.fails(*words[:3])
+
+
+def test_a_conclusion_is_counted_by_its_own_names(tmp_path: Path) -> None:
+    path, schema = tmp_path / "facts.tsv", read_schema()
+    path.write_text("Lyon\tP131\tRhone\nRhone\tP131\tFrance\n")
+    facts = read_triples(path, schema)
+    asked = [Question("reasoning-0", "reasoning", "", ["France"], "P131", 0)]
+    assert asked_pairs(asked, facts, schema) == {"reasoning-0": ("Lyon", "France")}
+    for wrong in ("reasoning-9", "x"):
+        with pytest.raises(InputError, match="was not built from these triples"):
+            asked_pairs([Question(wrong, "reasoning", "", ["France"], "P131", 0)], facts, schema)

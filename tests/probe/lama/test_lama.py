@@ -24,6 +24,7 @@ from lmkbc.probe.lama.dataset import (
     lowered,
     of_kamel,
     read,
+    read_corpus,
     shared_vocabulary,
     table,
     type_of,
@@ -111,19 +112,13 @@ def test_averages_are_over_relations() -> None:
     assert found.overall.log_probability == pytest.approx(-3.5)
 
 
-def test_kamels_facts_with_one_object() -> None:
-    facts = (
-        KamelFact("P36", "France", (KamelAnswer("Paris"),)),
-        KamelFact("P36", "Bolivia", (KamelAnswer("La Paz"), KamelAnswer("Sucre"))),
-    )
-    schema = Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))})
-    clozes = kamel_clozes(schema)
-    (asked,) = of_kamel(Kamel({("P36", "test"): facts}), clozes)
-    assert (asked.cloze, asked.facts) == ("The capital of {subject} is {mask}.", (("France", "Paris"),))
+def test_clozes_of_kamels_properties() -> None:
+    clozes = kamel_clozes(Schema({"P36": RelationSchema("capital", ("The capital of {subject} is {object}.",))}))
+    assert clozes["P36"] == "The capital of {subject} is {mask}."
     assert kamel_clozes(Schema({}))["P36"] == "{subject} has the capital {mask}."
     assert set(clozes) >= kamel.LAMA
     with pytest.raises(InputError, match="no template for P36"):
-        of_kamel(Kamel({("P36", "test"): facts}), {})
+        of_kamel(Kamel({("P36", "test"): ()}), {})
 
 
 @pytest.mark.parametrize(
@@ -172,8 +167,6 @@ def test_relations_that_drop_out_are_told(tmp_path: Path, caplog: pytest.LogCapt
     assert "no fact remains: P37" in caplog.text
     read(trex(tmp_path))
     assert "their files are not there: P99" in caplog.text
-    with pytest.raises(InputError, match="none of the words listed"):
-        shared_vocabulary([["a"]], ["b"])
 
 
 def test_guesses_from_names_are_asked_for_persons_only(backbone: Backbone) -> None:
@@ -241,6 +234,61 @@ def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
         ((tmp_path, "--model", model), "no fact has an object among the shared words"),
         ((tmp_path, "--model", model, "--properties", "P37,P36"), "no facts of P36"),
         ((tmp_path / "TREx", "--model", model), "does not hold"),
+        ((tmp_path, "--model", model, "--corpus", "SQuAD"), "is not one of 'trex'"),
     ):
         status, printed, told = run(*arguments)
         assert (status, printed, message in told, told.count("error:")) == (2, "", True, 1)
+
+
+def write(path: Path, *rows: dict[str, object]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def squad(root: Path) -> Path:
+    rows = [
+        {"masked_sentences": ["Ada {met} [MASK] in Rome."], "obj_label": "Jean", "sub_label": "Squad", "id": "1"},
+        {"masked_sentences": ["[MASK] was in Rome."], "obj_label": "Ada", "sub_label": "Squad", "id": "2"},
+        {"masked_sentences": ["[MASK] met [MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "3"},
+        {"masked_sentences": ["so " * 100 + "[MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "4"},
+    ]
+    write(root / "Squad" / "test.jsonl", *rows)
+    return root
+
+
+def test_google_re_leaves_out_what_annotators_deny(tmp_path: Path) -> None:
+    yes, no = {"rater": "1", "judgment": "yes"}, {"rater": "2", "judgment": "no"}
+    rows = [
+        {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes, no], "masked_sentences": ["x"]},
+        {"sub_label": "Jean Roux", "obj_label": "Paris", "judgments": [no, no, yes], "masked_sentences": ["x"]},
+        {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes], "masked_sentences": ["y"]},
+    ]
+    write(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", *rows)
+    (born,) = read_corpus(tmp_path, "google-re", ["place_of_birth"])
+    assert (born.cloze, born.facts) == ("{subject} was born in {mask} .", (("Ada Rossi", "Rome"),))
+
+
+def test_a_sentence_is_asked_as_it_stands(tmp_path: Path) -> None:
+    backbone = load(tiny_masked.save(tmp_path / "m", "Ada Jean Rome was in met".split()), offline=True)
+    (asked,) = read_corpus(squad(tmp_path), "squad")
+    assert [gold for _, gold in asked.facts] == ["Jean", "Ada"]
+    names = ["Ada", "Jean", "Rome"]
+    columns = backbone.tokenizer.convert_tokens_to_ids(names)
+    for (sentence, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
+        text = backbone.tokenizer(sentence, return_tensors="pt")
+        with torch.inference_mode():
+            logits = backbone.model(**text).logits[0]
+        logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
+        assert log == pytest.approx(float(logs[names.index(gold)]), abs=1e-4)
+        assert rank == int((logs > logs[names.index(gold)]).sum()) + 1
+
+
+def test_the_command_asks_a_corpus(command: Command, tmp_path: Path) -> None:
+    run = command.under("probe", "lama", squad(tmp_path), "--corpus")
+    model = tiny_masked.save(tmp_path / "m", "Ada Jean Rome was in met".split())
+    shown, told = run.done("squad", "--model", model)
+    assert "2 facts of 1 relation" in told
+    assert "paper" not in shown
+    assert "holds sentences" in run.fails("squad", "--model", model, "--uhn")
+    assert "not parted into relations" in run.fails("squad", "--model", model, "--properties", "P19")

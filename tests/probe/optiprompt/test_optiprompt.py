@@ -11,9 +11,15 @@ from command import Command
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
+from lmkbc.models.masked.soft_prompts import SoftPrompt
+from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.dataset import RelationFacts
-from lmkbc.probe.optiprompt.dataset import learnable, read, table
+from lmkbc.probe.optiprompt import tables
+from lmkbc.probe.optiprompt.dataset import learnable, read, read_prompts
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+from lmkbc.probe.optiprompt.tables import table
+from lmkbc.train.clozes import cloze_logits, precision, search_prompt
 from lmkbc.train.settings import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -178,3 +184,169 @@ def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
 def test_what_cannot_be_run_is_named_before_anything_is(named: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(InputError, match=r"there is no (model 'randm'|way 'soft)"):
         Experiment(soft=HOW.soft, finetune=HOW.finetune, **named)  # type: ignore[arg-type]
+
+
+def rows(path: Path, *given: dict[str, object]) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    return path
+
+
+def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Path) -> None:
+    one = rows(tmp_path / "auto.jsonl", {"relation": "P19", "template": "[X]vik is {in} [Y]."})
+    rows(
+        tmp_path / "mined" / "P19.jsonl",
+        {"template": "[Y] native [X]", "weight": 0.2},
+        {"template": "[X] in [Y]", "weight": 0.8},
+    )
+    assert read_prompts([f"A={one}", f"L={tmp_path / 'mined'}"]) == {
+        "A": {"P19": (("{subject}vik is {{in}} {mask}.", 1.0),)},
+        "L": {"P19": (("{mask} native {subject}", 0.2), ("{subject} in {mask}", 0.8))},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "said"),
+    [
+        ("manual", {"relation": "P19", "template": "[X] [Y]"}, "another way of asking"),
+        ("A", {"template": "[X] [Y]"}, "needs a relation"),
+        ("A", {"relation": "P19", "template": "[X] only"}, r"needs \[X\], \[Y\]"),
+        ("", {}, "give NAME=FILE"),
+    ],
+)
+def test_a_prompt_that_makes_no_sense_is_refused(tmp_path: Path, name: str, row: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_prompts([f"{name}={rows(tmp_path / 'p.jsonl', row)}"])
+
+
+def test_clozes_of_a_relation_answer_together_by_weight(backbone: Backbone) -> None:
+    clozes = (("{subject} was in {mask} .", 0.7), ("{mask} , {subject}", 0.3))
+    plan = TrainingPlan(rate=1e-2, epochs=1)
+    how = Experiment(
+        soft=plan, finetune=plan, models=("pretrained",), methods=("manual",), prompts={"mine": {"P19": clozes}}
+    )
+    found = ExperimentRunner(backbone, [BORN], how).run()["P19"]["pretrained mine"]
+    names = sorted(PLACES)
+    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in names])
+    for (subject, _), answer in zip(BORN.facts, found, strict=True):
+        logs = [
+            weight * cloze_logits(backbone, masked(backbone, [cloze], [subject]), columns).log_softmax(-1)
+            for cloze, weight in clozes
+        ]
+        assert answer == names[int(sum(logs, torch.zeros(1)).argmax())]
+    with pytest.raises(InputError, match="prompts of mine ask nothing about P20"):
+        ExperimentRunner(backbone, [RelationFacts("P20", BORN.cloze, "", PAIRS[:1], PAIRS[1:2], PAIRS[2:3])], how)
+
+
+def test_a_searched_prompt_is_of_lower_case_tokens_and_more_steps_find_no_worse(backbone: Backbone) -> None:
+    columns = torch.tensor([backbone.tokenizer.convert_tokens_to_ids(name) for name in PLACES])
+    facts = [(name, [PLACES.index(place)]) for name, place in PAIRS]
+    names, gold = [name for name, _ in facts[24:]], torch.tensor([right for _, (right,) in facts[24:]])
+
+    def found(steps: int) -> tuple[SoftPrompt, list[int], float]:
+
+        prompt, tokens = search_prompt(backbone, 3, facts[:24], columns, iterations=steps, seed=0, held_out=facts[24:])
+        return prompt, tokens, precision(backbone, prompt, facts[24:], columns)
+
+    prompt, tokens, share = found(9)
+    pieces = backbone.tokenizer.convert_ids_to_tokens(tokens)
+    assert not {*pieces} & {"[MASK]", "[SEP]"}
+    assert not any(piece[0].isupper() for piece in pieces)
+    assert share >= found(3)[2]
+    assert found(9)[1] == tokens
+    places = iter(tokens)
+    layout = [next(places) if place == SOFT else place for place in prompt.layout]
+    spelt = subject_pieces(prompt.layout, names, backbone.tokenizer)
+    held = {MASK: [backbone.mask_id]}
+    ids = [[one for at in layout for one in (name if at == SUBJECT else held.get(at, [at]))] for name in spelt]
+    right = (cloze_logits(backbone, ids, columns).argmax(-1) == gold).float().mean().item()
+    assert right == pytest.approx(share)
+
+
+PLACED = RelationFacts("P19", "{subject} was born in {mask} .", "N-1", (("a", "Rome"), ("b", "Oslo")))
+CAPITAL = RelationFacts("P36", "{subject} has {mask} .", "1-1", tuple((name, "Lima") for name in "cdef"))
+ANSWERS = {
+    "P19": {
+        "majority": ["Rome", "Rome"],
+        "naive-bayes": ["Rome", "Lima"],
+        "pretrained manual": ["Lima", "Oslo"],
+        "pretrained finetune": ["Rome", "Oslo"],
+        "random finetune": ["Rome", "Rome"],
+    },
+    "P36": {
+        "majority": ["Oslo"] * 4,
+        "naive-bayes": ["Oslo"] * 4,
+        "pretrained manual": ["Lima", "Oslo", "Oslo", "Oslo"],
+        "pretrained finetune": ["Lima", "Oslo", "Oslo", "Oslo"],
+        "random finetune": ["Oslo", "Oslo", "Oslo", "Lima"],
+    },
+}
+
+
+def test_shares_of_the_majority_object_are_means_over_relations() -> None:
+    shares = tables.majority_shares([PLACED, CAPITAL], ANSWERS)
+    assert "majority" not in shares
+    assert shares["gold objects"] == pytest.approx((1 / 2 + 0) / 2)
+    assert shares["pretrained manual"] == pytest.approx((0 + 3 / 4) / 2)
+    assert shares["random finetune"] == pytest.approx((1 + 3 / 4) / 2)
+    sheet = tables.majority_share([PLACED, CAPITAL], ANSWERS)
+    assert sheet.picture is not None
+    assert "random finetune" in sheet.picture().svg
+
+
+def test_relations_stand_beside_what_the_paper_reports() -> None:
+    sheet = tables.by_relation([PLACED, CAPITAL], ANSWERS)
+    rows = [dict(zip(sheet.heads, row, strict=True)) for row in sheet.rows]
+    assert [(row["P@1 %"], row["facts"], row["pretrained manual"]) for row in rows] == [("P19", 2, 50), ("P36", 4, 25)]
+    assert [(row["paper: manual"], row["paper: soft-manual"]) for row in rows] == [(21.1, 20.6), (62.1, 61.3)]
+
+
+def test_facts_are_shown_where_ways_of_asking_differ() -> None:
+    rows = list(tables.fact_rows([PLACED, CAPITAL], ANSWERS))
+    assert [row.easy for row in rows] == [True, False, False, False, False, True]
+    sheet = tables.facts(rows)
+    assert sheet.heads[4:] == ["pretrained manual", "pretrained finetune"]
+    assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
+
+
+def lama(tmp_path: Path) -> list[object]:
+    """Write one relation with four train facts; return what the command needs to read it."""
+    (tmp_path / "TREx").mkdir(parents=True)
+    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
+    for path, names in (("TREx/P19", "abc"), ("train/P19/train", "defg"), ("train/P19/dev", "h")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {"sub_label": name, "obj_label": place}
+            for name, place in zip(names, ("Rome", "Paris", "Oslo", "Rome"), strict=False)
+        ]
+        (tmp_path / f"{path}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["probe", "optiprompt", tmp_path, "--train", tmp_path / "train", "--least", 2]
+    return [*arguments, "--models", "pretrained", "--methods", "manual"]
+
+
+def test_the_command_prints_the_tables_and_writes_facts_and_figures(command: Command, tmp_path: Path) -> None:
+    model = tiny_masked.save(tmp_path / "m", ["Rome", "Paris", "was", "born", "in"])
+    arguments = [*lama(tmp_path), "--model", model, "--table", "by-relation,majority-share,facts"]
+    shown, _ = command.done(*arguments, "--facts", tmp_path / "facts.jsonl", "--pictures", tmp_path / "svg")
+    assert "P@1 by relation" in shown
+    assert "majority object %" in shown
+    assert "some ways of asking answer, 0 of 0" in shown
+    assert (tmp_path / "svg" / "majority-share.svg").is_file()
+    rows = [json.loads(line) for line in (tmp_path / "facts.jsonl").read_text().splitlines()]
+    assert [(row["subject"], row["object"]) for row in rows] == [("a", "Rome"), ("b", "Paris")]
+    assert set(rows[0]["answers"]) == {"majority", "naive-bayes", "pretrained manual"}
+
+
+def test_several_models_are_asked_the_facts_whose_objects_are_tokens_of_all(command: Command, tmp_path: Path) -> None:
+    first = tiny_masked.save(tmp_path / "first", ["Rome", "Paris", "Oslo"])
+    second = tiny_masked.save(tmp_path / "second", ["Rome", "Paris"], seed=3)
+    arguments = [*lama(tmp_path), "--model", first, "--model", second, "--facts", tmp_path / "facts.jsonl"]
+    shown, told = command.done(*arguments)
+    assert "1 relation, 2 facts" in told
+    assert f"{second}  pretrained manual" in shown
+    assert "paper: BERT-large" in shown
+    tables_of = json.loads(command.done(*arguments, "--json")[0])
+    assert set(tables_of) == {str(first), str(second)}
+    alone = json.loads(command.done(*lama(tmp_path / "again"), "--model", first, "--json")[0])
+    assert alone["majority"]["overall"] == pytest.approx(1 / 3)
+    assert tables_of[str(first)]["majority"]["overall"] == pytest.approx(1 / 2)

@@ -134,8 +134,6 @@ def _show(
         return
     for sheet in found.sheets:
         show_table(sheet.heads, sheet.rows, title=sheet.title)
-    for remark in found.remarks:
-        note(remark)
 
 
 app = typer.Typer(
