@@ -33,19 +33,13 @@ _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
-    """Candidate in a candidates file. truth: name of the verification score in older files."""
+    """Candidate in a candidates file."""
 
     object: str
     score: float
     id: str | None = None
     source: str | None = None
     verification: float | None = None
-    truth: float | None = None
-
-    def __post_init__(self) -> None:
-        """Take the verification score from its old name."""
-        if self.verification is None:
-            self.verification = self.truth
 
 
 class RecordedRow(msgspec.Struct, gc=False):
@@ -197,9 +191,8 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
     """Yield the fields of a row that must be in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
-        for name, value in (("truth", candidate.truth), ("verification", candidate.verification)):
-            if value is not None:
-                yield f"candidates[{place}].{name}", value
+        if candidate.verification is not None:
+            yield f"candidates[{place}].verification", candidate.verification
     for name in ("nil_probabilities", "verification"):
         yield from ((name, share) for share in getattr(row, name).values())
     given = row.existence_probabilities

@@ -95,8 +95,7 @@ def finetuned(
     A killed training resumes from its checkpoint. dev: questions for early stopping. identity: identity of the initial
     weights. InputError if the directory holds something else.
     """
-    settings = repr((identity, plan)).replace("TrainingPlan", "Plan")  # the text that earlier versions hashed
-    mark = hashlib.sha256(settings.encode() + msgspec.json.encode([questions, dev])).hexdigest()
+    mark = hashlib.sha256(repr((identity, plan)).encode() + msgspec.json.encode([questions, dev])).hexdigest()
     if out.is_dir():
         settle(out, MODEL)
     if _recorded(out) == mark:
