@@ -12,7 +12,7 @@ from lmkbc.ask.wording import WordingSource
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping

@@ -24,7 +24,7 @@ import tomli_w
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.expected_f1 import ExpectedF1

@@ -8,8 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.jsonl import QueryRow, examples_of, numbered_lines, read_bytes, read_jsonl
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.jsonl import QueryRow, examples_of, numbered, read_jsonl
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 from lmkbc.workspace import bundled
@@ -47,7 +46,7 @@ def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Rela
     edition's names; others keep the names of the file.
     """
     path = bundled("shots", name, ".jsonl")
-    lines = [*numbered_lines(read_bytes(path, DOCUMENT))]
+    lines = [*numbered(path)]
     if b'"SubjectEntity"' in (lines[0][1] if lines else b""):
         rows = read_jsonl(path, QueryRow)
         words: list[tuple[tuple[str, str], ...]] = [()] * len(rows)

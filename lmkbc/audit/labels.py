@@ -10,7 +10,7 @@ import msgspec
 
 from lmkbc.audit.sample import FEWEST, Sample, SampledFact
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import decoded, numbered_lines, read_bytes
+from lmkbc.files.jsonl import decoded, numbered
 
 LABELS = "labels.jsonl"
 """The file of labels that is written beside the page."""
@@ -63,7 +63,7 @@ class LabelsFile:
     def __init__(self, path: Path) -> None:
         decoder = msgspec.json.Decoder(LabelRow)
         self.path, self._rows = path, dict[int, tuple[int, LabelRow]]()
-        for number, line in numbered_lines(read_bytes(path)):
+        for number, line in numbered(path):
             (row,) = decoded(path, line, decoder, number)
             first, other = next(iter(self._rows.values()), (number, row))
             if row.name != other.name:

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_bytes
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.reader import whole
 from lmkbc.link.evidence import Hit
 from lmkbc.link.schema import ShapeError, decode
 from lmkbc.names import as_qid
@@ -40,7 +39,7 @@ class SearchTable:
 
         A text that occurs twice must have the same value.
         """
-        raw = read_bytes(path, DOCUMENT)
+        raw = whole(path)
         try:
             answers = decode(raw, _TABLE)
         except ShapeError as error:

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from lmkbc.errors import InputError
-from lmkbc.models.directory import check_damage, check_sizes, read_json
+from lmkbc.models.directory import check_damage, check_fetched, read_json
 from lmkbc.models.files import is_path
 
 ADAPTER = "adapter_config.json"
@@ -27,7 +27,7 @@ def check_files(name: str, *, weights: bool = True) -> None:
         if is_path(name):
             raise InputError(f"{name} is no model directory: name a directory or a model of the hub")
         return
-    check_sizes(directory)
+    check_fetched(directory)
     if weights:
         check_damage(directory)
     if (directory / ADAPTER).is_file():

@@ -18,7 +18,7 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.files.texts import text_rows
+from lmkbc.files.jsonl import text_rows
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.masked.spec import Masked

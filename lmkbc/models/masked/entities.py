@@ -17,14 +17,12 @@ import msgspec
 from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.reader import whole
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.types import Fact
 
 FILE = "entities.json"
-MOST_BYTES = 24 << 20
-"""Maximum number of bytes of this file; all objects of KAMEL take a fifth of it."""
 NOTHING = "none"
 
 
@@ -131,7 +129,7 @@ class Entities:
         """Read the objects from a trained directory. Raise InputError if the file is missing or broken."""
         path = directory / FILE
         try:
-            entities = msgspec.json.decode(read_bytes(path, MOST_BYTES), type=cls)
+            entities = msgspec.json.decode(whole(path), type=cls)
             entities.check()
             return entities
         except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files import jsonl, packed
+from lmkbc.files import jsonl, reader
 from lmkbc.names import folded_key
 
 SPLITS = ("train", "dev", "test")
@@ -128,10 +128,10 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
             if match := _MEMBER.search(file.as_posix()):
-                yield match[1], match[2], jsonl.read_bytes(file, packed.DOCUMENT)
+                yield match[1], match[2], reader.whole(file)
         return
     try:
-        for name, content in packed.members(path, lambda name: _MEMBER.search(name) is not None):
+        for name, content in reader.members(path, lambda name: _MEMBER.search(name) is not None):
             if match := _MEMBER.search(name):
                 yield match[1], match[2], content
     except (OSError, EOFError, tarfile.TarError) as error:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from lmkbc.errors import InputError
-from lmkbc.files import jsonl, packed
+from lmkbc.files.reader import whole
 from lmkbc.models.base import Form, Message, Prompt
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import KamelFact
@@ -34,7 +34,7 @@ def questions(path: Path | None = None) -> dict[str, str]:
     if path is None:
         raw, name = files("lmkbc.probe.kamel").joinpath("questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
     else:
-        raw, name = jsonl.read_bytes(path, packed.DOCUMENT).decode("utf-8", "replace"), str(path)
+        raw, name = whole(path).decode("utf-8", "replace"), str(path)
     prompts = {}
     for number, line in enumerate(raw.splitlines(), start=1):
         if not (row := _LINE.match(line)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.settings import checked
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
