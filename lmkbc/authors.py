@@ -17,9 +17,8 @@ from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.fetch import download
-from lmkbc.files.jsonl import read_bytes
-from lmkbc.files.packed import DOCUMENT
 from lmkbc.files.places import fetched_frames, fetched_record
+from lmkbc.files.reader import whole
 from lmkbc.progress import Report
 from lmkbc.recipe import make_recipe, read_file
 from lmkbc.workspace import Workspace
@@ -51,7 +50,7 @@ def fetch(workspace: Workspace, name: str, accepted: Sequence[str] = (), progres
         digests = [one.sha256] if one.sha256 else accepted
         if file_sha256(kept) not in digests:
             download(url, digests, kept, name, progress)
-        texts.append(read_bytes(kept, DOCUMENT))
+        texts.append(whole(kept))
         fetched[url] = file_sha256(kept)
     words = converted(file.source, texts)
     new, new_bank, bank = (frames.with_name(name) for name in ("frames.new.toml", "examples.new.jsonl", BANK))

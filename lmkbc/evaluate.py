@@ -24,9 +24,6 @@ from lmkbc.names import subject_key
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 
-WAITING, ROW = 192 << 20, 150
-"""Maximum bytes of rows that may wait for the other file (a million rows), and bytes of a row besides its text."""
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -117,32 +114,21 @@ class _Waiting:
     A row is stored as position and JSON in one bytes object, which takes a tenth of the memory of Python objects.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self) -> None:
         self._rows: defaultdict[str, dict[str, bytes]] = defaultdict(dict)  # by relation, then subject
-        self.path, self._held = path, 0
 
     def __contains__(self, pair: Pair) -> bool:
         return pair[0] in self._rows[pair[1]]
 
     def put(self, pair: Pair, place: int, value: Any) -> None:
-        """Store a row.
-
-        A row of the same pair is replaced and keeps its position. Raise InputError if too many rows wait.
-        """
+        """Store a row. A row of the same pair is replaced and keeps its position."""
         rows = self._rows[pair[1]]
-        before = rows.get(pair[0], b"")
-        row = rows[pair[0]] = (before[:8] or place.to_bytes(8, "big")) + msgspec.json.encode(value, enc_hook=str)
-        self._held += len(row) - len(before) if before else len(row) + len(pair[0]) + ROW
-        if self._held > WAITING:
-            raise InputError(
-                f"{self.path} has too many rows that the other file lacks or has far away: give files of the same "
-                "queries, in the same order"
-            )
+        first = rows.get(pair[0], b"")[:8] or place.to_bytes(8, "big")
+        rows[pair[0]] = first + msgspec.json.encode(value, enc_hook=str)
 
     def take(self, pair: Pair) -> tuple[int, Any]:
         """Remove a row, and return its position and value. Raise KeyError if there is none."""
         row = self._rows[pair[1]].pop(pair[0])
-        self._held -= len(row) + len(pair[0]) + ROW
         return int.from_bytes(row[:8]), msgspec.json.decode(memoryview(row)[8:])
 
     def pairs(self) -> list[Pair]:
@@ -174,7 +160,7 @@ class _Match:
         self.missing: list[Pair] = []
         self._repeating = repeating
         self.unknown: list[Pair] = []
-        self._waiting_gold, self._waiting_answers = _Waiting(gold.path), _Waiting(answers.path)
+        self._waiting_gold, self._waiting_answers = _Waiting(), _Waiting()
         self._keys = {"both": array("q"), "gold": array("q"), "answers": array("q")}
 
     @property
@@ -224,7 +210,7 @@ class _Match:
         if not strict:
             lacking = (pair for pair in gold_pairs if pair not in answers)
             spelled = respelled(
-                answers.path, lacking, (pair for pair in answers.pairs() if pair not in self._waiting_gold)
+                self._answers.path, lacking, (pair for pair in answers.pairs() if pair not in self._waiting_gold)
             )
         for pair in gold_pairs:
             place, gold = self._waiting_gold.take(pair)

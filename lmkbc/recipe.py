@@ -12,7 +12,7 @@ from lmkbc.ask.wording import WordingSource
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_digests
 from lmkbc.files.places import fetched_frames, fetched_record
-from lmkbc.files.toml import leaves, read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
@@ -95,16 +95,6 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 STEPS = ("generate", "link", "clean", "pool", "select")
-MOST = 1_000_000
-"""Largest whole number in a recipe, except for the settings in `LARGEST`."""
-LARGEST = {
-    "draws": 10_000,
-    "samples": 10_000,
-    "concurrency": 10_000,
-    "seed": (1 << 63) - 1,
-    "tokens_per_minute": 1 << 40,
-}
-"""Setting -> the largest whole number that it accepts."""
 NEEDED = ("description", "generate", "select")
 
 
@@ -147,19 +137,10 @@ def read_recipe(workspace: Workspace, name: str) -> Recipe:
 def read_file(path: Path) -> RecipeFile:
     """Read the file of a recipe. Raise InputError if it is no TOML or lacks a part."""
     table = read_toml(path)
-    _check_counts(path, table)
     lacking = [part for part in NEEDED if part not in table]
     if lacking and table.keys() <= {field.name for field in fields(RecipeFile)}:  # else one is misspelt
         raise InputError(f"{path}: lacks {lacking[0]}; a recipe needs description, [[generate]] and [select]")
     return checked(RecipeFile, table, f"{path}: a recipe")
-
-
-def _check_counts(path: Path, table: Mapping[str, Any]) -> None:
-    """Raise InputError for a whole number that is too large, before it makes the engine allocate memory."""
-    for place, value in leaves(table):
-        most = LARGEST.get(place.rpartition(".")[2], MOST)
-        if isinstance(value, int) and abs(value) > most:
-            raise InputError(f"{path}, field {place}: {value} is too large; give at most {most:,}")
 
 
 def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], words: str = "") -> Recipe:

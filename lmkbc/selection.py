@@ -23,7 +23,6 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.files import model_name, portable
 from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
-from lmkbc.renamed import NEW_NAMES
 from lmkbc.run.base import Run
 from lmkbc.select.confidence import Unstated, at_precision, check_precision
 from lmkbc.select.rule import PerRelation
@@ -31,8 +30,6 @@ from lmkbc.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
 """Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
-FORMER = {new: old for old, several in NEW_NAMES.items() for new in several}
-"""New name of a setting -> its old name. Hashes use the old name, so that files of older versions stay valid."""
 WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts contain."""
 
@@ -103,8 +100,7 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
             f"{name} {other}: run lmkbc tune for these answers, give --any-thresholds to use it as it is, or --untuned "
             "for the recipe's own rule"
         )
-    unsaid = "" if tuned.provenance.models is not None else "does not say whose answers it was tuned on"
-    remark = f", which {other or unsaid}" if other or unsaid else ""
+    remark = f", which {other}" if other else ""
     about = {"how": f"selected by {name}{remark}", **tuned.about, "file_sha256": sha256(path.read_bytes())}
     return tuned.selector, about | ({"differs": other} if other else {})
 
@@ -170,9 +166,7 @@ def _worded(value: Any) -> Any:
     """Return tables without the settings that do not change a prompt. Names of files of frames become their content."""
     if isinstance(value, Mapping):
         return {
-            FORMER.get(key, key): (
-                Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
-            )
+            key: Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
             for key, inner in value.items()
             if key not in NOT_ASKED
         }

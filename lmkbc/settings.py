@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 
 from lmkbc.errors import InputError, check_known, did_you_mean
-from lmkbc.renamed import renamed
 
 Settings = TypeVar("Settings")
 Make = Callable[[type, Any], Any]
@@ -127,10 +126,7 @@ class _Check(NamedTuple):
     make: Make | None
 
     def part(self, kind: Any, value: Any, path: str) -> Any:
-        """Return the value at a path, such as "prompt.slots[2]", with old names replaced by new ones.
-
-        Raise InputError if it is not of its declared type.
-        """
+        """Return the value at a path, such as "prompt.slots[2]". Raise InputError if it is not of its declared type."""
         for option in _options(kind):
             args = get_args(option)
             if isinstance(value, Mapping) and is_dataclass(option):
@@ -143,15 +139,13 @@ class _Check(NamedTuple):
                     raise InputError(self._refusal(kind, value, path))
                 parts = enumerate(zip(kinds, value, strict=True))
                 return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
-            if isinstance(value, str) and get_origin(option) is Literal:
-                value = renamed(value, args)
         self._value(kind, value, path)
         return value
 
     def _table(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
         hints = _hints(kind)
         found = {}
-        for name, value in {renamed(str(name), hints): value for name, value in table.items()}.items():
+        for name, value in table.items():
             check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
             found[name] = self.part(hints[name], value, _below(path, name))
         for field in fields(kind):

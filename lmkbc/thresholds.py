@@ -2,12 +2,13 @@
 
 `[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
 and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the rule has none, and the curve
-of expected precision. `[reliability]` holds the measured reliability of confidences, out of fold. Older files lack some
-of these tables and are still read. `sha256` is a checksum of all tables; remove that line after an edit by hand.
+of expected precision. `[reliability]` holds the measured reliability of confidences, out of fold. `sha256` is a
+checksum of all tables; remove that line after an edit by hand.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import math
 import re
@@ -23,7 +24,7 @@ import tomli_w
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.expected_f1 import ExpectedF1
@@ -70,7 +71,7 @@ class Provenance:
 
     data_sha256: hash of the labelled split.
     candidates_sha256: hash of the candidates.
-    models, wording, wording_sha256: as in the candidates' `Origin`; None in older files.
+    models, wording, wording_sha256: as in the candidates' `Origin`.
     """
 
     edition: str
@@ -82,9 +83,9 @@ class Provenance:
     seed: int
     cv_f1: float
     insample_f1: float
-    models: tuple[str, ...] | None = None
-    wording: str | None = None
-    wording_sha256: str | None = None
+    models: tuple[str, ...]
+    wording: str
+    wording_sha256: str
     lmkbc: str = field(default_factory=partial(version, "lmkbc"))
 
     @classmethod
@@ -107,11 +108,6 @@ class Provenance:
             wording_sha256=origin.wording_sha256,
         )
 
-    @property
-    def table(self) -> dict[str, Any]:
-        """Return the known fields, as in a file."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
     def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
         """Return why the thresholds do not fit candidates, as the end of a sentence; "" if they fit.
 
@@ -119,9 +115,9 @@ class Provenance:
         """
         if self.system != system:
             return f"was tuned for system {self.system}, not {system}"
-        if self.models is not None and set(self.models) != set(origin.models):
+        if set(self.models) != set(origin.models):
             return f"was tuned on answers of {_listed(self.models)}, not of {_listed(origin.models)}"
-        if self.wording_sha256 is not None and self.wording_sha256 != origin.wording_sha256:
+        if self.wording_sha256 != origin.wording_sha256:
             return f"was tuned on other prompts (wording {self.wording!r}, SHA-256 {self.wording_sha256[:12]}...)"
         if self.data_sha256 not in labelled:
             return f"was tuned on other data (SHA-256 {self.data_sha256[:12]}..., not {min(labelled)[:12]}...)"
@@ -142,7 +138,7 @@ class Thresholds(NamedTuple):
     @property
     def about(self) -> dict[str, Any]:
         """Return the origin of the selector, for a run's records."""
-        return self.provenance.table | {"cv_f1_by_relation": dict(self.cv_f1)}
+        return asdict(self.provenance) | {"cv_f1_by_relation": dict(self.cv_f1)}
 
 
 def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
@@ -151,14 +147,11 @@ def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
 
 
 def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[Path]:
-    """Yield the thresholds files of an edition and system.
-
-    The order is: those of the origin, those of an unknown origin, then those of others, by name.
-    """
-    first = [path_of(folder, edition, system, origin), path_of(folder, edition, system, Origin())]
-    yield from filter(Path.is_file, first)
-    for path in sorted((folder / edition).glob("*.toml")):
-        if path not in first and path.name.startswith(f"{system}--"):
+    """Yield the thresholds files of an edition and system: those of the origin, then those of others, by name."""
+    own = path_of(folder, edition, system, origin)
+    yield from filter(Path.is_file, [own])
+    for path in sorted((folder / edition).glob(f"{glob.escape(system)}*.toml")):
+        if path != own:
             about = read_toml(path).get("provenance")
             if isinstance(about, dict) and about.get("system") == system:
                 yield path
@@ -167,7 +160,7 @@ def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[P
 def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
     """Write or replace a thresholds file. The rules are already rounded: tuning rounds before it scores."""
     table = {
-        "provenance": provenance.table,
+        "provenance": asdict(provenance),
         "relations": {
             name: {
                 "rows": relation.rows,

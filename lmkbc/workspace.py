@@ -20,7 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.files.jsonl import read_examples, read_queries
 from lmkbc.files.places import data_dirs, placed, warn_no_data_dir
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.names import QID, folded_key
 from lmkbc.plugins import Relations
 from lmkbc.relation import EntityClass, Relation

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress renamed settings names groups http units
+    errors progress settings names groups http units
     types
     notes
     relation

@@ -11,16 +11,10 @@ from command import Command
 from opened import CUTOFF, recipe_file
 from space import SPACE
 
-from lmkbc import renamed
 from lmkbc.ask.plan import Asks
-from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.generate.embedded.generator import Embedded
-from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.verify import Check
 from lmkbc.recipe import read_file, read_recipe
-from lmkbc.select.calibration import PrecisionCurve
-from lmkbc.select.cutoffs import Cutoff, Quorum
+from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked
 from lmkbc.workspace import SYSTEMS
@@ -291,57 +285,3 @@ def test_the_bundled_recipes_make_sense(command: Command) -> None:
     for given in (names, bundled):
         assert f"{len(bundled)} recipes make sense" in command.done("systems", "check", *given)[1]
     assert command("systems", "check", "prior")[2] == "1 recipe makes sense\n"
-
-
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
-        ({"sampling": {"draws": 10**9}}, r"field generate\[0\]\.sampling\.draws: 1000000000 .* at most 10,000"),
-        ({"shots": {"k": 10**9}}, r"field generate\[0\]\.shots\.k: 1000000000 .* at most 1,000,000"),
-        ({"limits": {"concurrency": 10**8}}, "at most 10,000"),
-    ],
-)
-def test_a_count_beyond_all_sense_is_refused_by_its_field(tmp_path: Path, table: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        read_file(recipe_file(tmp_path / "r.toml", CHAT | table))
-
-
-OLD_NAMES: list[tuple[type, dict[str, Any], dict[str, Any]]] = [
-    (Cutoff, {"threshold": 0.5, "least": 1, "most": 3}, {"threshold": 0.5, "min": 1, "max": 3}),
-    (Quorum, {"models": 2, "floor": 0.1, "admit": 0.7}, {"models": 2, "min_score": 0.1, "min_verification": 0.7}),
-    (PrecisionCurve, {"most": 1}, {"max": 1}),
-    (
-        PromptStyle,
-        {"again": "Sure?", "steps": [{"name": "alive", "ask": "?", "reads": "doubt", "most": 2}]},
-        {"follow_up": "Sure?", "steps": [{"name": "alive", "ask": "?", "parse_as": "existence", "max": 2}]},
-    ),
-    (
-        LanguageModelSpec,
-        {"component": "chat", "closed": {"off": "neutral"}, "sampling": {"draws": 2}},
-        {"component": "chat", "ranking": {"calibration": "neutral"}, "sampling": {"samples": 2}},
-    ),
-    (
-        Check,
-        {"lenses": ["reverse"], "jury": "votes", "draws": 3},
-        {"variants": ["reverse"], "aggregation": "votes", "samples": 3},
-    ),
-    (
-        Embedded,
-        {"component": "embedded", "own": False, "signals": [{"component": "prior"}]},
-        {"component": "embedded", "use_train_features": False, "features": [{"component": "prior"}]},
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "old", "new"), OLD_NAMES)
-def test_an_old_setting_is_read_as_the_new_one(kind: type, old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert checked(kind, old, "it") == checked(kind, new, "it")
-
-
-def test_an_old_name_is_read_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    renamed._warn.cache_clear()
-    inner = {"rule": "none-gate", "threshold": 0.5, "inner": {"rule": "cutoff", "threshold": 0.1}}
-    table = {"rule": "attested", "voice": "list", "witness": "years", "prune": 0.3, "inner": inner}
-    new = {"rule": "corroborated", "source": "list", "corroborating": "years", "prune_below": 0.3}
-    assert build(table) == build(new | {"inner": inner | {"rule": "abstention-threshold"}})
-    assert "'witness' is now called 'corroborating'" in caplog.text

@@ -83,20 +83,6 @@ def test_what_was_tuned_before_is_replaced_when_that_is_asked_for(command: Comma
     assert command(*tune, "--no-write")[0] == command(*tune, "--overwrite")[0] == 0
 
 
-def test_a_file_of_before_models_were_named_is_used_and_that_is_told(
-    command: Command, files: dict[str, Path], tmp_path: Path
-) -> None:
-    assert command(*TUNE, "--from", files["gpt-4"])[0] == 0
-    folder = tmp_path / "space" / "thresholds" / "mini"
-    lines = (folder / "recorded--gpt-4.toml").read_text().replace('models = [\n    "gpt-4",\n]\n', "").splitlines()
-    kept = [line for line in lines if not line.startswith(("sha256", "wording"))]
-    (folder / "recorded--gpt-4.toml").unlink()
-    (folder / "recorded.toml").write_text("\n".join(kept))
-    status, _, told = command("predict", *COMMON, "--from", files["gpt-3.5"])
-    unsaid = "selected by thresholds/mini/recorded.toml, which does not say whose answers it was tuned on;"
-    assert (status, unsaid in told) == (0, True), told
-
-
 def test_scores_of_rules_that_saw_the_split_say_so(command: Command, files: dict[str, Path], tmp_path: Path) -> None:
     shown, _ = command.done(*TUNE, "--from", files["gpt-4"], "--json")
     figures = json.loads(shown)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tomli_w
 
 from lmkbc import thresholds
 from lmkbc.errors import InputError
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.confidence import at_precision, calibration_of
+from lmkbc.select.confidence import calibration_of
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.rule import PerRelation
@@ -87,20 +85,13 @@ def test_thresholds_say_in_what_they_differ(system: str, origin: Origin, data: s
     assert (told.startswith(why), bool(told)) == (True, bool(why)), told
 
 
-def test_a_file_that_does_not_say_whose_answers_it_knows_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "t.toml"
-    thresholds.write(path, tuned(), replace(provenance(), models=None, wording=None, wording_sha256=None))
-    assert "models" not in path.read_text(encoding="utf-8")
-    assert thresholds.read(path).provenance.differs("bert", GPT4, ["d" * 64]) == ""
-
-
 def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_path: Path) -> None:
     other, unknown = replace(GPT4, models=("gpt-3.5",)), Origin()
     for system, origin in (("bert", other), ("bert", unknown), ("bert", GPT4), ("bert--gpt", GPT4)):
         path = thresholds.path_of(tmp_path, "2023", system, origin)
         thresholds.write(path, tuned(), provenance(system=system))
     names = [path.name for path in thresholds.files(tmp_path, "2023", "bert", GPT4)]
-    assert names == ["bert--gpt-4.toml", "bert.toml", "bert--gpt-3.5.toml"]
+    assert names == ["bert--gpt-4.toml", "bert--gpt-3.5.toml", "bert.toml"]
     assert not list(thresholds.files(tmp_path, "2022", "bert", GPT4))
 
 
@@ -133,19 +124,6 @@ def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str)
     with pytest.raises(InputError, match=message) as caught:
         thresholds.read(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_file_of_before_confidences_were_kept_is_read_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "t.toml"
-    thresholds.write(path, tuned(), provenance())
-    whole = tomllib.loads(path.read_text(encoding="utf-8"))
-    path.write_text(tomli_w.dumps({name: whole[name] for name in ("provenance", "relations")}), encoding="utf-8")
-    selector = thresholds.read(path).selector
-    assert selector.rules == RULES
-    assert calibration_of(selector, "a") is not None
-    assert calibration_of(selector, "b") is None
-    with pytest.raises(InputError, match="run lmkbc tune"):
-        at_precision(selector, 0.9)
 
 
 def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:

@@ -67,11 +67,11 @@ class PredictedRun:
         """
         import polars as pl
 
-        from lmkbc.generate.recorded_rows import read_rows
+        from lmkbc.generate.recorded_rows import each_row
         from lmkbc.run.submission import CANDIDATES
 
         path = self.directory / CANDIDATES
-        read = read_rows(path, self.edition) if path.is_file() else ()
+        read = each_row(path, self.edition) if path.is_file() else ()
         rows = [
             (row.SubjectEntity, row.Relation, one.object, one.id, one.score, one.source)
             for row in read

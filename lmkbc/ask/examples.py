@@ -16,8 +16,7 @@ from typing import Literal
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean, refuse
-from lmkbc.files.jsonl import QueryRow, examples_of, numbered_lines, read_bytes, read_jsonl
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.jsonl import QueryRow, examples_of, numbered, read_jsonl
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.relation import Relation
@@ -310,7 +309,7 @@ def read_bank(name: str, known: Mapping[str, Relation], asked: Mapping[str, Rela
     edition's names; others keep the names of the file.
     """
     path = bundled("shots", name, ".jsonl")
-    lines = [*numbered_lines(read_bytes(path, DOCUMENT))]
+    lines = [*numbered(path)]
     if b'"SubjectEntity"' in (lines[0][1] if lines else b""):
         rows = read_jsonl(path, QueryRow)
         words: list[tuple[tuple[str, str], ...]] = [()] * len(rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.relation import OTHERS, Relation
 from lmkbc.workspace import bundled
 

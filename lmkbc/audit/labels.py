@@ -12,7 +12,7 @@ import msgspec
 from lmkbc.audit.sample import FEWEST, Sample, SampledFact
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import decoded, numbered_lines, read_bytes
+from lmkbc.files.jsonl import decoded, numbered
 from lmkbc.report.page import render
 from lmkbc.report.rows import LONGEST_TEXT, cut
 
@@ -67,7 +67,7 @@ class LabelsFile:
     def __init__(self, path: Path) -> None:
         decoder = msgspec.json.Decoder(_LabelRow)
         self.path, self._rows = path, dict[int, tuple[int, _LabelRow]]()
-        for number, line in numbered_lines(read_bytes(path)):
+        for number, line in numbered(path):
             (row,) = decoded(path, line, decoder, number)
             first, other = next(iter(self._rows.values()), (number, row))
             if row.name != other.name:

@@ -16,7 +16,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.arrays import key
 from lmkbc.files.atomic import versions
 from lmkbc.files.checksum import sha256
-from lmkbc.files.packed import whole
+from lmkbc.files.reader import whole
 from lmkbc.generate.access import served
 from lmkbc.models.files import model_name, portable
 from lmkbc.models.reference import ModelReference

@@ -20,7 +20,7 @@ from lmkbc.build.manifest import MANIFEST, TIMING, UNFINISHED, About
 from lmkbc.build.parts import PART, partition
 from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
-from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.files.reader import whole
 from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
@@ -108,7 +108,7 @@ class Knowledge:
     def date(self) -> str:
         """Return the day on which the build was finished, as in 2026-11-22; "" if unknown."""
         try:
-            finished = msgspec.json.decode(whole(self.path / TIMING, DOCUMENT), type=_Timing).finished
+            finished = msgspec.json.decode(whole(self.path / TIMING), type=_Timing).finished
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError):
             return ""
         return finished[:10] if _DAY.match(finished) else ""

@@ -22,7 +22,7 @@ from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
 from lmkbc.export.wikidata_json import known_number, plain, quantity
-from lmkbc.files import packed
+from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.names import QID, as_qid
 
@@ -63,14 +63,14 @@ def statements(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_triples(path: Path) -> bool:
-    with packed.stream(path) as file:
+    with reader.stream(path) as file:
         return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
 
 
 def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
     raw = b""
-    with packed.stream(path) as file:
-        for raw in packed.lines(file):
+    with reader.stream(path) as file:
+        for raw in file:
             found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
             if found and (value := found[3] or decimal(found[4]) or found[4]):
                 yield found[1], found[2], value

@@ -41,8 +41,8 @@ from lmkbc.files.writable import check_directory, check_places, refusals
 
 _READY = ".lmkbc-ready"
 """Name of the hidden directory when it is complete. From then on the new files are only moved."""
-_UNREADY = (f"{_READY}.", ".lmkbc-next-")
-"""Prefixes of its name before, in this and earlier versions. After a kill, such a directory is removed."""
+_UNREADY = f"{_READY}."
+"""Prefix of its name before. After a kill, such a directory is removed."""
 PLAIN = re.compile(r"[^/\\\x00]*[^/\\\x00.][^/\\\x00]*")
 """Pattern of a file's name without a folder."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -36,6 +36,10 @@ class ByQuery:
                 f"rows cannot be kept in a temporary file: {error}; make room, or name another place in TMPDIR"
             ) from error
 
+    def pairs(self) -> set[Pair]:
+        """Return subject, which is the kind of value, and relation of all values."""
+        return set(self._database.execute("SELECT DISTINCT kind, relation FROM held"))
+
     def of(self, pair: Pair) -> Mapping[str, Sequence[bytes]]:
         """Return the encoded values of a query, by kind."""
         if not self._is_indexed:

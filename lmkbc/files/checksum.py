@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.packed import DOCUMENT, stream, whole
-from lmkbc.files.source import opened
+from lmkbc.files.reader import opened, stream, whole
 
 DIGEST = 32
 """Bytes of the SHA-256 at the beginning of a single file."""
@@ -30,7 +29,7 @@ class DirectoryRecord(msgspec.Struct):
 def read_record(path: Path) -> DirectoryRecord:
     """Read a directory's record. InputError for a damaged one."""
     try:
-        return msgspec.json.decode(whole(path, DOCUMENT), type=DirectoryRecord)
+        return msgspec.json.decode(whole(path), type=DirectoryRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read ({error}): make the directory again") from None
 
@@ -61,7 +60,7 @@ def damaged(directory: Path, outputs: Mapping[str, str]) -> Iterator[str]:
 
 def read_digests(path: Path) -> dict[str, str]:
     """Return name -> SHA-256 of a list as sha256sum prints it, a line each; {} if there is no list."""
-    lines = whole(path, DOCUMENT).decode("utf-8", "replace").splitlines() if path.is_file() else []
+    lines = whole(path).decode("utf-8", "replace").splitlines() if path.is_file() else []
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
 
 

@@ -65,13 +65,10 @@ class Column:
         self.path, self.column, self.loose = path, column, False
         self.keeps: Callable[[Any], bool] | None = None
 
-    def rows(self, *, bounded: bool = False) -> Iterator[Any]:
-        """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file.
-
-        bounded: whether to raise InputError for a file that is too large for memory.
-        """
+    def rows(self) -> Iterator[Any]:
+        """Yield the rows in file order. InputError, with file, line and field, for a wrong row or an empty file."""
         try:
-            for rows, reader in row_blocks(self.path, *self._decoders, bounded=bounded):
+            for rows, reader in row_blocks(self.path, *self._decoders):
                 self.loose = reader > 1
                 yield from rows if self.keeps is None else filter(self.keeps, rows)
         except InputError:
@@ -119,13 +116,14 @@ def read_column(path: Path, column: str, *, agree: bool = False) -> Values:
     relation with two SubjectEntityIDs are two queries.
     """
     source = Column(path, column, Any)
+    values, repeated = dict[Pair, Any](), set[Pair]()
     with no_collection():
-        rows = list(source.rows(bounded=True))
-    values = {(row.SubjectEntity, row.Relation): row.objects for row in rows}
-    if len(rows) == len(values):
-        return Values(values, {})
-    counts = Counter((row.SubjectEntity, row.Relation) for row in rows)
-    return Values(values, namesakes(source, {pair for pair, count in counts.items() if count > 1}, agree=agree))
+        for row in source.rows():
+            pair = row.SubjectEntity, row.Relation
+            if pair in values:
+                repeated.add(pair)
+            values[pair] = row.objects
+    return Values(values, namesakes(source, repeated, agree=agree) if repeated else {})
 
 
 def respelled(path: Path, asked: Iterable[Pair], rows: Iterable[Pair]) -> dict[Pair, Pair]:

@@ -15,12 +15,6 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.http import CallError, Pace, RequestLimits, by_proxy, connection, is_web_address, retry_after
 from lmkbc.progress import Report
 
-MOST_BYTES = 256 * 2**20
-"""Most bytes of a split: a hundred times the largest published split."""
-
-DEADLINE = 900.0
-"""Seconds for a download. What has arrived by then is kept for the next run."""
-
 MOST_REDIRECTS = 5
 
 
@@ -48,8 +42,6 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
     pace = Pace(RequestLimits(attempts=4, total_wait=60, first_wait=0.2))
     try:
         asyncio.run(pace.retrying(lambda: _stream(what, url, part, progress)))
-    except TimeoutError:
-        raise LmkbcError(f"{url} did not arrive within {DEADLINE:g} s; run the command again to resume") from None
     except CallError as error:
         how = "run the command again to resume" if error.transient else "it is gone from there, and nothing was changed"
         raise LmkbcError(f"{url} cannot be fetched ({error}); {how}") from None
@@ -64,18 +56,15 @@ def download(url: str, accepted: Collection[str] | None, path: Path, what: str, 
 
 
 async def _stream(split: str, url: str, part: Path, progress: Report | None) -> None:
-    """Append the missing bytes to a file. CallError if that fails, TimeoutError after the deadline."""
+    """Append the missing bytes to a file. CallError if that fails."""
     try:
-        async with (
-            asyncio.timeout(DEADLINE),
-            httpx2.AsyncClient(
-                follow_redirects=True,
-                max_redirects=MOST_REDIRECTS,
-                timeout=30,
-                event_hooks={"request": [_guard(url)]},
-                **connection(url),
-            ) as client,
-        ):
+        async with httpx2.AsyncClient(
+            follow_redirects=True,
+            max_redirects=MOST_REDIRECTS,
+            timeout=30,
+            event_hooks={"request": [_guard(url)]},
+            **connection(url),
+        ) as client:
             await _append(client, split, url, part, progress)
     except httpx2.HTTPStatusError as error:
         status, busy = error.response.status_code, httpx2.codes.TOO_MANY_REQUESTS
@@ -99,11 +88,6 @@ async def _append(client: httpx2.AsyncClient, split: str, url: str, part: Path, 
         total = have + int(length) if length else None
         with part.open("ab" if resumed else "wb") as file:
             async for chunk in response.aiter_raw():  # without decompression, since none was requested
-                if have + len(chunk) > MOST_BYTES:
-                    part.unlink()
-                    raise LmkbcError(
-                        f"{url} is larger than {MOST_BYTES // 2**20} MiB, so it is another file; discarded"
-                    )
                 file.write(chunk)
                 have += len(chunk)
                 if progress:

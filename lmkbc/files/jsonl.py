@@ -1,14 +1,15 @@
 """Reader of JSONL: from lines to queries, examples and scored columns. Every error names file, line and field.
 
-A file is decoded in one pass by msgspec. Only if that fails, it is read again line by line to find the error. A JSON
+A file is decoded block by block by msgspec. Only if that fails, it is read again line by line to find the error. A JSON
 array is read too, and so are objects that stretch over several lines or have commas between them (see `stream`).
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -17,22 +18,14 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import packed
+from lmkbc.files import reader
 from lmkbc.files.pairing import KnownPairs, named, objects_of
 from lmkbc.types import Example, GoldObject, Query
 
 Row = TypeVar("Row")
 
-MOST_VALUES = 2_500_000
-"""Most values of a JSONL file that is read as a whole. A value takes up to 100 bytes of memory."""
-
-
-MARKS = (b",", b"[", b"{")
-"""Bytes after which a JSON value may begin."""
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:(")|\\?\Z)|[{}]', re.DOTALL)
-"""A brace, or a string of JSON. Group 1: the quote at its end, missing if the string goes on after these bytes."""
-_BETWEEN = b" \t\r\n,[]"
-"""Bytes that may stand between the objects of an array."""
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+"""Characters that may stand between the objects of an array."""
 _HALF = re.compile(
     rb"(?P<whole>\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
@@ -58,23 +51,24 @@ class QueryRow(msgspec.Struct, gc=False):
 _ROW = msgspec.json.Decoder(QueryRow)
 
 
-def read_bytes(path: Path, most: int = packed.WHOLE) -> bytes:
-    """Return the text of a plain or packed file as UTF-8 bytes. InputError for more than `most` bytes."""
-    return packed.whole(path, most)
+class TextRow(msgspec.Struct, gc=False):
+    """A line of a text, or a row with its title."""
+
+    text: str
+    title: str = ""
 
 
 def stream(path: Path) -> IO[bytes]:
     """Return a file of JSON objects as a stream with one object a line, each on the line where it begins.
 
-    A file that has one object a line is returned as it is. In others, such as an array, the objects are found by their
-    braces. Objects that begin on the same line are given on lines of their own.
+    A file that has one object a line is returned as it is, and never in memory as a whole. Others are, such as an
+    array. Objects that begin on the same line are given on lines of their own.
     """
-    with packed.stream(path) as file:
-        first = next(filter(bytes.strip, packed.lines(file)), b"").strip()
-    file = packed.stream(path)
+    with reader.stream(path) as file:
+        first = next(filter(bytes.strip, file), b"").strip()
     if first[:1] not in (b"[", b"{") or (first[:1] == b"{" and _is_json(first)):
-        return file
-    return packed.joined(_one_a_line(path, file), file)
+        return reader.stream(path)
+    return reader.joined(_one_a_line(reader.whole(path).decode("utf-8", "surrogateescape")))
 
 
 def _is_json(line: bytes) -> bool:
@@ -85,90 +79,73 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _one_a_line(path: Path, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the objects of a file, each on the line where it begins. What is no object is yielded too, as an error."""
-    held, at, start, depth = b"", 0, 0, 0  # start: of the object, or of what stands before it
-    line, written = 1, 0  # number of the line at `start`, and of lines that were yielded
-
-    def put(piece: bytes) -> bytes:
-        nonlocal written
-        whole = piece.lstrip(_BETWEEN)
-        blank = max(line + piece.count(b"\n", 0, len(piece) - len(whole)) - 1 - written, 0)
+def _one_a_line(text: str) -> Iterator[bytes]:
+    """Yield the objects of a text, each on the line where it begins. What is no object is yielded too, as an error."""
+    scan, written, line, at = json.JSONDecoder().raw_decode, 0, 0, 0
+    while begin := _BETWEEN.match(text, at):
+        line += text.count("\n", at, begin.end())
+        at = begin.end()
+        if at == len(text):
+            return
+        try:
+            end = scan(text, at)[1] if text[at] == "{" else len(text)
+        except (ValueError, RecursionError):
+            end = len(text)
+        blank = max(line - written, 0)
         written += blank + 1
-        return b"\n" * blank + whole.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
-
-    while len(held) <= packed.LONGEST_LINE and (part := packed.read(path, file)):
-        held += part
-        for token in _TOKEN.finditer(held, at):
-            if token[0][:1] == b'"':
-                if token[1] is None:
-                    at = token.start()
-                    break
-                continue
-            here = token.end() if token[0] == b"}" else token.start()
-            depth += 1 if token[0] == b"{" else -1 if depth else 0
-            if depth == (token[0] == b"{"):
-                if held[start:here].strip(_BETWEEN):
-                    yield put(held[start:here])
-                line, start = line + held.count(b"\n", start, here), here
-        else:
-            at = len(held)
-        held, at, start = held[start:], at - start, 0
-    if held.strip(_BETWEEN):
-        yield put(held)
-    yield from iter(lambda: packed.read(path, file), b"")
+        whole = text[at:end].replace("\r", " ").replace("\n", " ")
+        yield ("\n" * blank + whole + "\n").encode("utf-8", "surrogateescape")
+        line += text.count("\n", at, end)
+        at = end
 
 
 def read_jsonl(path: Path, row_type: type[Row]) -> list[Row]:
-    """Return all rows of a JSONL file, checked against `row_type`. InputError for an empty file.
-
-    InputError also for a file that is too large for memory: more than `packed.WHOLE` bytes, or `MOST_VALUES` values.
-    """
+    """Return all rows of a JSONL file, checked against `row_type`. InputError for an empty file."""
     with no_collection():
         return [row for rows, _ in row_blocks(path, msgspec.json.Decoder(row_type)) for row in rows]
 
 
-def row_blocks(
-    path: Path, *decoders: msgspec.json.Decoder[Row], bounded: bool = True
-) -> Iterator[tuple[list[Row], int]]:
+def row_blocks(path: Path, *decoders: msgspec.json.Decoder[Row]) -> Iterator[tuple[list[Row], int]]:
     """Yield the rows of a JSONL file block by block, with the number (from 1) of the decoder that reads the block.
 
     The first decoder that can read a block reads it. InputError for an empty file, and for a block that no decoder
-    reads. bounded: see `counted`.
+    reads.
     """
-    any_row = False
-    for line, block in counted(path, *MARKS, bounded=bounded, opened=stream):
-        for number, decoder in enumerate(decoders, start=1):
-            try:
-                rows = decoded(path, block, decoder, line)
-            except InputError:
-                if number == len(decoders):
-                    raise
-            else:
-                any_row = any_row or bool(rows)
-                yield rows, number
-                break
+    any_row, line = False, 1
+    with stream(path) as file:
+        for block in reader.blocks(file):
+            for number, decoder in enumerate(decoders, start=1):
+                try:
+                    rows = decoded(path, block, decoder, line)
+                except InputError:
+                    if number == len(decoders):
+                        raise
+                else:
+                    any_row = any_row or bool(rows)
+                    yield rows, number
+                    break
+            line += block.count(b"\n") + 1
     if not any_row:
         raise InputError(f"{path} is empty: it needs one JSON object per line")
 
 
-def counted(
-    path: Path, *marks: bytes, bounded: bool = True, opened: Callable[[Path], IO[bytes]] = packed.stream
-) -> Iterator[tuple[int, bytes]]:
-    """Yield a file in blocks of whole lines, each with the number of its first line.
+def text_rows(path: Path) -> Iterator[TextRow]:
+    """Yield the lines of a text that are not blank, or the rows of a file with ".jsonl" in its name.
 
-    marks: bytes that begin a value, in addition to line ends. bounded: whether to raise InputError for more than
-    `packed.WHOLE` bytes or `MOST_VALUES` values. opened: opens the file.
+    InputError for a file that does not exist or is not UTF-8.
     """
-    values, line = 0, 1
-    with opened(path) as file:
-        for block in packed.blocks(path, file, packed.WHOLE if bounded else None):
-            lines = block.count(b"\n") + 1
-            values += lines + sum(map(block.count, marks)) if bounded else 0
-            if values > MOST_VALUES:
-                raise InputError(f"{path} holds more than {MOST_VALUES:,} values: give it in parts")
-            yield line, block
-            line += lines
+    if ".jsonl" in path.suffixes:
+        for rows, _ in row_blocks(path, msgspec.json.Decoder(TextRow)):
+            yield from rows
+        return
+    with reader.stream(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode().strip()
+            except UnicodeDecodeError:
+                raise not_utf8(path, number, line) from None
+            if text:
+                yield TextRow(text)
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
@@ -214,7 +191,7 @@ def numbered_lines(raw: bytes, first: int = 1) -> Iterator[tuple[int, bytes]]:
 def numbered(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of the lines of `stream` that are not blank."""
     with stream(path) as file:
-        for number, line in enumerate(packed.lines(file), start=1):
+        for number, line in enumerate(file, start=1):
             if line.strip():
                 yield number, line.rstrip(b"\r\n")
 
@@ -244,16 +221,18 @@ def not_utf8(path: Path, number: int, line: bytes) -> InputError:
     return InputError(f"{path}, line {number}: not UTF-8 text{reads}; save the file as UTF-8")
 
 
-def _rows(path: Path, edition: Edition) -> list[QueryRow]:
-    rows = read_jsonl(path, QueryRow)
-    known, seen = frozenset(edition.relations), set[tuple[str, str, str | None]]()
-    for row in rows:
-        key = (row.SubjectEntity, row.Relation, row.SubjectEntityID)
-        if row.Relation in known and row.SubjectEntity.strip() and (key not in seen or key[:2] in edition.repeats):
-            seen.add(key)
-            continue
-        raise _bad_query(path, row, key in seen, edition)
-    return rows
+def _rows(path: Path, edition: Edition) -> Iterator[tuple[QueryRow, Query]]:
+    """Yield the rows of a split with their queries. InputError for a wrong row, and for a query that is asked twice."""
+    names, seen = {name: name for name in edition.relations}, set[Query]()
+    for rows, _ in row_blocks(path, _ROW):
+        for row in rows:
+            relation = names.get(row.Relation, "")  # the edition's own string, since a split may have millions of rows
+            query = Query(row.SubjectEntity, relation, row.SubjectEntityID)
+            repeated = query in seen and (query.subject, relation) not in edition.repeats
+            if repeated or not relation or not row.SubjectEntity.strip():
+                raise _bad_query(path, row, repeated, edition)
+            seen.add(query)
+            yield row, query
 
 
 def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> InputError:
@@ -279,12 +258,14 @@ def _bad_query(path: Path, bad: QueryRow, repeated: bool, edition: Edition) -> I
 
 def read_queries(path: Path, edition: Edition) -> list[Query]:
     """Return the queries of a split, in file order."""
-    return [_query(row) for row in _rows(path, edition)]
+    with no_collection():
+        return [query for _, query in _rows(path, edition)]
 
 
 def read_examples(path: Path, edition: Edition) -> list[Example]:
     """Return the queries of a labelled split with their objects, in file order."""
-    return examples_of(_rows(path, edition))
+    with no_collection():
+        return examples_of([row for row, _ in _rows(path, edition)])
 
 
 def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
@@ -297,11 +278,8 @@ def examples_of(rows: Sequence[QueryRow]) -> list[Example]:
     ]:
         for place in torn:  # pairs from one row may resolve another row
             objects[place] = _objects(rows[place], known)
-    return [Example(_query(row), golds) for row, golds in zip(rows, objects, strict=True)]
-
-
-def _query(row: QueryRow) -> Query:
-    return Query(row.SubjectEntity, row.Relation, row.SubjectEntityID)
+    queries = (Query(row.SubjectEntity, row.Relation, row.SubjectEntityID) for row in rows)
+    return [Example(query, golds) for query, golds in zip(queries, objects, strict=True)]
 
 
 def _known(rows: Iterable[QueryRow]) -> KnownPairs:

@@ -2,8 +2,7 @@
 
 The values of CSV are parted by the sign that parts the header: a comma, a semicolon or a tab.
 
-Only one row is in memory; for Parquet, one row group. A row over `LONGEST_ROW` is an error that names its place. No
-name is that long, but a file without line ends may be.
+Only one row is in memory; for Parquet, one row group.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import jsonl, packed
-from lmkbc.files.jsonl import decoded
+from lmkbc.files import reader
+from lmkbc.files.jsonl import decoded, not_utf8, numbered
 
-LONGEST_ROW = 1 << 20
-"""Most bytes of a line, and most characters of a value."""
 AT_ONCE = 1 << 16
 """Rows of a Parquet file to convert to Python's values at once."""
 _PARQUET = b"PAR1"
@@ -43,34 +40,18 @@ class InputTable:
     """
 
     def __init__(self, path: Path, columns: Sequence[str], needed: int, *, ends: bool = False) -> None:
-        if not path.is_file():
-            raise InputError(f"{path} is {'no regular file' if path.exists() else 'not there'}: give a file")
         self.path, self._columns, self._needed, self._ends = path, tuple(columns), needed, ends
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows in the order of the file, without blank lines."""
-        with packed.stream(self.path) as file:
+        with reader.stream(self.path) as file:
             start = file.read(4096)
         if start.startswith(_PARQUET):
-            rows = self._parquet()
+            yield from self._parquet()
         elif start.lstrip()[:1] in (b"{", b"["):
-            rows = self._jsonl()
+            yield from self._jsonl()
         else:
-            rows = self._csv(start)
-        for row in rows:
-            if any(len(value) > LONGEST_ROW for value in row.values if value):
-                raise InputError(f"{row.place}: a value is longer than {LONGEST_ROW >> 20} MiB; mend the row")
-            yield row
-
-    def _lines(self, file: Any) -> Iterator[tuple[int, Any]]:
-        """Yield the lines of an open file, with their numbers."""
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), file.read(0)), start=1):
-            if len(line) > LONGEST_ROW:
-                raise InputError(
-                    f"{self.path}, line {number}: longer than {LONGEST_ROW >> 20} MiB, so this is no list of rows; "
-                    "mend the line"
-                )
-            yield number, line
+            yield from self._csv(start)
 
     def _jsonl(self) -> Iterator[TableRow]:
         needed, rest = self._columns[: self._needed], self._columns[self._needed :]
@@ -78,19 +59,18 @@ class InputTable:
         fields += [(f"f{place}", str | None, None) for place in range(len(needed), len(self._columns))]
         rename = {f"f{place}": name for place, name in enumerate((*needed, *rest))}
         decoder = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=rename, gc=False))
-        with jsonl.stream(self.path) as file:
-            for number, line in self._lines(file):
-                for row in decoded(self.path, line.rstrip(b"\n"), decoder, number) if line.strip() else ():
-                    yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
+        for number, line in numbered(self.path):
+            for row in decoded(self.path, line, decoder, number):
+                yield TableRow(f"{self.path}, line {number}", msgspec.structs.astuple(row))
 
     def _csv(self, start: bytes) -> Iterator[TableRow]:
-        with packed.stream(self.path) as file:
+        with reader.stream(self.path) as file:
             text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")  # ends lines at \r too
-            reader = csv.reader(
+            records = csv.reader(
                 self._text(text), delimiter=separator(start, self._columns[: self._needed]), strict=True
             )
             header, places = list[str](), list[int]()
-            for where, cells in self._records(reader):
+            for where, cells in self._records(records):
                 if not header and cells[0].startswith("sep="):  # Excel's own first line
                     continue
                 if not header:
@@ -104,14 +84,14 @@ class InputTable:
                     )
                 yield TableRow(where, tuple(cells[place] if place >= 0 else None for place in places))
 
-    def _records(self, reader: Any) -> Iterator[tuple[str, list[str]]]:
+    def _records(self, records: Any) -> Iterator[tuple[str, list[str]]]:
         """Yield the rows of CSV with a value that is not blank, each with its place."""
         begins = 1
         try:
-            for cells in reader:
+            for cells in records:
                 if any(map(str.strip, cells)):
                     yield f"{self.path}, line {begins}", cells
-                begins = reader.line_num + 1
+                begins = records.line_num + 1
         except csv.Error as error:
             raise InputError(
                 f"{self.path}, line {begins}: {error}; put a name that holds quotes, commas or line ends in quotes, "
@@ -119,7 +99,7 @@ class InputTable:
             ) from None
 
     def _text(self, file: io.TextIOWrapper) -> Iterator[str]:
-        for number, line in self._lines(file):
+        for number, line in enumerate(file, start=1):
             if self._ends and not line.endswith(("\n", "\r")):
                 raise InputError(
                     f"{self.path}, line {number}: has no line end, so the file may be cut off; get it whole, or end "
@@ -128,7 +108,7 @@ class InputTable:
             try:
                 line.encode()
             except UnicodeEncodeError:  # bytes that are no UTF-8 stand as halves of surrogate pairs
-                raise jsonl.not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
+                raise not_utf8(self.path, number, line.encode("utf-8", "surrogateescape")) from None
             yield line
 
     def _places(self, names: Sequence[str]) -> list[int]:

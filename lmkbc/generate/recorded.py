@@ -19,8 +19,9 @@ from itertools import chain
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
-from lmkbc.answer.clean import Clean
+from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
@@ -28,8 +29,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import log_respelled
 from lmkbc.files.places import name_of
-from lmkbc.generate.recorded_rows import RecordedRow, each_row
-from lmkbc.generate.recorded_sets import parts_of, pooled, scored, with_verification
+from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.base import Reply
 from lmkbc.names import subject_key
@@ -37,7 +37,7 @@ from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.base import RecordedFile, Run
 from lmkbc.scoring.table import Pair
-from lmkbc.types import CandidateSet, Generator, Nil, Query, Source, State, together
+from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 from lmkbc.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Recorded:
         score: Score | None = None,
         name: str = "",
     ) -> None:
-        self._score = score or partial(scored, clean=clean)
+        self._score = score or partial(_scored, clean=clean)
         self._edition, self._relations = edition, relations
         self._clean, self._read = clean, read or self._plainly
         given = Counter(files)
@@ -137,7 +137,7 @@ class Recorded:
         """
         for path, rows in self._files.items():
             if rows.missing == rows.asked and (first := rows.first) is not None:
-                found = space and space.split_of(rows.pairs, self._edition)
+                found = space and space.split_of(rows.pairs(), self._edition)
                 other = f"{found[1]} of edition {found[0].name}" if found else "another edition or split"
                 raise InputError(
                     f"{path} answers none of the {rows.missing} queries of edition {self._edition.name}, first "
@@ -164,18 +164,18 @@ class Recorded:
         replies: list[CandidateSet] = []
         for row in rows:
             if row.candidates is not None:
-                score = pooled if row.pooled else self._score
+                score = _pooled if row.pooled else self._score
                 replies.append(score(query, self._with_ids(row), name, relation))
             if row.existence is not None:
                 nil = Nil(1 - row.existence, (Source(name),))
                 replies.append(CandidateSet(query, draws=(), nil_probabilities=(nil,)))
         if any(row.completions for row in rows):
-            replies.append(self._read(query, parts_of(rows), name))
+            replies.append(self._read(query, _parts_of(rows), name))
         for row in rows:
             nils = tuple(Nil(share, (Source(name, step),)) for step, share in row.nil_probabilities.items())
             replies += [CandidateSet(query, draws=(), nil_probabilities=nils)] if nils else []
         verification = {text: share for row in rows for text, share in row.verification.items()}
-        answer = with_verification(together(query, replies), verification)
+        answer = _with_verification(together(query, replies), verification)
         return answer if answer.draws else replace(answer, draws=(State.MISSING,))
 
     def _plainly(self, query: Query, parts: Sequence[Sequence[Reply | None]], name: str) -> CandidateSet:
@@ -189,6 +189,94 @@ class Recorded:
             if candidate.id and misfit(self._edition, self._relations[row.Relation], candidate.id):
                 candidate.id = None
         return row
+
+
+def _parts_of(rows: Sequence[RecordedRow]) -> list[list[Reply | None]]:
+    """Return part -> draw -> reply of all rows of a query, with the draws of all rows in order.
+
+    If a row has fewer parts than others, empty replies fill its missing parts.
+    """
+    each = [row.replies for row in rows if row.completions]
+    parts: list[list[Reply | None]] = [[] for _ in range(max(map(len, each)))]
+    for replies in each:
+        for place, draws in enumerate(parts):
+            draws.extend(replies[place] if place < len(replies) else [one and Reply("") for one in replies[0]])
+    return parts
+
+
+def _with_verification(found: CandidateSet, scores: Mapping[str, float]) -> CandidateSet:
+    """Return the set with the verification scores of its objects."""
+    if not scores:
+        return found
+    judged = (structs.replace(one, verification=scores.get(one.text)) for one in found.candidates)
+    return replace(found, candidates=tuple(judged))
+
+
+def _scored(query: Query, row: RecordedRow, model: str, relation: Relation, *, clean: Clean) -> CandidateSet:
+    """Return the scored objects of a row, each once per source with its best score, and a state for each source.
+
+    An object with an id is not cleaned, except a number, which is its own id.
+    """
+    best: dict[tuple[str, Source], Candidate] = {}
+    nothing: dict[Source, Nil] = {}
+    dropped: list[Dropped] = []
+    for given in row.candidates or ():
+        source = Source(model, given.source or "")
+        if not given.object:
+            nothing[source] = max(nothing.get(source, Nil(-1.0)), Nil(given.score, (source,)), key=_score)
+            continue
+        known = given.id if is_linked(given, relation) else None
+        texts: tuple[str, ...] = (given.object,)
+        if not known:
+            texts, losses = shaped(given.object, relation, row.SubjectEntity, clean)
+            dropped += losses
+        for text in texts:
+            key = known or text.casefold(), source
+            if key not in best or best[key].score < given.score:
+                best[key] = Candidate(text, given.score, (source,), known, verification=given.verification)
+    state = State.ANSWERED if best else State.DROPPED if dropped else State.ABSTAINED
+    sources = 1 if state is State.ABSTAINED else max(len({source for _, source in best} | set(nothing)), 1)
+    silence = tuple(nothing.values()) or ((Nil(1.0, (Source(model),)),) if state is State.ABSTAINED else ())
+    return CandidateSet(query, tuple(best.values()), (state,) * sources, tuple(dropped), silence)
+
+
+def _pooled(query: Query, row: RecordedRow, model: str, _: Relation) -> CandidateSet:
+    """Return the candidates of an earlier run unchanged, with one score for all sources, and the sources' names."""
+    proposals = row.candidates or ()
+    objects = tuple(
+        Candidate(
+            proposal.object, proposal.score, _sources(proposal, model), proposal.id, verification=proposal.verification
+        )
+        for proposal in proposals
+        if proposal.object
+    )
+    nils = [proposal for proposal in proposals if not proposal.object]
+    nil_probabilities = [proposal for proposal in nils if _is_nil_probability(proposal)]
+    return CandidateSet(
+        query,
+        objects,
+        (State.ANSWERED if objects else row.silence,),
+        nothing=tuple(
+            Nil(proposal.score, _sources(proposal, model)) for proposal in nils if proposal not in nil_probabilities
+        ),
+        nil_probabilities=tuple(Nil(proposal.score, _sources(proposal, model)) for proposal in nil_probabilities),
+    )
+
+
+def _is_nil_probability(row: CandidateRow) -> bool:
+    """Return whether a row without an object holds a NIL probability."""
+    return bool(row.source) and all(source.endswith(EXISTENCE) for source in str(row.source).split("; "))
+
+
+def _sources(row: CandidateRow, model: str) -> tuple[Source, ...]:
+    """Return the sources that a pooled row names."""
+    if not row.source:
+        return (Source(model),)
+    return tuple(Source.read(text.removesuffix(EXISTENCE)) for text in row.source.split("; "))
+
+
+def _score(nil: Nil) -> float:
+    return nil.score
 
 
 def replayed(
@@ -216,35 +304,39 @@ def _rows(path: Path, edition: Edition, models: Collection[str] | None) -> Itera
 class _Rows:
     """Rows of one file by query, the number of queries asked, and the number of these without rows.
 
-    first: the first query asked of a relation in the file. pairs: subject and relation of the rows. respelled: query ->
-    its row, if that spells the subject in another way.
+    first: the first query asked of a relation in the file. respelled: query -> its row, if that spells the subject in
+    another way. The rows are on disk, by the form of their subjects that spellings share.
     """
 
     def __init__(self, rows: Iterable[RecordedRow]) -> None:
         self._held = ByQuery()
         self.asked, self.missing = 0, 0
         self.first: Query | None = None
-        self.pairs: dict[Pair, None] = {}
+        self.relations = set[str]()
+        self.respelled: dict[Pair, Pair] = {}
         models: dict[str | None, None] = {}
         for row in rows:
             models[row.model] = None
-            pair = row.SubjectEntity, row.Relation
-            self.pairs[pair] = None
-            self._held.add(pair, "row", row)
+            self.relations.add(row.Relation)
+            self._held.add((subject_key(row.SubjectEntity), row.Relation), row.SubjectEntity, row)
         self.models = [model for model in models if model]
         self.model = next(iter(models)) if len(models) == 1 else None
-        self.relations = frozenset(relation for _, relation in self.pairs)
-        self._by_key = {(subject_key(subject), relation): (subject, relation) for subject, relation in self.pairs}
-        self.respelled: dict[Pair, Pair] = {}
 
     def of(self, query: Query) -> list[RecordedRow]:
         """Return the rows of a query. Identifiers are compared only if both sides have one."""
-        pair = query.subject, query.relation
-        if pair not in self.pairs and self._by_key.get(key := (subject_key(query.subject), query.relation)):
-            pair = self.respelled[pair] = self._by_key[key]
-        rows = [_ROW.decode(row) for row in self._held.of(pair).get("row", ())]
+        spelled = self._held.of((subject_key(query.subject), query.relation))
+        if query.subject not in spelled and spelled:
+            *_, other = spelled
+            self.respelled[query.subject, query.relation] = other, query.relation
+        else:
+            other = query.subject
+        rows = [_ROW.decode(row) for row in spelled.get(other, ())]
         ids = (None, "", query.subject_id) if query.subject_id else None
         return rows if ids is None else [row for row in rows if row.SubjectEntityID in ids]
+
+    def pairs(self) -> set[Pair]:
+        """Return subject and relation of all rows."""
+        return self._held.pairs()
 
 
 def _source_names(models: Mapping[Path, str | None]) -> dict[Path, str]:

@@ -17,7 +17,7 @@ import msgspec
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.jsonl import no_collection, numbered, row_blocks
+from lmkbc.files.jsonl import numbered, row_blocks
 from lmkbc.models.base import Reply
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
@@ -33,19 +33,13 @@ _NO_NUMBER = re.compile(rb'"(\w+)"\s*:\s*-?(?:NaN|Infinity|inf|nan)\b')
 
 
 class CandidateRow(msgspec.Struct, gc=False):
-    """Candidate in a candidates file. truth: name of the verification score in older files."""
+    """Candidate in a candidates file."""
 
     object: str
     score: float
     id: str | None = None
     source: str | None = None
     verification: float | None = None
-    truth: float | None = None
-
-    def __post_init__(self) -> None:
-        """Take the verification score from its old name."""
-        if self.verification is None:
-            self.verification = self.truth
 
 
 class RecordedRow(msgspec.Struct, gc=False):
@@ -116,20 +110,11 @@ def is_linked(given: CandidateRow, relation: Relation) -> bool:
     return bool(given.id) and (relation.kind != "number" or number(given.id) is not None)
 
 
-def read_rows(path: Path, edition: Edition) -> list[RecordedRow]:
-    """Return the rows of a recorded file. Raise InputError with file, line and field."""
-    with no_collection():
-        return list(each_row(path, edition, bounded=True))
-
-
-def each_row(path: Path, edition: Edition, *, bounded: bool = False) -> Iterator[RecordedRow]:
-    """Yield the rows of a recorded file. Raise InputError with file, line and field.
-
-    bounded: whether to raise InputError for a file that is too large for memory.
-    """
+def each_row(path: Path, edition: Edition) -> Iterator[RecordedRow]:
+    """Yield the rows of a recorded file. Raise InputError with file, line and field."""
     known, index = frozenset(edition.relations), 0
     try:
-        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow), bounded=bounded):
+        for rows, _ in row_blocks(path, msgspec.json.Decoder(RecordedRow)):
             for row in rows:
                 _check(path, index, row, edition, known)
                 yield row
@@ -178,7 +163,7 @@ class _Answering(msgspec.Struct, gc=False):
 def models_in(path: Path) -> set[str]:
     """Return the models that a recorded file names, in its rows or as sources of pooled candidates."""
     models, sources = set[str](), set[str]()
-    for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering), bounded=False):
+    for rows, _ in row_blocks(path, msgspec.json.Decoder(_Answering)):
         models.update(row.model for row in rows if row.model)
         pooled = (one.source for row in rows if row.pooled for one in row.candidates or ())
         sources.update(filter(None, pooled))
@@ -197,9 +182,8 @@ def _shares(row: RecordedRow) -> Iterator[tuple[str, float]]:
     """Yield the fields of a row that must be in [0, 1], with their values."""
     for place, candidate in enumerate(row.candidates or ()):
         yield f"candidates[{place}].score", candidate.score
-        for name, value in (("truth", candidate.truth), ("verification", candidate.verification)):
-            if value is not None:
-                yield f"candidates[{place}].{name}", value
+        if candidate.verification is not None:
+            yield f"candidates[{place}].verification", candidate.verification
     for name in ("nil_probabilities", "verification"):
         yield from ((name, share) for share in getattr(row, name).values())
     given = row.existence_probabilities

@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files import packed
+from lmkbc.files import reader
 from lmkbc.link.builder import IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.object_types import bundled
 from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
@@ -52,13 +52,13 @@ BLANK = (b"", b"[", b"]")
 def open_dump(path: Path) -> IO[bytes]:
     """Return the dump as a stream of bytes, decompressed while it is read: .gz, .bz2, .xz, .zst, or plain."""
     if path.suffix != ".zst" or not path.is_file():
-        return packed.stream(path)
+        return reader.stream(path)
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
         raise LmkbcError(f"{path} needs the zstandard package: run 'pip install zstandard'") from None
     content = zstandard.ZstdDecompressor().stream_reader(path.open("rb"))
-    return packed.bounded(path, content, path.stat().st_size)
+    return reader.unpacked(path, content)
 
 
 def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str]) -> IndexEntity | None:
@@ -123,8 +123,6 @@ def add_dump(
     held, is_dump, first = 0, offset > 0, list[tuple[int, str]]()
     for line in lines(path, offset):
         offset, number = offset + len(line), number + 1
-        if len(line) == packed.LONGEST_LINE:
-            raise InputError(f"{path}, line {number}: longer than {len(line):,} bytes; give one entity per line")
         try:
             if entity := read_entity(line, languages, accepted):
                 entities.append(entity)
@@ -161,11 +159,11 @@ def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes
     """
     try:
         with open_dump(path) as file:
-            first = last = file.readline(packed.LONGEST_LINE)
+            first = last = file.readline()
             if not offset and first:
                 yield first
             _skip(file, offset, len(first))
-            while line := file.readline(packed.LONGEST_LINE):
+            for line in file:
                 yield (last := line)
     except _zstandard_errors() as error:
         raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None

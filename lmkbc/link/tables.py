@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files import packed
-from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.reader import whole
 from lmkbc.files.tables import separator
 from lmkbc.link.builder import IndexEntity
 from lmkbc.link.train_objects import mentions
@@ -26,8 +25,6 @@ COLUMNS = {
     "popularity": (r"^([0-9]{1,18})?$", "whole number"),
 }
 """Column -> pattern of its values as text, and their description for messages."""
-MOST_BYTES = 32 << 20
-"""Largest table in bytes, since it is held in memory: about a million names."""
 READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
 
 
@@ -73,9 +70,7 @@ def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     if path.suffix not in READERS:
         raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
-    content = read_bytes(path, MOST_BYTES)  # polars decompresses without a limit
-    if packed.is_packed(content):
-        raise InputError(f"{path} is packed twice: unpack it")
+    content = whole(path)
     try:
         if sign := READERS[path.suffix]:
             sign = separator(content[:4096], ("text", "id")) if sign == "," else sign

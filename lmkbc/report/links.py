@@ -18,7 +18,7 @@ from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.live import Wikidata
 from lmkbc.link.recipe import Linking
-from lmkbc.link.search_table import SearchTable
+from lmkbc.link.sources import SearchTable
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid

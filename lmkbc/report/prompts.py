@@ -55,7 +55,7 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
     models: dict[str, None] = {}
     prompts: defaultdict[str, dict[str, ShownPrompt]] = defaultdict(dict)
     for path in files:
-        blocks = row_blocks(path, msgspec.json.Decoder(_AskedRow), bounded=False)
+        blocks = row_blocks(path, msgspec.json.Decoder(_AskedRow))
         for row in (row for rows, _ in blocks for row in rows):
             if (row.SubjectEntity, row.Relation) not in queries:
                 continue

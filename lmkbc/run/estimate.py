@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files.packed import DOCUMENT, whole
+from lmkbc.files.reader import whole
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
@@ -135,7 +135,7 @@ def _time(requests: int, timings: Iterable[Path]) -> tuple[float | None, Path | 
     """Return the seconds for a number of requests, and the file with the rate. A run without requests gives no rate."""
     for path in timings:
         try:
-            timing = msgspec.json.decode(whole(path, DOCUMENT), type=_Timing)
+            timing = msgspec.json.decode(whole(path), type=_Timing)
         except (InputError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue  # not a run, or one from before timings existed
         levels = timing.usage if isinstance(timing.usage, list) else [timing.usage]

@@ -21,10 +21,9 @@ import msgspec
 
 from lmkbc.edition import Edition, fault, misfit
 from lmkbc.errors import InputError, LmkbcError, counted
-from lmkbc.files import packed
 from lmkbc.files.buffer import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
-from lmkbc.files.jsonl import read_bytes
+from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE
 from lmkbc.notes import Replies
 from lmkbc.relation import Relation
@@ -49,7 +48,7 @@ DAY = (1980, 1, 1, 0, 0, 0)
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return a run's manifest. InputError for any other file."""
     try:
-        return msgspec.json.decode(read_bytes(path, packed.DOCUMENT), type=dict[str, Any])
+        return msgspec.json.decode(whole(path), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is no manifest of a run: {error}; make the run again") from None
 

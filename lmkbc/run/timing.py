@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files import packed
+from lmkbc.files.reader import whole
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class RunTiming:
         if not path.is_file():
             return cls()
         try:
-            content = msgspec.json.decode(packed.whole(path, packed.DOCUMENT))
+            content = msgspec.json.decode(whole(path))
         except (InputError, msgspec.DecodeError) as error:
             log.warning("%s: %s", path, error)
             return cls()

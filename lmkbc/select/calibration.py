@@ -26,18 +26,10 @@ EDGE = 1e-4
 """Scores are kept this far from 0 and 1, so that no log-odds is infinite."""
 SHARE_EDGE = 0.02
 """Distance from 0 and 1 for evidence of no object: shares of few draws, among which 0 is not certain."""
-FAINT = 1e-3
-"""Scores below this count as equal when they are compared with the best score."""
-SCALE = 4.0
-"""Factor of a share. It makes the share's weight as large as others, so that regularisation shrinks all alike."""
-OLDER = ("share", "lead", "agreed")
-"""Evidence that only older thresholds files use: it counts a model that repeats another as agreement."""
 VERIFICATION = ("judged", "verification")
 """Evidence from verification. Confidences use it; rules use it only within the rule `verified`."""
 BIAS = "bias"
 LABEL_PRIOR = "label_prior"
-OLD_NAMES = {"nil_probability": "doubt", LABEL_PRIOR: "habit", "verification": "truth"}
-"""Names of evidence in older thresholds files."""
 UNUSUAL = 0.005
 """Smoothing: added to each name's mean score before the logarithm, so that all rare names have similar values."""
 
@@ -61,21 +53,14 @@ def of_candidates(ranking: Ranking) -> dict[str, Floats]:
 
     Per model there are three columns. `said`: whether it proposes the candidate. agreed: whether another model does
     too. score: log-odds of its score, if it proposes the candidate.
-
-    For older files there are three more. share: the pooled score itself. lead: log of its ratio to the best score.
-    agreed: whether several models propose the candidate.
     """
     real, judged = ranking.scores >= 0, ranking.verifications >= 0
-    lead = np.log(np.maximum(ranking.scores, FAINT) / np.maximum(ranking.best, FAINT)[:, None])
     nil = {name: column for name, column in _nil(ranking).items() if name != "nothing"}
     columns = {
         BIAS: np.where(real, 1.0, 0.0),
         "score": np.where(real, log_odds(ranking.scores), 0.0),
         "length": np.where(real, np.log(np.maximum(ranking.sizes, 1))[:, None], 0.0),
         **{name: np.where(real, column[:, None], 0.0) for name, column in nil.items()},
-        "share": np.where(real, SCALE * ranking.scores, 0.0),
-        "lead": np.where(real, lead, 0.0),
-        "agreed": np.where(real & (ranking.models > 1), 1.0, 0.0),
         "judged": judged.astype(float),
         "verification": np.where(judged, log_odds(ranking.verifications, SHARE_EDGE), 0.0),
     }
@@ -104,22 +89,12 @@ def _nil(ranking: Ranking) -> dict[str, Floats]:
 
 def informative(columns: Mapping[str, Floats], models: int) -> dict[str, Floats]:
     """Return the informative columns: not all zero, and those of single models only if there are several."""
-    return {
-        name: column
-        for name, column in columns.items()
-        if column.any() and name not in OLDER and (models > 1 or ":" not in name)
-    }
+    return {name: column for name, column in columns.items() if column.any() and (models > 1 or ":" not in name)}
 
 
 def weighed(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Return log-odds: the weighted sum of the columns. A column without a weight has weight 0."""
-    return np.asarray(sum(weight_of(name, weights) * column for name, column in columns.items()))
-
-
-def weight_of(name: str, weights: Mapping[str, float]) -> float:
-    """Return the weight of a column; 0 if it has none. Older thresholds files use other names for some columns."""
-    model, colon, kind = name.rpartition(":")
-    return weights.get(name, weights.get(f"{model}{colon}{OLD_NAMES.get(kind, kind)}", 0.0))
+    return np.asarray(sum(weights.get(name, 0.0) * column for name, column in columns.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +119,7 @@ class Calibration:
     def of_evidence(self, columns: Mapping[str, Floats], prior_scores: Floats) -> Floats:
         """Return the probabilities of candidates. prior_scores: mean scores of their names. All have one shape."""
         return logistic(
-            weighed(columns, self.weights) + weight_of(LABEL_PRIOR, self.weights) * log_label_prior(prior_scores)
+            weighed(columns, self.weights) + self.weights.get(LABEL_PRIOR, 0.0) * log_label_prior(prior_scores)
         )
 
 

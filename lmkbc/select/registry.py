@@ -8,7 +8,6 @@ from typing import Any
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.renamed import renamed
 from lmkbc.select.composed import AbstentionThreshold, Corroborated, Fallback, SourceFilter, TwoStage, Verified
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
@@ -45,7 +44,7 @@ RULES: Mapping[str, type[Rule]] = {
 
 def rule_class(name: str) -> type[Rule]:
     """Return the rule of a name, from this package or a plug-in. Raise InputError with the nearest name."""
-    if (name := renamed(name, RULES)) in RULES:
+    if name in RULES:
         return RULES[name]
     if (rule := plugins.load(plugins.RULES, name)) is None:
         known = [*RULES, *plugins.names(plugins.RULES)]

@@ -19,8 +19,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.jsonl import read_jsonl
-from lmkbc.files.texts import lines
+from lmkbc.files.jsonl import read_jsonl, text_rows
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.dataset import Kamel
@@ -88,7 +87,7 @@ def gather(
     others = kept("KAMEL/train", of_kamel(kamel, relations)) if archive else []
     if silver:
         others += kept("silver", of_silver(silver, relations))
-    sentences, lost = held.unmentioned(lines(text)) if text else ([], 0)
+    sentences, lost = held.unmentioned(row.text for row in text_rows(text)) if text else ([], 0)
     if text and not sentences:
         raise InputError(f"{text}: none of its {lost} sentences is without a held-out subject: give others")
     return Corpus(tuple(challenge), tuple(others), removed, held, tuple(sentences))

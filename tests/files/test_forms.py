@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.files import packed
+from lmkbc.files import reader
 from lmkbc.files.columns import Column
-from lmkbc.files.jsonl import QueryRow, read_bytes, read_jsonl
+from lmkbc.files.jsonl import QueryRow, read_jsonl
 from lmkbc.files.tables import InputTable
 
 ROWS = [{"SubjectEntity": f'Sønder {{"{n}}}\\', "Relation": "r", "ObjectEntities": ["x\n"] * (n % 3)} for n in range(9)]
@@ -33,12 +33,12 @@ ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("step", [7, packed.STEP])
+@pytest.mark.parametrize("step", [7, reader.STEP])
 def test_rows_are_read_in_any_form(
     tmp_path: Path, form: str, encoding: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """step: bytes that are read at a time, so that every piece of a row is cut somewhere."""
-    monkeypatch.setattr(packed, "STEP", step)
+    monkeypatch.setattr(reader, "STEP", step)
     path = tmp_path / "p.jsonl"
     for pack in (bytes, gzip.compress):
         path.write_bytes(pack(FORMS[form](ROWS).encode(encoding)))
@@ -116,9 +116,9 @@ def zipped(*names: str, rows: bytes = b"rows") -> bytes:
 def test_a_zip_as_people_make_it_is_read(tmp_path: Path, names: tuple[str, ...]) -> None:
     path = tmp_path / "p.zip"
     path.write_bytes(zipped(*names))
-    assert read_bytes(path) == b"rows"
+    assert reader.whole(path) == b"rows"
     path.write_bytes(zipped(*names, rows="Ärzte".encode("utf-16")))
-    assert read_bytes(path).decode() == "Ärzte"
+    assert reader.whole(path).decode() == "Ärzte"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_zip_that_is_not_clear_is_listed(tmp_path: Path, content: bytes, told:
     path = tmp_path / "p.zip"
     path.write_bytes(content)
     with pytest.raises(InputError, match=rf"p.zip.* {told}"):
-        read_bytes(path)
+        reader.whole(path)
 
 
 def test_an_encrypted_zip_is_not_called_damaged(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_encrypted_zip_is_not_called_damaged(tmp_path: Path) -> None:
     raw[raw.index(b"PK\x01\x02") + 8] |= 1  # flags of the file and of the directory
     (tmp_path / "p.zip").write_bytes(raw)
     with pytest.raises(InputError, match=r"p.zip cannot be unpacked here \(.*encrypted.*\): unpack it first"):
-        read_bytes(tmp_path / "p.zip")
+        reader.whole(tmp_path / "p.zip")
 
 
 TABLE = 'name,id,class\nPeru,Q419,\nKöln,Q365,city\n"Q, or\nnot",,\n'
@@ -187,9 +187,9 @@ def test_what_holds_no_rows_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(workbook, "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
     with pytest.raises(InputError, match=r"holds 1 file \(README\.md\): give a zip with one file of rows"):
-        read_bytes(readme)
+        reader.whole(readme)
     with pytest.raises(InputError, match=r"is an Excel workbook: save its sheet as CSV"):
-        read_bytes(workbook)
+        reader.whole(workbook)
 
 
 def test_a_table_of_excel_begins_with_its_separator(tmp_path: Path) -> None:
@@ -201,4 +201,4 @@ def test_a_table_of_excel_begins_with_its_separator(tmp_path: Path) -> None:
 def test_utf_16_needs_no_mark(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_bytes('{"name": "Köln"}\n'.encode("utf-16-le"))
-    assert read_bytes(path).decode() == '{"name": "Köln"}\n'
+    assert reader.whole(path).decode() == '{"name": "Köln"}\n'

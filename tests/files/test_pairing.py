@@ -15,7 +15,7 @@ from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.prompts import Composer
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import numbered_lines, read_bytes, read_examples
+from lmkbc.files.jsonl import numbered, read_examples
 from lmkbc.files.pairing import KnownPairs, objects_of
 from lmkbc.generate.prior import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
@@ -125,7 +125,7 @@ def test_no_name_of_an_official_file_is_an_id_and_the_scorer_sees_the_published_
     edition = space.edition(name)
     for split in ("train", edition.held_out):
         path = space.split_path(edition, split)
-        rows = [json.loads(line) for _, line in numbered_lines(read_bytes(path))]
+        rows = [json.loads(line) for _, line in numbered(path)]
         for example, row in zip(space.examples(edition, split), rows, strict=True):
             assert not any(QID.fullmatch(name) for gold in example.objects for name in gold.names)
             ids = row.get("ObjectEntitiesID")

@@ -143,12 +143,6 @@ def test_no_candidates_is_an_empty_answer(tmp_path: Path) -> None:
     assert (found.candidates, found.nothing, found.draws) == ((), (Nil(1.0, sources("a")),), (State.ABSTAINED,))
 
 
-def test_a_verification_score_is_read_by_the_name_that_older_files_give_it(tmp_path: Path) -> None:
-    given = [{"object": "Ann Lee", "score": 0.5, "truth": 0.75}, {"object": "Bo", "score": 0.5, "verification": 0.25}]
-    (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given)))
-    assert [candidate.verification for candidate in found.candidates] == [0.75, 0.25]
-
-
 def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
     given = [{"object": "Joe Strummer", "score": 0.7, "id": "[UNK]"}]
     for pooled in (False, True):
@@ -245,7 +239,6 @@ BAD: list[tuple[dict[str, Any] | str, str]] = [
         row(candidates=[{"object": "x", "score": 1, "verification": 1.5}]),
         r"line 2, field candidates\[0\]\.verification: 1.5 is out of range",
     ),
-    (row(candidates=[{"object": "x", "score": 1, "truth": 1.5}]), r"line 2, field candidates\[0\]\.truth: 1.5 is out"),
     (row(completions=["x"], existence_probabilities={"YES": 1.5}), "line 2, field existence_probabilities: 1.5"),
     ("{", "line 2: not valid JSON"),
 ]

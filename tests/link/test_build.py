@@ -281,13 +281,6 @@ def test_a_dump_without_brackets_whose_first_line_is_broken_is_read(tmp_path: Pa
     assert (built.entities, len(built.broken)) == (8, 10)
 
 
-def test_a_file_of_one_endless_line_is_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmkbc.files.packed.LONGEST_LINE", 1000)
-    (tmp_path / "d.json").write_bytes(b"[\n" + b" " * 5000)
-    with pytest.raises(InputError, match="line 2: longer than 1,000 bytes"):
-        build_index(tmp_path / "i", dump=tmp_path / "d.json")
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".zst"])
 def test_a_dump_that_was_cut_makes_no_index(tmp_path: Path, suffix: str) -> None:
     pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}.get(suffix)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.link.search_table import SearchTable
+from lmkbc.link.sources import SearchTable
 
 
 def test_exact_strings_only_case_aside() -> None:

@@ -5,8 +5,7 @@ import pytest
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.search_table import SearchTable
-from lmkbc.link.sources import labels, open_search
+from lmkbc.link.sources import SearchTable, labels, open_search
 
 
 class Known:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.select.calibration import OLDER, informative, of_candidates
+from lmkbc.select.calibration import informative, of_candidates
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
@@ -146,7 +146,6 @@ def test_a_model_that_repeats_another_is_no_agreement_of_others() -> None:
     columns = informative(of_candidates(ranking), len(ranking.by_model))
     agreed = {name: column[0].tolist() for name, column in columns.items() if name.endswith("agreed")}
     assert agreed == {"copy:agreed": [1, 0, 0], "m:agreed": [1, 1, 0], "n:agreed": [0, 1, 0]}
-    assert not set(OLDER) & set(columns)
 
 
 @given(st.lists(st.floats(0, 1), max_size=8), st.floats(0, 1), st.floats(0, 1))

@@ -18,9 +18,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
-from lmkbc.models.answers import CallCounter
 from lmkbc.models.hardware import computes
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged

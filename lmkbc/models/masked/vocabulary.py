@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import AddedToken, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.files import packed
+from lmkbc.files import reader
 from lmkbc.models.masked.backbone import Backbone
 
 Floats = npt.NDArray[np.float64]
@@ -151,8 +151,8 @@ def read_vectors(path: Path, wanted: Collection[str]) -> dict[str, Floats]:
     """
     names = set(wanted)
     words, entities = dict[str, Floats](), dict[str, Floats]()
-    with packed.stream(path) as file:
-        lines = (line.decode("utf-8", "replace") for line in packed.lines(file))
+    with reader.stream(path) as file:
+        lines = (line.decode("utf-8", "replace") for line in file)
         dimensions = _header(path, next(lines, ""))
         for number, line in enumerate(lines, start=2):
             name, *values = line.rstrip("\n").rsplit(" ", dimensions)

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.files import jsonl, packed
+from lmkbc.files import jsonl, reader
 from lmkbc.models.base import Form, Message, Prompt
 from lmkbc.names import folded_key
 
@@ -130,10 +130,10 @@ def _members(path: Path) -> Iterator[tuple[str, str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("P*/*.jsonl")):
             if match := _MEMBER.search(file.as_posix()):
-                yield match[1], match[2], jsonl.read_bytes(file, packed.DOCUMENT)
+                yield match[1], match[2], reader.whole(file)
         return
     try:
-        for name, content in packed.members(path, lambda name: _MEMBER.search(name) is not None):
+        for name, content in reader.members(path, lambda name: _MEMBER.search(name) is not None):
             if match := _MEMBER.search(name):
                 yield match[1], match[2], content
     except (OSError, EOFError, tarfile.TarError) as error:
@@ -174,7 +174,7 @@ def questions(path: Path | None = None) -> dict[str, str]:
     if path is None:
         raw, name = files("lmkbc.probe.kamel").joinpath("questions.tsv").read_text(encoding="utf-8"), "kamel_questions"
     else:
-        raw, name = jsonl.read_bytes(path, packed.DOCUMENT).decode("utf-8", "replace"), str(path)
+        raw, name = reader.whole(path).decode("utf-8", "replace"), str(path)
     prompts = {}
     for number, line in enumerate(raw.splitlines(), start=1):
         if not (row := _LINE.match(line)):

@@ -15,8 +15,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, write_directory
-from lmkbc.files.jsonl import read_jsonl
-from lmkbc.files.texts import text_rows
+from lmkbc.files.jsonl import read_jsonl, text_rows
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling

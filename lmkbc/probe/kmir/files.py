@@ -82,8 +82,7 @@ def read_rows(path: Path, schema: Schema | None = None) -> list[TypedTriple]:
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, relations)
     elif path.name.removesuffix(".gz").endswith((".tsv", ".csv")):
-        blocks = (jsonl.numbered_lines(block, first) for first, block in jsonl.counted(path, b"\t"))
-        found = (_tsv_row(path, number, line, schema) for block in blocks for number, line in block)
+        found = (_tsv_row(path, number, line, schema) for number, line in jsonl.numbered(path))
         rows = [row for row in found if row is not None]
     else:
         rows = jsonl.read_jsonl(path, TypedTriple)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
-from lmkbc.files.toml import read_toml
+from lmkbc.files.reader import read_toml
 from lmkbc.groups import grouped
 from lmkbc.settings import checked
 

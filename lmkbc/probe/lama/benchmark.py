@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
-from lmkbc.files.jsonl import read_bytes
-from lmkbc.files.packed import DOCUMENT
+from lmkbc.files.reader import whole
 from lmkbc.probe.benchmark import Findings, Means, Sheet
 from lmkbc.probe.kamel.dataset import LAMA
 from lmkbc.probe.kmir.schema import read_schema
@@ -51,7 +50,7 @@ class LamaBenchmark:
         from lmkbc.probe.lama.ranks import MaskedRanks, known_words
 
         relations = self.facts()
-        raw = None if self.vocabulary is None else read_bytes(self.vocabulary, DOCUMENT)
+        raw = None if self.vocabulary is None else whole(self.vocabulary)
         words_given = None if raw is None else set(raw.decode("utf-8", "replace").split())
         backbones = {name: load(name, offline=means.offline) for name in self.model}
         vocabularies = {name: known_words(backbone) for name, backbone in backbones.items()}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.files.texts import text_rows
+from lmkbc.files.jsonl import text_rows
 from lmkbc.probe.kmir.cooccurrence import asked_pairs, curves, pair_counts
 from lmkbc.probe.kmir.files import Question, read_triples
 from lmkbc.probe.kmir.schema import read_schema

@@ -1,10 +1,4 @@
-"""Packed files with bounds, so that a small file cannot fill the memory.
-
-A file may unpack to `FREE` bytes, or to `RATIO` times its size if that is more. JSONL unpacks to 5 to 20 times its
-size, and to 100 times with a long prompt in every row. A user with a larger ratio must unpack the file first. A file
-that is read as a whole, packed or plain, has a bound of its own (see `whole` and `blocks`). A file that is read line by
-line may have any size.
-"""
+"""Input files as streams: plain or packed, a pipe, UTF-16 too. Nothing but the caller decides how much is in memory."""
 
 from __future__ import annotations
 
@@ -13,34 +7,28 @@ import codecs
 import gzip
 import io
 import lzma
+import shutil
+import stat
 import struct
 import tarfile
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 from lmkbc.errors import InputError, counted
-from lmkbc.files.source import opened
 
-FREE = 64 << 20
-RATIO = 200
-WHOLE = 128 << 20
-"""Most bytes of a file that is read as a whole."""
-DOCUMENT = 8 << 20
-"""Most bytes of a JSON file with one value. Lists and tables take twenty times as much memory."""
-MEMBERS = 64 << 20
-"""Most bytes of an archive's files together; KAMEL's have half of it."""
-LONGEST_LINE = 8 << 20
-"""Most bytes of a line; the longest entity of Wikidata takes half of it."""
 STEP = 1 << 20
 _NO_ROWS = (".md", ".zip", ".pdf", ".docx", ".html", ".png", ".toml", ".yml", ".yaml")
 """Endings of files that are never rows, also as the only one in a zip."""
-TABLES = (".jsonl", ".csv", ".tsv", ".json")
+_TABLES = (".jsonl", ".csv", ".tsv", ".json")
 """Suffixes of the files that are sought in a zip, in this order."""
 _HIDDEN = (".", "__MACOSX")
-SOME = 5
+_SOME = 5
 """Most names of a zip's files in a message."""
 _DAMAGED = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
@@ -48,8 +36,6 @@ _DAMAGED = (
     *(NotImplementedError, RuntimeError),  # an unknown method, encrypted
 )
 """Exceptions that unpacking damaged bytes raises."""
-
-
 _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -57,10 +43,45 @@ _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"PK\x03\x04": zipfile.ZipFile,
     b"PK\x05\x06": zipfile.ZipFile,
 }
-_ZLIB = frozenset({b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x78\x5e"})
+_piped: dict[tuple[int, int], Any] = {}
+"""Device and inode of a pipe -> temporary file with its content, deleted when the program ends."""
 
 
-class Pieces(io.RawIOBase):
+def opened(path: Path) -> IO[bytes]:
+    """Open a file. A pipe is first copied to a temporary file, so that it can be read more than once.
+
+    InputError for a directory, a device and a file that cannot be read.
+    """
+    with _named(path):
+        found = path.stat()
+        if stat.S_ISREG(found.st_mode):
+            return path.open("rb")
+        if not stat.S_ISFIFO(found.st_mode):
+            raise InputError(f"{path} is {'a directory' if path.is_dir() else 'a device'}: give a file or a pipe")
+        place = found.st_dev, found.st_ino
+        if place not in _piped:
+            kept = NamedTemporaryFile(prefix="lmkbc-")  # noqa: SIM115 -- closed when the program ends
+            with path.open("rb") as pipe:
+                shutil.copyfileobj(pipe, kept)
+            kept.flush()
+            _piped[place] = kept
+        return open(_piped[place].name, "rb")
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Turn errors of the system into an InputError that names the file."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path} does not exist: check the path") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}; give another file") from None
+    except ValueError as error:  # an impossible file name
+        raise InputError(f"{str(path)!r} cannot be read: {error}; check the path") from None
+
+
+class _Pieces(io.RawIOBase):
     """A stream of the bytes that an iterator yields piece by piece. own: files to close with it."""
 
     def __init__(self, pieces: Iterator[bytes], *own: Any) -> None:
@@ -86,11 +107,6 @@ class Pieces(io.RawIOBase):
         super().close()
 
 
-def is_packed(content: bytes) -> bool:
-    """Return whether bytes are a packed file, including zstandard and zlib."""
-    return _opener(content) is not None or content[:4] == b"\x28\xb5\x2f\xfd" or content[:2] in _ZLIB
-
-
 def stream(path: Path) -> IO[bytes]:
     """Return a file's content as a stream: unpacked, without a byte-order mark, and UTF-16 as UTF-8.
 
@@ -98,12 +114,11 @@ def stream(path: Path) -> IO[bytes]:
     """
     file: Any = opened(path)
     try:
-        if (opener := _opener(file.peek(8)[:8])) is not None:
-            size = file.seek(0, io.SEEK_END)
-            file.seek(0)
+        start = file.peek(8)
+        if opener := next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None):
             source = opener(file)
             content = _member(path, source) if isinstance(source, zipfile.ZipFile) else source
-            file = bounded(path, content, size, file)
+            file = unpacked(path, content, file)
         start = file.peek(3)[:3]
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or start[1:2] == b"\0" < start[:1]:
             return joined(_recoded(path, file), file)
@@ -119,34 +134,22 @@ def stream(path: Path) -> IO[bytes]:
 
 def joined(pieces: Iterator[bytes], *own: Any) -> IO[bytes]:
     """Return the bytes of an iterator as a buffered stream. own: files to close with it."""
-    return io.BufferedReader(Pieces(pieces, *own), STEP)
+    return io.BufferedReader(_Pieces(pieces, *own), STEP)
 
 
-def bounded(path: Path, content: Any, size: int, *own: IO[bytes]) -> IO[bytes]:
-    """Return the content of a packed file as a bounded stream. content: unpacked stream.
+def unpacked(path: Path, content: Any, *own: IO[bytes]) -> IO[bytes]:
+    """Return the content of a packed file, an unpacked stream, so that damage is an InputError.
 
     own: files to close with it.
     """
-    return joined(_unpacked(path, content, size), content, *own)
+    return joined(_chunks(path, content), content, *own)
 
 
-def _unpacked(path: Path, content: Any, size: int) -> Iterator[bytes]:
-    """Yield the bytes of an unpacked stream. InputError for too many bytes, or damage. size: of the packed file."""
-    bound, done = max(FREE, RATIO * size), 0
-    while True:
-        try:
-            part = content.read(STEP)
-        except _DAMAGED as error:
-            raise _damaged(path, error) from None
-        if not part:
-            return
-        done += len(part)
-        if done > bound:
-            raise InputError(
-                f"{path} unpacks to more than {bound >> 20} MiB, out of proportion to its size: if that is right, "
-                "unpack it first"
-            )
-        yield part
+def _chunks(path: Path, content: Any) -> Iterator[bytes]:
+    try:
+        yield from iter(lambda: content.read(STEP), b"")
+    except _DAMAGED as error:
+        raise _damaged(path, error) from None
 
 
 def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
@@ -156,7 +159,7 @@ def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     """
     names = {name: PurePosixPath(name.replace("\\", "/")) for name in archive.namelist() if name[-1:] not in "/\\"}
     shown = [name for name, place in names.items() if not any(part.startswith(_HIDDEN) for part in place.parts)]
-    kinds = [[name for name in shown if name.lower().endswith(suffix)] for suffix in TABLES]
+    kinds = [[name for name in shown if name.lower().endswith(suffix)] for suffix in _TABLES]
     if "xl/workbook.xml" in names:
         raise InputError(f"{path} is an Excel workbook: save its sheet as CSV (UTF-8), and give that file")
     alone = len(shown) == 1 and names[shown[0]].suffix.lower() not in _NO_ROWS
@@ -164,7 +167,7 @@ def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     if len(found) > 1:
         found = [name for name in found if names[name].name == "predictions.jsonl"]
     if len(found) != 1:
-        listed = ", ".join(shown[:SOME]) + ", ..." * (len(shown) > SOME)
+        listed = ", ".join(shown[:_SOME]) + ", ..." * (len(shown) > _SOME)
         holds = f"holds {counted(len(shown), 'file')} ({listed})" if shown else "holds no file"
         raise InputError(f"{path} {holds}: give a zip with one file of rows, or unpack it and give that file")
     return archive.open(found[0])
@@ -174,76 +177,46 @@ def _recoded(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     """Yield UTF-16 text as UTF-8; without a mark at its start, it is little-endian. InputError for other bytes."""
     decoder = codecs.getincrementaldecoder("utf-16" if file.peek(2)[:1] in b"\xff\xfe" else "utf-16-le")()  # type: ignore[attr-defined]
     try:
-        while part := read(path, file):
+        while part := file.read(STEP):
             yield decoder.decode(part).encode()
         decoder.decode(b"", final=True)
     except UnicodeError:
         raise InputError(f"{path} begins as UTF-16 text and does not go on so: save the file as UTF-8") from None
 
 
-def whole(path: Path, most: int = WHOLE) -> bytes:
-    """Return the content of a file, unpacked. InputError for more than `most` bytes."""
-    content = io.BytesIO()
+def whole(path: Path) -> bytes:
+    """Return the content of a file: unpacked, without a byte-order mark, and UTF-16 as UTF-8."""
     with stream(path) as file:
-        while part := read(path, file):
-            content.write(part)
-            if content.tell() > most:
-                raise too_large(path, most)
-    return content.getvalue()
+        return file.read()
 
 
-def blocks(path: Path, file: IO[bytes], most: int | None = None) -> Iterator[bytes]:
-    """Yield the content of an open file in blocks of whole lines, without the last newline of each block.
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file of settings. InputError names the place of an error."""
+    try:
+        return tomllib.loads(whole(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
 
-    InputError for a line longer than `LONGEST_LINE`, or for more than `most` bytes.
-    """
-    begun, done = bytearray(), 0
-    while part := read(path, file):
-        done += len(part)
-        if most is not None and done > most:
-            raise too_large(path, most)
+
+def blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of an open file in blocks of whole lines, without the last newline of each block."""
+    begun = bytearray()
+    while part := file.read(STEP):
         lines, newline, rest = part.rpartition(b"\n")
         if newline:
             yield bytes(begun) + lines
             begun.clear()
         begun += rest
-        if len(begun) > LONGEST_LINE:
-            raise InputError(f"{path}: a line has more than {LONGEST_LINE >> 20} MiB; each is one row")
     if begun:
         yield bytes(begun)
 
 
 def members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of an archive's files with wanted names, in its order.
-
-    Nothing is written to disk. InputError if they have more than `MEMBERS` bytes together.
-    """
-    held = 0
+    """Yield (name, content) of an archive's files with wanted names, in its order. Nothing is written to disk."""
     with stream(path) as content, tarfile.open(fileobj=content, mode="r|") as archive:
         for member in archive:
             if member.isfile() and wanted(member.name) and (inner := archive.extractfile(member)) is not None:
-                held += member.size
-                if held > MEMBERS:
-                    raise too_large(path, MEMBERS)
                 yield member.name, inner.read()
-
-
-def lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a stream. A line longer than `LONGEST_LINE` is yielded in parts."""
-    return iter(lambda: file.readline(LONGEST_LINE), b"")
-
-
-def read(path: Path, file: IO[bytes]) -> bytes:
-    """Return the next bytes of an open file, none at its end. InputError if the disk fails."""
-    try:
-        return file.read(STEP)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; give another file") from None
-
-
-def too_large(path: Path, most: int) -> InputError:
-    """Return the error for a file with more bytes than its kind may have."""
-    return InputError(f"{path} holds more than {most >> 20} MiB, the most that such a file may have: give a part")
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
@@ -251,7 +224,3 @@ def _damaged(path: Path, error: Exception) -> InputError:
     if isinstance(error, RuntimeError):  # encrypted, or packed by an unknown method
         return InputError(f"{path} cannot be unpacked here ({reason}): unpack it first, and give what it holds")
     return InputError(f"{path} cannot be read: {reason}; it is damaged: make or fetch it again")
-
-
-def _opener(start: bytes) -> Callable[[Any], Any] | None:
-    return next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
