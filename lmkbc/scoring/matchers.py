@@ -6,7 +6,7 @@ because published numbers depend on them. Normal forms are memoised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -26,12 +26,37 @@ def most_pairs(matches: Matches) -> int:
     within = {index for found in finding for index in found}
     if len(taken) == min(len(finding), len(within)):  # the upper bound, nearly always reached
         return len(taken)
-    from scipy.sparse import csr_array  # imported late: few rows need a search
-    from scipy.sparse.csgraph import maximum_bipartite_matching
+    return len(_matched(sorted(finding, key=len)))
 
-    answers, objects = zip(*((answer, index) for answer, found in enumerate(finding) for index in found), strict=True)
-    matched = maximum_bipartite_matching(csr_array(([1] * len(answers), (answers, objects))))
-    return int((matched >= 0).sum())
+
+def _matched(matches: Matches) -> dict[int, int]:
+    """Return gold object -> its answer, by augmenting paths from all free answers at once (Hopcroft and Karp 1973)."""
+    owner: dict[int, int] = {}
+    mate: dict[int, int] = {}
+    grows = True
+    while grows:
+        queue = [answer for answer in range(len(matches)) if answer not in mate]
+        root, parent, grown = {answer: answer for answer in queue}, dict[int, int](), set[int]()
+        for answer in queue:  # breadth first; the queue grows in the loop
+            for gold in matches[answer] if root[answer] not in grown else ():
+                if gold in parent:
+                    continue
+                parent[gold] = answer
+                if gold not in owner:
+                    grown.add(root[answer])
+                    _augment(gold, parent, owner, mate)
+                    break
+                root[owner[gold]] = root[answer]
+                queue.append(owner[gold])
+        grows = bool(grown)
+    return owner
+
+
+def _augment(gold: int | None, parent: Mapping[int, int], owner: dict[int, int], mate: dict[int, int]) -> None:
+    """Follow an augmenting path back from a free gold object, and reassign the gold objects along it."""
+    while gold is not None:
+        answer = owner[gold] = parent[gold]
+        mate[answer], gold = gold, mate.get(answer)
 
 
 Counts = tuple[int, int, int]
