@@ -48,6 +48,15 @@ def test_the_mean_of_both_sides_where_both_were_asked() -> None:
     assert both_sides(SETS[::-1], SETS[::-1])[::-1] == [peru, chile, cuba, bolivia]
 
 
+def test_a_second_spelling_of_the_other_side_stays_as_it_is() -> None:
+    peru = found("Peru", Chile=0.6, CHILE=0.4)
+    combined, _ = both_sides([peru, CHILE], [peru, CHILE])
+    assert scores(combined) == pytest.approx({"Chile": 0.8, "CHILE": 0.4})
+    itself = found("Peru", Peru=0.6)
+    assert both_sides([itself, CHILE], [itself, CHILE])[0] is not itself
+    assert scores(both_sides([itself], [itself])[0]) == {"Peru": 0.6}
+
+
 def test_one_side_only_and_failed_queries_are_as_before() -> None:
     failed = candidate_set(Query("Chile", BORDERS), draws=(State.MISSING,))
     for others in ([], [failed], [found("Chile", "StateBordersState", Peru=1.0)]):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.select.calibration import informative, of_candidates
+from lmkbc.select.composed import Fallback
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.ranking import Ranking
@@ -50,6 +51,13 @@ def kept(rule: Rule, found: CandidateSet) -> str:
 )
 def test_cut_offs(rule: Rule, scores: tuple[float, ...], expected: str) -> None:
     assert kept(rule, candidates(*scores)) == expected
+
+
+@pytest.mark.parametrize(("scores", "expected"), [((0.9, 0.6, 0.5), "ab"), ((0.5, 0.4), "a"), ((), "")])
+def test_a_fallback_is_asked_where_the_first_rule_keeps_nothing(scores: tuple[float, ...], expected: str) -> None:
+    rule = Fallback(first=Cutoff(threshold=0.6), then=TopK(k=1))
+    assert kept(rule, candidates(*scores)) == expected
+    assert rule.select(candidates(*scores, draws=(State.MISSING,))).failed
 
 
 TWO_MODELS = candidate_set(

@@ -1,0 +1,51 @@
+"""Fits of families by hand: what a calibration learns, which grids are tried, and which rules can be tuned at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lmkbc.errors import InputError
+from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
+from lmkbc.select.cutoffs import Relative
+from lmkbc.select.numeric import ExpectedScore
+from lmkbc.tune.families import CalibrationData, check_rules, grid, logistic_fit
+from lmkbc.tune.outcomes import Outcomes
+from tests.tune.test_tune import EDITION, example, scored
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fit_ends_where_the_gradient_is_zero(seed: int) -> None:
+    """Far from its start, in few and in many rows, so that steps are halved on the way."""
+    draw = np.random.default_rng(seed)
+    n = (12, 400)[seed % 2]
+    columns = {BIAS: np.ones(n), "score": draw.normal(0, 4, n), "rank": draw.integers(0, 9, n).astype(float)}
+    label = (draw.random(n) < 1 / (1 + np.exp(-3 * columns["score"] + columns["rank"]))).astype(float)
+    weights = logistic_fit(columns, label, {"score": 0.5})
+    features, w = np.column_stack(list(columns.values())), np.array(list(weights.values()))
+    shrunk = np.array([0.01, 1.0, 1.0]) * (w - np.array([0.0, 0.5, 0.0]))
+    gradient = features.T @ (1 / (1 + np.exp(-features @ w)) - label) + shrunk
+    assert np.abs(gradient).max() < 0.02
+
+
+def test_the_label_prior_of_a_candidate_leaves_out_its_own_score() -> None:
+    examples = [example(name, "Q1") for name in ("a", "b", "c", "d")]
+    sets = [scored(examples[0], Q1=0.8), scored(examples[1], Q1=0.4, Q2=0.2), *map(scored, examples[2:])]
+    data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
+    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0])))
+    assert data.label_priors == {"Q1": 0.3, "Q2": 0.05}
+    assert data.right.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_a_grid_has_every_whole_number_and_even_ratios() -> None:
+    tried = [rule for rule in grid("expected-score") if isinstance(rule, ExpectedScore)]
+    assert {rule.max for rule in tried} == {1, 2, 3}
+    widths = sorted({rule.tolerance for rule in tried})
+    assert widths[0] == pytest.approx(0.005)
+    assert widths[-1] == pytest.approx(0.3)
+    assert np.ptp(np.diff(np.log(widths))) < 0.01
+
+
+def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
+    with pytest.raises(InputError, match="'nonsense' cannot be tuned"):
+        check_rules([Relative.name, "cutoff", "nonsense"])
