@@ -5,7 +5,7 @@
 A mutant is a copy of the sources with one change, drawn from all places where Cosmic Ray can make one: first a place,
 then one of its changes. Changes of annotations and of flags of dataclasses are left out. One run of the tests records
 which of them reach which line, and their duration. A mutant is tried by those that reach its line, the shortest first,
-up to the first failure; then by all tests of its package, since some start processes, in which no line is recorded.
+up to the first failure. Then all tests of its package try it: some start processes, in which no line is recorded.
 Mutants that no test can catch are listed in eval/bench/equivalent.toml; they are shown, and not counted.
 """
 
