@@ -1,17 +1,15 @@
 """Cache of the search API's answers: one SQLite file with the date of each answer. Empty results are kept too.
 
-An answer is stored under the API and the settings that gave it, so mirrors and languages do not mix. Answers are
-checked when they are read. A row with a wrong checksum or shape is not used, and is counted as damaged.
+An answer is stored under the API and the settings that gave it, so mirrors and languages do not mix. An
+answer of a wrong shape counts as absent.
 """
 
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -21,26 +19,25 @@ from lmkbc.link.schema import ShapeError, T, decode
 
 VERSION = 1
 _TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
-    date TEXT NOT NULL, checksum INTEGER, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
-_GET = "SELECT CAST(answer AS BLOB), checksum FROM answers WHERE source = ? AND kind = ? AND key = ?"
-_PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date, checksum) VALUES (?, ?, ?, ?, ?, ?)"
+    date TEXT NOT NULL, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
+_GET = "SELECT CAST(answer AS BLOB) FROM answers WHERE source = ? AND kind = ? AND key = ?"
+_PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date) VALUES (?, ?, ?, ?, ?)"
 
 
 class Cache:
     """Keeps answers of the search API, so that no request is sent twice. Each answer is one JSON value.
 
-    source: name of the API and its settings. damaged: (kind, key) of each row that was read and is not usable.
-    unwritable: error that prevents writing; answers are then kept in memory only. None if the file can be written.
+    source: name of the API and its settings. unwritable: error that prevents writing; answers are then kept in memory
+    only. None if the file can be written.
     """
 
     def __init__(self, path: Path, source: str) -> None:
         self.path, self._source = path, source
-        self.damaged: set[tuple[str, str]] = set()
         self.unwritable: Exception | None = None
         advice = "move the file away"
         try:
             self._db = opened(path, VERSION, [_TABLE], advice)
-            self._db.execute("SELECT source, kind, key, answer, date, checksum FROM answers LIMIT 0")
+            self._db.execute("SELECT source, kind, key, answer, date FROM answers LIMIT 0")
         except (OSError, *DATABASE_ERRORS) as error:
             if not is_unwritable(error):
                 raise InputError(
@@ -55,14 +52,9 @@ class Cache:
         for key in keys:
             with self._errors("read"):
                 row = self._db.execute(_GET, (self._source, kind, key)).fetchone()
-            if row is None:
-                continue
-            try:
-                if row[1] != _checksum(self._source, kind, key, row[0]):
-                    raise ShapeError("its checksum does not match")
-                answers[key] = decode(row[0], decoder)
-            except ShapeError:
-                self.damaged.add((kind, key))
+            if row is not None:
+                with suppress(ShapeError):
+                    answers[key] = decode(row[0], decoder)
         return answers
 
     def put(self, kind: str, answers: Mapping[str, object]) -> None:
@@ -71,10 +63,7 @@ class Cache:
         LmkbcError if the disk fails.
         """
         date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        rows = []
-        for key, answer in answers.items():
-            raw = msgspec.json.encode(answer)
-            rows.append((self._source, kind, key, raw, date, _checksum(self._source, kind, key, raw)))
+        rows = [(self._source, kind, key, msgspec.json.encode(answer), date) for key, answer in answers.items()]
         with self._errors("written"), self._db:
             self._db.executemany(_PUT, rows)
 
@@ -91,9 +80,3 @@ class Cache:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
-
-
-def _checksum(source: str, kind: str, key: str, answer: Any) -> int:
-    """Return the CRC-32 of an answer and its key. It detects a flipped bit, and an answer under a wrong key."""
-    raw = answer if isinstance(answer, bytes) else str(answer).encode(errors="surrogatepass")
-    return zlib.crc32(raw, zlib.crc32("\0".join((source, kind, key)).encode(errors="surrogatepass")))

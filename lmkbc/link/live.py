@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -18,7 +17,6 @@ from lmkbc.link.schema import T
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 
-_LOG = logging.getLogger(__name__)
 _HITS = msgspec.json.Decoder(list[api.SearchHit])
 _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
 LANGUAGE = "en"
@@ -102,12 +100,9 @@ class Wikidata:
     def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
         """Look up keys in the cache, request the others, and cache each batch when it arrives.
 
-        Keys are requested if they have no sound answer, or if their answer is to be refreshed.
+        Keys are requested if they have no answer, or if their answer is to be refreshed.
         """
-        known = len(self._cache.damaged)
         cached = self._cache.get(kind, keys, decoder)
-        if damaged := len(self._cache.damaged) - known:
-            _LOG.warning("%s: %d answers are damaged; they are requested again", self._cache.path, damaged)
         missing = [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
         if missing and self._client is None and not self._partial:
             first = ", ".join(repr(key) for key in missing[:5])

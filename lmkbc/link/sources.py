@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -38,20 +36,14 @@ class SearchTable:
 
     @classmethod
     def read(cls, path: Path) -> SearchTable:
-        """Read a JSON object of strings. InputError for the first value that is neither a QID nor "".
-
-        A text that occurs twice must have the same value.
-        """
-        raw = whole(path)
+        """Read a JSON object of strings. InputError for the first value that is neither a QID nor ""."""
         try:
-            answers = decode(raw, _TABLE)
+            answers = decode(whole(path), _TABLE)
         except ShapeError as error:
             raise InputError(f"{path}: no search table ({error}); it is one JSON object, text -> QID or ''") from None
-        for text, qid in json.loads(raw, object_pairs_hook=list):
+        for text, qid in answers.items():
             if qid and as_qid(qid) != qid:
                 raise InputError(f"{path}, entry {text!r}: {qid!r} is no QID; write one like 'Q42', or '' for no hit")
-            if qid != answers[text]:
-                raise InputError(f"{path}, entry {text!r}: both {qid!r} and {answers[text]!r}; remove one")
         return cls(answers)
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
@@ -63,13 +55,6 @@ class SearchTable:
     def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
         """Return an empty mapping, since recorded searches say nothing about ids."""
         return {}
-
-
-class Labels(Protocol):
-    """Any source of labels for ids."""
-
-    def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Return the label of each id that the source knows."""
 
 
 def open_search(
@@ -100,13 +85,3 @@ def wikidata(
 ) -> Wikidata:
     """Return Wikidata through its cache; offline, the cache alone."""
     return Wikidata(None if offline else Client(contact, api_url), cache, api_url=api_url, refresh=refresh)
-
-
-def labels(ids: Iterable[str], *sources: Labels) -> dict[str, str]:
-    """Return labels of ids. The first source that knows an id gives its label."""
-    missing = list(dict.fromkeys(ids))
-    known: dict[str, str] = {}
-    for source in sources:
-        known |= source.labels(missing)
-        missing = [qid for qid in missing if qid not in known]
-    return known
