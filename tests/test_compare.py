@@ -74,14 +74,6 @@ def test_alike_runs_are_said_to_be_so(tmp_path: Path, gold: Path) -> None:
     assert "on every row" in one.verdict
 
 
-def test_swapping_the_runs_turns_the_sign_alone(tmp_path: Path, gold: Path) -> None:
-    runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("b", 17))]
-    (one,), (other,) = compared(gold, *runs), compared(gold, *runs[::-1])
-    assert one.overall.difference == -other.overall.difference
-    assert one.overall.p == other.overall.p
-    assert (one.overall.won, one.overall.lost) == (other.overall.lost, other.overall.won)
-
-
 def test_a_part_of_the_queries_is_compared_where_both_have_it(tmp_path: Path, gold: Path) -> None:
     runs = [write(tmp_path / name, everything(5), queries=12) for name in "ab"]
     (one,) = compared(gold, *runs)
@@ -123,15 +115,6 @@ def test_without_a_library_that_draws_the_page_says_which_extra_brings_it(
     page = Path("page.html").read_text()
     assert "install lmkbc[pictures]" in page
     assert "<figure" not in page
-
-
-@pytest.mark.parametrize("members", [(), ("a", "b")])
-def test_a_zip_of_no_or_several_files_is_refused(tmp_path: Path, members: tuple[str, ...]) -> None:
-    with zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:
-        for name in members:
-            zipped.writestr(name, "{}")
-    with pytest.raises(InputError, match=r"b\.zip"):
-        SavedRun.at(tmp_path / "b.zip").answers(MINI)
 
 
 def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ The cache only saves time. If it is not writable, the run continues without it.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import logging
 from collections.abc import Callable, Mapping
@@ -18,12 +17,10 @@ import numpy.typing as npt
 
 from lmkbc.errors import LmkbcError
 from lmkbc.files import atomic, places
-from lmkbc.files.checksum import sha256
+from lmkbc.files.checksum import sha256, signed, unsigned
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 logger = logging.getLogger("lmkbc")
-DIGEST = 32
-"""Bytes of the SHA-256 at the beginning of a file."""
 
 
 def key(*parts: Any) -> str:
@@ -49,7 +46,7 @@ class ArrayStore:
         np.savez(buffer, allow_pickle=False, **arrays)
         content = buffer.getvalue()
         try:
-            atomic.write_bytes(path, _digest(path, content) + content)
+            atomic.write_bytes(path, signed(path.name, content))
         except LmkbcError as error:
             self._writable = False
             places.warn_unwritable(self._directory, error.__cause__, "the next run computes the same again")
@@ -58,19 +55,14 @@ class ArrayStore:
 
 def _read(path: Path) -> Arrays | None:
     try:
-        stored = path.read_bytes()
+        content = unsigned(path.name, path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         logger.warning("%s cannot be read (%s) and is made again", path, error.strerror or error)
         return None
-    content = stored[DIGEST:]
-    if stored[:DIGEST] != _digest(path, content):
+    if content is None:
         logger.warning("%s is damaged and is made again", path)
         return None
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
-
-
-def _digest(path: Path, content: bytes) -> bytes:
-    return hashlib.sha256(path.name.encode() + content).digest()

@@ -1,6 +1,7 @@
 """Checksums of files and directories, so that damage and swapped parts are found.
 
-A directory has a record, a JSON file whose `outputs` lists its files with their SHA-256.
+A directory has a record, a JSON file whose `outputs` lists its files with their SHA-256. A single file begins with a
+SHA-256 of its name and the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.files.reader import opened, stream, whole
+
+DIGEST = 32
+"""Bytes of the SHA-256 at the beginning of a single file."""
 
 
 class DirectoryRecord(msgspec.Struct):
@@ -58,3 +62,14 @@ def read_digests(path: Path) -> dict[str, str]:
     """Return name -> SHA-256 of a list as sha256sum prints it, a line each; {} if there is no list."""
     lines = whole(path).decode("utf-8", "replace").splitlines() if path.is_file() else []
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines) if name}
+
+
+def signed(name: str, content: bytes) -> bytes:
+    """Return the bytes of a file with this name: its checksum, then the content."""
+    return hashlib.sha256(name.encode() + content).digest() + content
+
+
+def unsigned(name: str, content: bytes) -> bytes | None:
+    """Return the content after the checksum of a file with this name; None if the file is damaged."""
+    rest = content[DIGEST:]
+    return rest if signed(name, rest) == content else None

@@ -96,29 +96,14 @@ def test_damage_search_cache(link: link_faults.Link, sound: Sound, damage: str, 
 
 
 @pytest.mark.listed
+@pytest.mark.parametrize("file", [TABLE, PREDICTIONS, "linked.jsonl"])
 @damaged
-def test_damage_search_table(link: link_faults.Link, damage: str, seed: int) -> None:
-    spoil(Path(TABLE), damage, seed)
+def test_damage_input(link: link_faults.Link, file: str, damage: str, seed: int) -> None:
+    spoil(Path(file), damage, seed)
+    if file == "linked.jsonl":
+        shutil.copy(file, PREDICTIONS)
     assert link("--search-table", TABLE).code in (0, 2)
     check_linked()
-
-
-@pytest.mark.listed
-@damaged
-def test_damage_predictions(link: link_faults.Link, damage: str, seed: int) -> None:
-    spoil(Path(PREDICTIONS), damage, seed)
-    ended = link("--search-table", TABLE)
-    assert ended.code in (0, 2)
-    assert ended.code == 0 or PREDICTIONS in ended.err
-    check_linked()
-
-
-@pytest.mark.listed
-@damaged
-def test_damage_linked_file(link: link_faults.Link, damage: str, seed: int) -> None:
-    spoil(Path("linked.jsonl"), damage, seed)
-    shutil.copy("linked.jsonl", PREDICTIONS)
-    assert link("--search-table", TABLE).code in (0, 2)
 
 
 def check_linked() -> None:
