@@ -49,7 +49,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"quantise": "2bit"}, "causal"), "setting 'quantise' is '2bit': did you mean '4bit'?"),
         (generating({"remote_code": True}, "causal"), "no setting 'remote_code': did you mean 'trust_remote_code'?"),
         (generating({"encoder": "no"}, "embedded"), "generator 'embedded': setting 'encoder' is 'no': give true or f"),
-        (generating({"precision": "fp8"}, "entity-masked"), "setting 'precision' is 'fp8': did you mean 'fp32'?"),
         (
             generating({"relations": {"country-borders": 5}}),
             "generator 'chat': setting 'relations.country-borders' is 5: give a table",

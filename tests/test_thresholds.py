@@ -99,7 +99,6 @@ def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_p
         ('rule = "cutoff"', 'rule = "cutof"', "setting 'relations.b.select': unknown selection rule 'cutof'"),
         ('    "gpt-4",', "    4,", "setting 'provenance.models"),
         ('wording = "own"', "wording = 1", "setting 'provenance.wording' is 1: give a string"),
-        ("threshold = 0.0123", "threshold = nan", "give a number"),
         ("confidence.b", "confidence.c", "confidence.c: known are: a, b"),
         ("score = 0.5", "score = inf", "no finite number"),
         ("    0.905,", "    0.5,", "precision holds no rising numbers"),

@@ -99,9 +99,9 @@ def test_damage_search_cache(link: link_faults.Link, sound: Sound, damage: str, 
 @pytest.mark.parametrize("file", [TABLE, PREDICTIONS, "linked.jsonl"])
 @damaged
 def test_damage_input(link: link_faults.Link, file: str, damage: str, seed: int) -> None:
-    spoil(Path(file), damage, seed)
     if file == "linked.jsonl":
         shutil.copy(file, PREDICTIONS)
+    spoil(Path(PREDICTIONS if file == "linked.jsonl" else file), damage, seed)
     assert link("--search-table", TABLE).code in (0, 2)
     check_linked()
 
