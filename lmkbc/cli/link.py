@@ -18,7 +18,7 @@ from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.report import LinkReport, explain, link_rows, read_rows
-from lmkbc.link.sources import open_search, wikidata
+from lmkbc.link.search import open_search, wikidata
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.names import as_qid

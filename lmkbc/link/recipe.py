@@ -13,7 +13,7 @@ from lmkbc.link import disambiguation
 from lmkbc.link.evidence import Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.sources import open_search
+from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid

@@ -12,7 +12,7 @@ from stand_in import FAULTS, REFUSALS, SLOW, STATUSES, WAYS, StandIn, item
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.linker import Linker
-from lmkbc.link.live import Wikidata
+from lmkbc.link.search import Wikidata
 from lmkbc.link.wikidata import Client, user_agent
 from lmkbc.types import Candidate, CandidateSet, Query
 
