@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from scipy.special import stdtrit
 from space import MINI
 
 from lmkbc.api.comparing import Comparisons
-from lmkbc.compare import Comparison, compare
+from lmkbc.compare import Comparison, compare, student
 from lmkbc.errors import InputError
 from lmkbc.run.saved import SavedRun, read_gold
 
@@ -115,6 +116,11 @@ def test_without_a_library_that_draws_the_page_says_which_extra_brings_it(
     page = Path("page.html").read_text()
     assert "install lmkbc[pictures]" in page
     assert "<figure" not in page
+
+
+@pytest.mark.parametrize("freedom", [1.0, 1.5, 2.0, 7.3, 40.0, 1e4])
+def test_the_quantile_of_student_s_law(freedom: float) -> None:
+    assert student(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=1e-9)
 
 
 def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> None:
