@@ -75,14 +75,6 @@ def test_alike_runs_are_said_to_be_so(tmp_path: Path, gold: Path) -> None:
     assert "on every row" in one.verdict
 
 
-def test_swapping_the_runs_turns_the_sign_alone(tmp_path: Path, gold: Path) -> None:
-    runs = [write(tmp_path / name, everything(count)) for name, count in (("a", 10), ("b", 17))]
-    (one,), (other,) = compared(gold, *runs), compared(gold, *runs[::-1])
-    assert one.overall.difference == -other.overall.difference
-    assert one.overall.p == other.overall.p
-    assert (one.overall.won, one.overall.lost) == (other.overall.lost, other.overall.won)
-
-
 def test_a_part_of_the_queries_is_compared_where_both_have_it(tmp_path: Path, gold: Path) -> None:
     runs = [write(tmp_path / name, everything(5), queries=12) for name in "ab"]
     (one,) = compared(gold, *runs)
@@ -129,15 +121,6 @@ def test_without_a_library_that_draws_the_page_says_which_extra_brings_it(
 @pytest.mark.parametrize("freedom", [1.0, 1.5, 2.0, 7.3, 40.0, 1e4])
 def test_the_quantile_of_student_s_law(freedom: float) -> None:
     assert student(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=1e-9)
-
-
-@pytest.mark.parametrize("members", [(), ("a", "b")])
-def test_a_zip_of_no_or_several_files_is_refused(tmp_path: Path, members: tuple[str, ...]) -> None:
-    with zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:
-        for name in members:
-            zipped.writestr(name, "{}")
-    with pytest.raises(InputError, match=r"b\.zip"):
-        SavedRun.at(tmp_path / "b.zip").answers(MINI)
 
 
 def test_runs_of_two_editions_are_refused(command: Command, tmp_path: Path) -> None:

@@ -48,12 +48,3 @@ def test_who_is_not_root_stays_who_they_are_and_keeps_a_cache_that_was_named(tmp
     assert (
         run(work, XDG_CACHE_HOME="/elsewhere") == f"{os.geteuid()}:{os.getegid()} /elsewhere /elsewhere predict -s test"
     )
-
-
-def test_what_is_built_and_composed_is_there() -> None:
-    assert "OPENAI_BASE_URL: http://model:8080/v1" in (ROOT / "compose.yaml").read_text()
-    dockerfile = (ROOT / "Dockerfile").read_text()
-    copied = [line.split()[1] for line in dockerfile.splitlines() if line.startswith("COPY docker")]
-    assert copied == ["docker/entrypoint.sh"]
-    assert "models" in (ROOT / ".dockerignore").read_text().split()
-    assert os.access(ENTRY, os.X_OK)

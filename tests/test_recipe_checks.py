@@ -14,8 +14,6 @@ from space import SPACE
 from lmkbc.ask.plan import Asks
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
-from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.registry import RULES, build
 from lmkbc.settings import changed, checked
 from lmkbc.workspace import SYSTEMS
 
@@ -51,7 +49,6 @@ def generating(table: dict[str, Any], component: str = "chat") -> dict[str, Any]
         (generating({"quantise": "2bit"}, "causal"), "setting 'quantise' is '2bit': did you mean '4bit'?"),
         (generating({"remote_code": True}, "causal"), "no setting 'remote_code': did you mean 'trust_remote_code'?"),
         (generating({"encoder": "no"}, "embedded"), "generator 'embedded': setting 'encoder' is 'no': give true or f"),
-        (generating({"precision": "fp8"}, "entity-masked"), "setting 'precision' is 'fp8': did you mean 'fp32'?"),
         (
             generating({"relations": {"country-borders": 5}}),
             "generator 'chat': setting 'relations.country-borders' is 5: give a table",
@@ -209,21 +206,6 @@ def test_what_is_wrong_is_told_when_a_recipe_is_read(
     assert str(error.value).count(str(path)) == 1
     assert said in str(error.value)
     assert said in command.fails("systems", "check", "embedded", path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Switched(Cutoff):
-    name = "switched"
-    strict: bool = False
-
-
-def test_a_rule_may_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "switched", Switched)
-    rule = build({"rule": "switched", "threshold": 0.5, "strict": True})
-    assert isinstance(rule, Switched)
-    assert rule.strict
-    with pytest.raises(InputError, match="rule switched: setting 'strict' is 1: give true or false"):
-        build({"rule": "switched", "threshold": 0.5, "strict": 1})
 
 
 @dataclass(frozen=True)

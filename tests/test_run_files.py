@@ -66,8 +66,7 @@ def written(rows: Sequence[Row], cuts: Sequence[int], *, failed_as_empty: bool) 
             queries = tuple(one.query for one in sets)
             held = {query: some for query, some in zip(queries, found, strict=True) if some}
             files.add(Block(queries, sets, held), predictions)
-        asked = [one.query for one, *_ in rows]
-        made = files.finished(RUN, RECIPE, asked, {"how": "so"})
+        made = files.finished(RUN, RECIPE, {"how": "so"})
         return {name: b"".join(pieces(content)) for name, content in made.items()}
 
 

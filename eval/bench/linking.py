@@ -33,8 +33,7 @@ from lmkbc.link.build import build_index
 from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.live import Wikidata
-from lmkbc.link.sources import SearchTable
+from lmkbc.link.search import SearchTable, Wikidata
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import Client
 from lmkbc.types import Candidate, CandidateSet, Query

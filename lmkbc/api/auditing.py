@@ -124,7 +124,7 @@ def _sampled(path: Path, size: int, seed: int, out: Path | None, space: Workspac
     facts = facts_of(base, sample)
     rows = rows_of(sample, facts)
     about = {name: space.relations[name].definition for name in base.relations if name in space.relations}
-    with staged(place, new=True) as stage:
+    with staged(place) as stage:
         (stage / PAGE).write_text(page(path.resolve().name, sample, facts, rows, about), encoding="utf-8")
         (stage / LABELS).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return Audit(path, page=place / PAGE, labels=place / LABELS)
@@ -162,7 +162,7 @@ def _beside(
     else:
         parts = [*frames(marked)]
         made = labelled or counts.recalibrated()
-        with writing(out, new=True) as file:
+        with writing(out) as file:
             listed(parts, made).write_csv(file)
     return Audit(base.path, None, None, precision, counts.rows(), made, out)
 

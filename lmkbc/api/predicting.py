@@ -197,7 +197,6 @@ def predict(
         written = files.finished(
             run,
             recipe,
-            queries,
             provenance,
             subset=subset,
             models=steps.models,

@@ -86,7 +86,7 @@ def _written(source: Knowledge, out: Path, format_: Format, triples: Triples) ->
         write = triples.truthy if format_ is Format.NTRIPLES else triples.statement
         lines = (line for fact in source.facts() for line in write(fact))
     count = 0
-    with writing(out, new=True) as file:
+    with writing(out) as file:
         for line in lines:
             file.write(line.encode())
             count += 1
@@ -111,7 +111,7 @@ def _review(source: Knowledge, out: Path, format_: Format, known: Path | None, s
         raise InputError(f"--out {out} holds files already: name a directory that is new or empty")
     there = quickstatements.read_known(known, {about.property: about for about in source.relations.values()})
     files, (ending, write) = 0, REVIEWED[format_]
-    with staged(out, new=True) as stage:
+    with staged(out) as stage:
         (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
         for batch in quickstatements.batches(quickstatements.proposals(source.facts(), there), size):
             files += 1

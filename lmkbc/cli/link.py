@@ -18,8 +18,7 @@ from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
 from lmkbc.link.report import LinkReport, explain, link_rows, read_rows
-from lmkbc.link.sources import Labels, open_search, wikidata
-from lmkbc.link.sources import labels as labels_of
+from lmkbc.link.search import open_search, wikidata
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.names import as_qid
@@ -177,10 +176,9 @@ def labels(
     for qid in ids:
         if as_qid(qid) != qid:
             raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
-    sources: list[Labels] = [AliasIndex(index)] if index else []
-    if not index or contact:
-        sources.append(wikidata(offline=offline, contact=contact, api_url=api_url))
-    labels = labels_of(ids, *sources)
+    labels = AliasIndex(index).labels(ids) if index else {}
+    if missing := [qid for qid in ids if qid not in labels and (not index or contact)]:
+        labels |= wikidata(offline=offline, contact=contact, api_url=api_url).labels(missing)
     show_table(["id", "label"], [[qid, labels.get(qid)] for qid in ids])
 
 

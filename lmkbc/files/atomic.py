@@ -139,11 +139,10 @@ def _runs(process: int) -> bool:
 
 
 @contextmanager
-def writing(path: Path, *, new: bool = False) -> Iterator[IO[bytes]]:
+def writing(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to write. It replaces the target (or the target of a link) when the block ends without an error.
 
-    new: whether to replace no file, and raise InputError in its place. LmkbcError if the disk refuses to write; nothing
-    half-written remains.
+    LmkbcError if the disk refuses to write; nothing half-written remains.
     """
     with _disk_errors(path):
         target = path.resolve() if path.is_symlink() else path
@@ -154,10 +153,6 @@ def writing(path: Path, *, new: bool = False) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if new and target.exists():
-                raise InputError(
-                    f"{path} was written by another command meanwhile, and is not replaced: name a new file"
-                )
             os.replace(made, target)
         except BaseException:
             made.unlink(missing_ok=True)
@@ -171,21 +166,17 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def staged(target: Path, named: Path | None = None, *, new: bool = False) -> Iterator[Path]:
+def staged(target: Path, named: Path | None = None) -> Iterator[Path]:
     """Yield a directory to fill. It replaces the target when the block ends; until then the target is unchanged.
 
     No record is needed, and nothing is flushed. LmkbcError if the disk refuses. named: path for the message, by default
-    the target. new: whether to replace only an empty directory, and raise InputError in place of another.
+    the target.
     """
     with _disk_errors(named or target):
         target.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
         try:
             yield stage
-            if new and target.is_dir() and any(target.iterdir()):
-                raise InputError(
-                    f"{target} was filled by another command meanwhile, and is not replaced: name a new one"
-                )
             if target.exists():
                 shutil.rmtree(target)
             stage.rename(target)

@@ -17,46 +17,27 @@ def writing_alone(directory: Path) -> Iterator[None]:
     """Keep other commands from writing a directory until the block ends. InputError if another one writes it.
 
     The lock is a hidden file beside the directory, which is removed with the block. A killed process leaves the file,
-    but not the lock. If the block fails, parent directories that were made for the lock are removed.
+    but not the lock.
     """
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
     check_directory(directory)
     path = directory.with_name(f".{directory.name}.lock")
-    made = [parent for parent in path.absolute().parents if not parent.exists()]
     with refusals(directory):
-        lock = _taken(path)
-    try:
-        yield
-    except BaseException:
-        _released(path, lock)
-        with suppress(OSError):  # raised at the first parent that is not empty
-            for parent in made:
-                parent.rmdir()
-        raise
-    _released(path, lock)
-
-
-def _released(path: Path, lock: filelock.BaseFileLock) -> None:
-    with suppress(OSError):  # some systems cannot remove an open file
-        path.unlink()
-    lock.release()
-
-
-def _taken(path: Path) -> filelock.BaseFileLock:
-    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
         except filelock.Timeout:
-            target = path.with_name(path.name.removeprefix(".").removesuffix(".lock"))
-            raise InputError(f"another run is writing {target}: wait for its end, or name another directory") from None
-        except (FileNotFoundError, FileExistsError):  # another command has just removed the parent directory
-            if path.parent.exists() and not path.parent.is_dir():
-                raise
-        else:
-            return lock
+            raise InputError(
+                f"another run is writing {directory}: wait for its end, or name another directory"
+            ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # some systems cannot remove an open file
+            path.unlink()
+        lock.release()
 
 
 @contextmanager

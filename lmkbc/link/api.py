@@ -154,11 +154,8 @@ def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[s
     if reply.entities is msgspec.UNSET:
         raise ShapeError("Object missing required field `entities`")
     by_id: dict[str, _Entity] = {}
-    for key, entity in reply.entities.items():
-        origin = entity.redirects.origin if entity.redirects else entity.id
-        if key not in (origin, entity.id):
-            raise ShapeError(f"entity {entity.id} under the key {key[:40]!r}")
-        by_id[origin] = by_id[entity.id] = entity
+    for entity in reply.entities.values():
+        by_id[entity.redirects.origin if entity.redirects else entity.id] = by_id[entity.id] = entity
     answered = {qid: _record(by_id[qid], language) for qid in ids if qid in by_id}
     if not answered:
         raise ShapeError("none of the entities that were asked for")

@@ -16,14 +16,12 @@ from typing import NamedTuple
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link.index import SCHEMA, VERSION, write_checksum
+from lmkbc.link.index import SCHEMA, VERSION
 from lmkbc.link.names import filed_under, key
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
 """Suffix of the staging file that stands beside the index during a build."""
-SQLITE = b"SQLite format 3"
-"""First bytes of a SQLite file."""
 STAGING = """
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
     classes TEXT NOT NULL, popularity INTEGER NOT NULL);
@@ -163,7 +161,8 @@ class IndexBuilder:
         with self._errors():
             fresh.unlink(missing_ok=True)
             counts = self._write(fresh, sources)
-            write_checksum(fresh)
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
             os.replace(fresh, self._path)
             self._partial.unlink()
         return counts

@@ -21,8 +21,6 @@ from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
 from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000
-HELD, NAME = 64 << 20, 64
-"""Most bytes of names in memory before a save; bytes that a name takes in addition to its letters."""
 ENGLISH, EVERY = "en", "mul"
 LANGUAGES = (ENGLISH, EVERY)
 """English, and "mul": the code for names that hold in every language."""
@@ -120,13 +118,12 @@ def add_dump(
         return
     entities: list[IndexEntity] = []
     broken: list[tuple[int, str]] = []
-    held, is_dump, first = 0, offset > 0, list[tuple[int, str]]()
+    is_dump, first = offset > 0, list[tuple[int, str]]()
     for line in lines(path, offset):
         offset, number = offset + len(line), number + 1
         try:
             if entity := read_entity(line, languages, accepted):
                 entities.append(entity)
-                held += sum(NAME + len(name) for name in entity.names)
             is_dump = is_dump or line.strip() not in BLANK
         except ShapeError as error:
             broken.append((number, str(error)))
@@ -134,9 +131,9 @@ def add_dump(
                 first.append(broken[-1])
                 if len(first) == FIRST:
                     raise _no_dump(path, *first[0]) from None
-        if number % LINES_PER_SAVE == 0 or held > HELD:
+        if number % LINES_PER_SAVE == 0:
             builder.add(entities, source, SourceProgress(offset, number, done=False), broken)
-            entities, broken, held = [], [], 0
+            entities, broken = [], []
             report(number)
     if first and not is_dump:
         raise _no_dump(path, *first[0])

@@ -5,15 +5,11 @@ The file is read-only once it is built (see builder.py), so any number of proces
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Annotated, Any
-from zlib import crc32
+from typing import Any
 
-import msgspec
 from rapidfuzz.distance import OSA, JaroWinkler
 
 from lmkbc.errors import InputError
@@ -38,41 +34,7 @@ _EXACT = """
 SELECT names.text, entities.* FROM names JOIN entities ON entities.id = names.entity WHERE names.key = ?
 """
 _NEAR = "SELECT DISTINCT names.key FROM thirds JOIN names ON names.id = thirds.name WHERE thirds.hash IN ({})"
-Row = tuple[str, Annotated[int, msgspec.Meta(ge=1)], str, str, str, int]
-
-
-CHECKSUM = slice(60, 64)
-"""Place of the application's own number in the header of an SQLite file (https://www.sqlite.org/fileformat.html).
-
-It holds a CRC-32 of the rest of the file, so that damage is found before anything is read; 0 if there is no checksum.
-"""
-LARGEST_CHECKED = 1 << 30
-"""Largest file in bytes whose checksum is verified when it is opened, which takes a second or two."""
-
-
-def write_checksum(path: Path) -> None:
-    """Write the checksum into the header, and flush the file to disk."""
-    with path.open("r+b") as file:
-        file.seek(CHECKSUM.start)
-        file.write(_checksum(path).to_bytes(4, "big"))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def is_damaged(path: Path) -> bool:
-    """Return whether the checksum of a file is wrong; False without a checksum, or for a file too long to verify."""
-    if path.stat().st_size > LARGEST_CHECKED:
-        return False
-    with path.open("rb") as file:
-        written = int.from_bytes(file.read(CHECKSUM.stop)[CHECKSUM], "big")
-    return written != 0 and written != _checksum(path)
-
-
-def _checksum(path: Path) -> int:
-    """Return the CRC-32 of a file with zeros in place of its checksum, never 0."""
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content, memoryview(content) as whole:
-        start = crc32(bytes(4), crc32(whole[: CHECKSUM.start]))
-        return crc32(whole[CHECKSUM.stop :], start) or 1
+Row = tuple[str, int, str, str, str, int]
 
 
 class AliasIndex:
@@ -97,14 +59,12 @@ class AliasIndex:
             raise InputError(
                 f"{self._path} is an index of version {version}, this program reads version {VERSION}: {rebuild}"
             )
-        if is_damaged(self._path):
-            raise InputError(f"{self._path} is damaged (its checksum does not match): {rebuild}")
 
-    def _rows(self, sql: str, values: Sequence[object], shape: Any) -> Any:
-        """Return the rows of an SQL query as a list of `shape`. InputError for a damaged file."""
+    def _rows(self, sql: str, values: Sequence[object]) -> list[Any]:
+        """Return the rows of an SQL query. InputError for a damaged file."""
         try:
-            return msgspec.convert(self._db.execute(sql, values).fetchall(), list[shape])
-        except (*DATABASE_ERRORS, msgspec.ValidationError) as error:
+            return self._db.execute(sql, values).fetchall()
+        except DATABASE_ERRORS as error:
             raise InputError(f"{self._path} is damaged ({error}): remove it and build it anew") from None
 
     def close(self) -> None:
@@ -117,7 +77,7 @@ class AliasIndex:
 
     def _named(self, name: str, text: str) -> tuple[Hit, ...]:
         """Return one hit per entity with this key, ordered by its best spelling, then by popularity."""
-        rows: list[Row] = self._rows(_EXACT, (name,), Row)
+        rows: list[Row] = self._rows(_EXACT, (name,))
         rows.sort(key=lambda row: (row[0] != text, row[0] != row[2], -row[5], row[1]))
         best: dict[int, Row] = {}
         for row in rows:
@@ -128,7 +88,7 @@ class AliasIndex:
         """Return entities with a name within one edit (or swap of neighbours), the nearest names first."""
         wanted = key(text)
         hashes = sorted(looked_up(wanted))
-        near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes, tuple[str])
+        near = self._rows(_NEAR.format(",".join("?" * len(hashes))), hashes)
         close = [name for (name,) in near if OSA.distance(wanted, name, score_cutoff=1) <= 1]
         close.sort(key=lambda name: (-JaroWinkler.similarity(wanted, name), name))
         hits: dict[str, Hit] = {}
@@ -143,7 +103,7 @@ class AliasIndex:
         """Return the entity of each id. Ids that the index lacks are absent."""
         of_id = "SELECT '', * FROM entities WHERE id = ?"
         known = [qid for qid in ids if as_qid(qid) == qid]
-        return {qid: _hit(row) for qid in known for row in self._rows(of_id, (int(qid[1:]),), Row)}
+        return {qid: _hit(row) for qid in known for row in self._rows(of_id, (int(qid[1:]),))}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the label of each id that the index has."""

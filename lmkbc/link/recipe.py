@@ -10,11 +10,10 @@ from typing import Any, Literal, TypeVar, get_args
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
-from lmkbc.link.ask_model import AskModel
 from lmkbc.link.evidence import Search
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.sources import open_search
+from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
@@ -98,7 +97,8 @@ class Linking:
         if "search" in self.evidence and (run.search_table or run.offline or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline)
         index = AliasIndex(run.index) if run.index and "index" in self.evidence else None
-        return self.linker(run, index, search, AskModel(model.open(run, notes), run.relations) if model else None)
+        ask = disambiguation.AskModel(model.open(run, notes), run.relations) if model else None
+        return self.linker(run, index, search, ask)
 
     def linker(
         self, run: Run, index: AliasIndex | None, search: Search | None, ask: disambiguation.Ask | None = None

@@ -16,9 +16,8 @@ from lmkbc.edition import Edition
 from lmkbc.link.disambiguation import MODEL
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.live import Wikidata
 from lmkbc.link.recipe import Linking
-from lmkbc.link.sources import SearchTable
+from lmkbc.link.search import SearchTable, Wikidata
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid

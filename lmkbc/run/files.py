@@ -74,7 +74,6 @@ class RunFiles:
         self,
         run: Run,
         recipe: Recipe,
-        queries: Sequence[Query],
         provenance: Mapping[str, Any],
         *,
         subset: Subset | None = None,
@@ -85,11 +84,8 @@ class RunFiles:
         predictions = self._buffers[submission.PREDICTIONS]
         files.pop(submission.PREDICTIONS, None)
         if self.tally.is_finished:
-            zipped = submission.archive(predictions)
-            names = recipe.link.unlinked == "name"
-            answered = [query for query in queries if query not in self.tally.unreadable]
-            submission.check(self._edition, run.relations, answered, zipped, unlinked=names)
-            archive = {submission.ARCHIVE: zipped} if subset is None and not self.tally.unreadable else {}
+            whole = subset is None and not self.tally.unreadable
+            archive = {submission.ARCHIVE: submission.archive(predictions)} if whole else {}
             files = {submission.PREDICTIONS: predictions, **archive, **files}
         manifest = {
             "edition": self._edition.name,

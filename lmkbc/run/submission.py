@@ -1,4 +1,4 @@
-"""Submissions: checked JSONL, its zip, the candidates, and the manifest.
+"""Submissions: JSONL, its zip, the candidates, and the manifest.
 
 The same inputs give the same bytes: no clock, no host name, fixed headers of zip and gzip. Duration and cost of a run
 stand in `timing.json`, for which this does not hold, since a resumed run costs less.
@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.edition import Edition, fault, misfit
-from lmkbc.errors import InputError, LmkbcError, counted
+from lmkbc.edition import Edition, fault
+from lmkbc.errors import InputError, counted
 from lmkbc.files.buffer import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
 from lmkbc.files.reader import whole
@@ -205,45 +205,10 @@ def is_archive(path: Path) -> bool:
         return False
 
 
-def check(
-    edition: Edition,
-    relations: Mapping[str, Relation],
-    queries: Sequence[Query],
-    zipped: bytes,
-    *,
-    unlinked: bool = False,
-) -> None:
-    """Check a zip as its receiver does: every query once, in order, with distinct stripped strings.
-
-    In an edition with QIDs, each string is a QID, or a literal if the relation has literals. unlinked: whether names
-    without a QID are allowed.
-    """
-    with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
-        if opened.namelist() != [PREDICTIONS]:
-            raise LmkbcError(f"the zip holds {opened.namelist()} instead of {PREDICTIONS} alone; report this as a bug")
-        with opened.open(PREDICTIONS) as rows:
-            count = sum(1 for _ in rows)
-        if count != len(queries):
-            raise LmkbcError(f"the submission has {count} rows for {len(queries)} queries; report this as a bug")
-        with opened.open(PREDICTIONS) as rows:
-            for place, (line, query) in enumerate(zip(rows, queries, strict=True), start=1):
-                row = msgspec.json.decode(line)
-                values = row[edition.column]
-                keys = [edition.metric.scorer.key(value) for value in values]
-                sound = all(isinstance(v, str) and v == v.strip() != "" for v in values) and len(set(keys)) == len(keys)
-                sound = sound and (
-                    unlinked or not any(misfit(edition, relations[query.relation], value) for value in values)
-                )
-                if (row["SubjectEntity"], row["Relation"]) != (query.subject, query.relation) or not sound:
-                    raise LmkbcError(
-                        f"row {place} of the submission does not answer query {place}; report this as a bug"
-                    )
-
-
 def package(
     path: Path, edition: Edition, relations: Mapping[str, Relation], queries: Sequence[Query]
 ) -> tuple[bytes, int]:
-    """Return a checked zip from any predictions file in the order of queries, and the number of rows without a query.
+    """Return a zip from any predictions file in the order of queries, and the number of rows without a query.
 
     InputError for a query that is missing or has two different answers. InputError also for a value that is not a
     string, and for one that the edition's scorer can only count as wrong.
@@ -281,7 +246,6 @@ def package(
         more = f" (and {counted(len(others), 'more value')} like it)" if others else ""
         raise InputError(f"{path}, {place}, {pair}, field {edition.column}: {why}{more}")
     zipped = archive(json_lines(rows))
-    check(edition, relations, queries, zipped)
     if blank:
         log.warning("%s: %s left out, which the scorer would count as wrong", path, counted(blank, "empty string"))
     return zipped, len(answers) - len(asked)

@@ -28,9 +28,8 @@ from lmkbc.ask.prompts import answered
 from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.link.ask_model import question
-from lmkbc.link.disambiguation import HitChoice
-from lmkbc.link.sources import open_search
+from lmkbc.link.disambiguation import HitChoice, question
+from lmkbc.link.search import open_search
 from lmkbc.models.base import LanguageModel, Message, Prompt
 from lmkbc.models.local.checkpoint import library_of_adapters
 from lmkbc.models.local.model import CausalModel

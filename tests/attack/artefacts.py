@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,24 +14,16 @@ from places import CAUSAL, EMBEDDED, ENTITIES, PROMPTS, Places
 from test_kill_train import WAYS
 
 MASKED = PROMPTS.replace("soft_prompts = true", "soft_prompts = false")
-CONTEXT = CAUSAL.replace(
-    'model = "none"', 'model = "none"\nclosed_book = false\ncontext = { provider = "titles", path = "from" }'
-)
 Argv = Sequence[object]
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """make: fills a folder. files: globs of what is damaged there. read: the command that reads it, and writes out/.
-
-    guarded: damage is seen, so that whoever ends well ends as if there were none; other files are a person's own, and
-    another content is another input.
-    """
+    """make: fills a folder. files: globs of what is damaged there. read: the command that reads it, and writes out/."""
 
     make: Callable[[Forge, Places, Path], None]
     files: tuple[str, ...]
     read: Callable[[Places, Path], Argv]
-    guarded: bool = False
 
 
 def predict(places: Places, folder: Path, name: str, text: str, *more: object) -> Argv:
@@ -48,10 +39,6 @@ def done(forge: Forge, places: Places, folder: Path, argv: Argv) -> None:
     ended = forge.run(argv, places.environment(folder))
     assert ended.code == 0, ended.err
     shutil.rmtree(folder / "out", ignore_errors=True)
-
-
-def nothing(forge: Forge, places: Places, folder: Path) -> None:
-    """What reads it makes it."""
 
 
 def trained(way: str) -> Callable[[Forge, Places, Path], None]:
@@ -112,64 +99,8 @@ def ran(forge: Forge, places: Places, folder: Path) -> None:
     done(forge, places, folder, embedded(places, folder, "--out", folder / "run"))
 
 
-def copied(*sources: str) -> Callable[[Forge, Places, Path], None]:
-    """Models or data that a person has, copied so that they can be damaged."""
-
-    def make(forge: Forge, places: Places, folder: Path) -> None:
-        for source in sources:
-            shutil.copytree(getattr(places, source), folder / source)
-
-    return make
-
-
-def workspace(forge: Forge, places: Places, folder: Path) -> None:
-    places.workspace(folder)
-    real = (folder / "workspace" / "relations").resolve()
-    (folder / "workspace" / "relations").unlink()
-    shutil.copytree(real, folder / "workspace" / "relations", ignore=shutil.ignore_patterns("__pycache__"))
-
-
-def recipe(forge: Forge, places: Places, folder: Path) -> None:
-    shutil.copy(places.recipe("embedded-strings", EMBEDDED), folder / "own.toml")
-
-
-def texts(forge: Forge, places: Places, folder: Path) -> None:
-    rows = [{"title": row["SubjectEntity"], "text": "It is a place."} for row in places.examples()]
-    (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def asked(places: Places, folder: Path, url: str) -> Argv:
     return predict(places, folder, "chat", places.chat().read_text(), "--base-url", url)
-
-
-def table(forge: Forge, places: Places, folder: Path) -> None:
-    names = {
-        name: identifier
-        for row in places.examples()
-        for name, identifier in zip(row["ObjectEntities"], row["ObjectEntitiesID"], strict=False)
-    }
-    (folder / "search.json").write_text(json.dumps(names))
-
-
-def completions(forge: Forge, places: Places, folder: Path) -> None:
-    rows = [json.loads(line) for line in (places.data / "mini" / "test.jsonl").read_text().splitlines()]
-    asked = [{name: row[name] for name in ("SubjectEntity", "Relation")} for row in rows]
-    answers = [row | {"model": "m", "completions": ['["France"]']} for row in asked]
-    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
-    table(forge, places, folder)
-
-
-def kamel(forge: Forge, places: Places, folder: Path) -> None:
-    facts = folder / "KAMEL" / "P36"
-    facts.mkdir(parents=True)
-    for split, count in (("train", 6), ("dev", 6)):
-        rows = [{"sub_label": f"{split} land {row}", "obj_label": [f"town {row}"]} for row in range(count)]
-        (facts / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def probe(places: Places, folder: Path) -> Argv:
-    where = ["--model", places.causal, "--split", "dev", "--shots", 1, "--fixed", "--store", folder / "s.sqlite"]
-    return ["probe", "kamel", folder / "KAMEL", *where, "--out", folder / "out.jsonl"]
 
 
 def read_by(name: str, text: str, where: str) -> Callable[[Places, Path], Argv]:
@@ -181,46 +112,12 @@ def going_on(way: str) -> Callable[[Places, Path], Argv]:
     return lambda places, folder: WAYS[way](places, folder / "out")
 
 
-def submitted(file: str) -> Callable[[Places, Path], Argv]:
-    def command(places: Places, folder: Path) -> Argv:
-        where = ["--edition", "mini", "--data", places.data, "--out", folder / "out.zip"]
-        return ["submit", folder / "run" / file, *where]
-
-    return command
-
-
 def with_thresholds(places: Places, folder: Path) -> Argv:
     return embedded(places, folder, "--workspace", folder / "workspace", "--any-thresholds")
 
 
 def from_run(places: Places, folder: Path) -> Argv:
     return predict(places, folder, "recorded", RECORDED, "--from", folder / "run" / "candidates.jsonl.gz")
-
-
-def over_run(places: Places, folder: Path) -> Argv:
-    return embedded(places, folder, "--out", folder / "run")
-
-
-def of_splits(places: Places, folder: Path) -> Argv:
-    return ["predict", "--system", "prior", "--edition", "mini", "--data", folder / "data", "--out", folder / "out"]
-
-
-def of_recipe(places: Places, folder: Path) -> Argv:
-    out = ["--data", places.data, "--out", folder / "out"]
-    return ["predict", "--system", folder / "own.toml", "--edition", "mini", *out]
-
-
-def told(places: Places, folder: Path) -> Argv:
-    return predict(places, folder, "told", CONTEXT, "--model", places.causal, "--from", folder / "texts.jsonl")
-
-
-def recorded(places: Places, folder: Path) -> Argv:
-    files = ["--from", folder / "answers.jsonl", "--search-table", folder / "search.json"]
-    return predict(places, folder, "recorded", RECORDED, *files)
-
-
-def checked(places: Places, folder: Path) -> Argv:
-    return ["relations", "check", "--workspace", folder / "workspace"]
 
 
 def build(places: Places, folder: Path) -> Argv:
@@ -267,29 +164,17 @@ RECORDED = 'description = "r"\n[[generate]]\ncomponent = "recorded"\n[select]\nr
 MODEL = ("model/*",)
 CHECKPOINT = (".*checkpoint*", "*checkpoint*")
 ARTEFACTS: dict[str, Artefact] = {
-    "thresholds": Artefact(tuned, ("workspace/thresholds/mini/*",), with_thresholds, True),
-    "fitted cache": Artefact(fitted, ("cache/lmkbc/embedded/*",), embedded, True),
-    "taught model": Artefact(trained("head"), MODEL, read_by("taught", ENTITIES, "model"), True),
-    "soft prompts": Artefact(trained("soft-prompt"), MODEL, read_by("soft", PROMPTS, "model"), True),
-    "fine-tuned model": Artefact(trained("finetune"), MODEL, read_by("masked", MASKED, "model"), True),
-    "LoRA adapter": Artefact(trained("lora"), MODEL, read_by("causal", CAUSAL, "model"), True),
-    **{f"checkpoint of train {way}": Artefact(begun(way), CHECKPOINT, going_on(way), True) for way in WAYS},
-    "candidates of a run": Artefact(ran, ("run/candidates.jsonl.gz",), from_run, True),
-    "zip of a run": Artefact(ran, ("run/predictions.zip",), submitted("predictions.zip")),
-    "predictions of a run": Artefact(ran, ("run/predictions.jsonl",), submitted("predictions.jsonl")),
-    "manifest of a run": Artefact(ran, ("run/manifest.json",), over_run),
-    "masked model": Artefact(copied("masked"), ("masked/*",), read_by("masked", MASKED, "masked")),
-    "causal model": Artefact(copied("causal"), ("causal/*",), read_by("causal", CAUSAL, "causal")),
-    "splits": Artefact(copied("data"), ("data/mini/*",), of_splits),
-    "paraphrases": Artefact(workspace, ("workspace/relations/paraphrases.toml",), checked),
-    "recipe": Artefact(recipe, ("own.toml",), of_recipe),
-    "context corpus": Artefact(texts, ("texts.jsonl",), told),
-    "completions and search table": Artefact(completions, ("search.json", "answers.jsonl"), recorded),
-    "Optuna study": Artefact(tuned, ("study.sqlite",), tune),
-    "finished base": Artefact(built, ("out/**/*",), build, True),
-    "unfinished base": Artefact(building, ("out/unfinished/**/*",), build, True),
-    "base that is exported": Artefact(exportable, ("kb/facts/**/*", "kb/manifest.json"), exported, True),
-    "KAMEL": Artefact(kamel, ("KAMEL/P36/*",), probe),
+    "thresholds": Artefact(tuned, ("workspace/thresholds/mini/*",), with_thresholds),
+    "fitted cache": Artefact(fitted, ("cache/lmkbc/embedded/*",), embedded),
+    "taught model": Artefact(trained("head"), MODEL, read_by("taught", ENTITIES, "model")),
+    "soft prompts": Artefact(trained("soft-prompt"), MODEL, read_by("soft", PROMPTS, "model")),
+    "fine-tuned model": Artefact(trained("finetune"), MODEL, read_by("masked", MASKED, "model")),
+    "LoRA adapter": Artefact(trained("lora"), MODEL, read_by("causal", CAUSAL, "model")),
+    **{f"checkpoint of train {way}": Artefact(begun(way), CHECKPOINT, going_on(way)) for way in WAYS},
+    "candidates of a run": Artefact(ran, ("run/candidates.jsonl.gz",), from_run),
+    "finished base": Artefact(built, ("out/**/*",), build),
+    "unfinished base": Artefact(building, ("out/unfinished/**/*",), build),
+    "base that is exported": Artefact(exportable, ("kb/facts/**/*", "kb/manifest.json"), exported),
 }
 
 

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
+from submitted import check
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import evaluate
 from lmkbc.files.jsonl import read_examples, read_queries
-from lmkbc.relation import Relation
-from lmkbc.run.submission import archive, check, distinct, prediction_lines
+from lmkbc.run.submission import archive, distinct, prediction_lines
 from lmkbc.types import Candidate, Prediction, Query
 from lmkbc.workspace import Workspace
 
@@ -133,7 +133,6 @@ def test_a_submission_of_the_gold_is_sound_and_has_all_points(edition: Edition, 
     assert queries == [query for query, _ in rows]
     examples = read_examples(gold, edition)
     assert [[*map(min, edition.gold(example))] for example in examples] == [[*objects] for _, objects in rows]
-    relations: dict[str, Relation] = {name: SPACE.relation(name) for name in edition.relations}
     for share, kept in ((1.0, lambda objects: objects), (1 / 3, lambda objects: ())):
         predictions = [
             Prediction(
@@ -142,7 +141,7 @@ def test_a_submission_of_the_gold_is_sound_and_has_all_points(edition: Edition, 
             for query, objects in rows
         ]
         lines = prediction_lines(edition, predictions)
-        check(edition, relations, queries, archive(lines))
+        check(edition, queries, archive(lines))
         (tmp_path / "p.jsonl").write_bytes(lines)
         found = evaluate(tmp_path / "p.jsonl", gold, edition, strict=True)
         assert found.table.overall.f1 == pytest.approx(share)

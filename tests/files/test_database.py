@@ -11,8 +11,8 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.link.build import build_index
-from lmkbc.link.cache import Cache
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.search import Cache
 from lmkbc.models.answers import Store
 
 

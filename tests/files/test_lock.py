@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,32 +26,6 @@ def test_another_run_is_told_before_anything_is_asked(command: Command, tmp_path
         assert not [*Path("runs").iterdir()]
     assert command(*predict)[0] == 0
     assert [path.name for path in Path("runs").iterdir()] == ["one"]
-
-
-def test_one_of_many_threads_has_it(tmp_path: Path) -> None:
-    """Each has a turn or is refused; no two at once, and nothing is left."""
-    inside, most, refused, turns = 0, 0, 0, 0
-    count = threading.Lock()
-
-    def race() -> None:
-        nonlocal inside, most, refused, turns
-        for _ in range(40):
-            try:
-                with writing_alone(tmp_path / "deep" / "kb"):
-                    with count:
-                        inside, turns = inside + 1, turns + 1
-                        most = max(most, inside)
-                    with count:
-                        inside -= 1
-            except InputError as error:
-                with count:
-                    refused += "another run is writing" in str(error)
-
-    with ThreadPoolExecutor(6) as racers:
-        list(racers.map(lambda _: race(), range(6)))
-    assert (most, turns + refused) == (1, 240)
-    assert turns > 0
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @pytest.mark.kill

@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.ask.examples import ExampleSelector, Shots
-from lmkbc.ask.prompts import Composer
-from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered, read_examples
 from lmkbc.files.pairing import KnownPairs, objects_of
@@ -148,19 +145,6 @@ def test_names_of_prizes_stay_names(data_dir: Path) -> None:
         year = rows["Time Person of the Year"]
         assert (len(year.names), year.size, year.named) == (45, 46, False)
         assert GoldObject(("Nikita Khrushchev",), "Q35314") in year.objects
-
-
-@pytest.mark.parametrize("name", ["2023", "2024", "2025"])
-def test_no_prompt_shows_an_id(data_dir: Path, name: str) -> None:
-    space = Workspace(data=data_dir)
-    edition = space.edition(name)
-    train = space.examples(edition, "train")
-    style, selector = PromptStyle(recall=True), ExampleSelector(Shots(k=1000), train)
-    for relation in edition.relations:
-        shots = selector.select(Query("Nobody", relation))
-        text = Composer(style, space.relations, relation).prompt(Query("Nobody", relation), shots).text
-        assert not re.search(r"\bQ\d{2,}\b", text)
-        assert all(shot.names or not shot.objects for shot in shots)
 
 
 def test_an_object_without_a_name_is_a_candidate_by_its_id_alone() -> None:

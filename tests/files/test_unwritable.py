@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lmkbc.files.arrays import Arrays, ArrayStore
-from lmkbc.link.cache import Cache
+from lmkbc.link.search import Cache
 
 TEXT = msgspec.json.Decoder(str)
 

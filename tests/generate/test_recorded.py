@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -148,11 +147,6 @@ def test_an_id_that_no_submission_could_name_is_none(tmp_path: Path) -> None:
     for pooled in (False, True):
         (found,) = replay(write(tmp_path / "a.jsonl", row(candidates=given, pooled=pooled)))
         assert found.candidates == (Candidate("Joe Strummer", 0.7, sources("a")),)
-
-
-def test_ten_thousand_candidates(tmp_path: Path) -> None:
-    given = [{"object": f"Name {index}x", "score": index / 10_000} for index in range(10_000)]
-    assert len(replay(write(tmp_path / "a.jsonl", row(candidates=given)))[0].candidates) == 10_000
 
 
 def test_candidates_of_a_run_come_back_as_they_were_pooled(tmp_path: Path) -> None:
@@ -307,18 +301,3 @@ def test_answers_of_another_split_are_named_as_such(tmp_path: Path, data_dir: Pa
     list(recorded.generate(space.queries(EDITION, "test")))
     with pytest.raises(InputError, match=r"answers none of the .* its answers are of val of edition 2023; name one"):
         recorded.ended(space)
-
-
-def test_long_answers_are_not_held_in_memory(tmp_path: Path) -> None:
-    """60 MB of texts, of which a few rows at a time are in memory."""
-    names = [str(number) for number in range(300)]
-    path = write(tmp_path / "a.jsonl", *(json.dumps(row(name, completions=["because " * 25_000])) for name in names))
-    tracemalloc.start()
-    try:
-        recorded = Recorded(
-            [RecordedFile(path)], EDITION, SPACE.relations, read=lambda query, parts, name: CandidateSet(query)
-        )
-        assert len(list(recorded.generate([Query(name, BAND) for name in names]))) == 300
-        assert tracemalloc.get_traced_memory()[1] < 20 << 20
-    finally:
-        tracemalloc.stop()

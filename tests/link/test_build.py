@@ -330,14 +330,6 @@ def test_what_a_killed_build_left_damaged_is_thrown_away(tmp_path: Path, left: b
     assert sorted(path.name for path in tmp_path.iterdir()) == ["i", "t.csv"]
 
 
-def test_a_file_of_the_user_s_is_no_unfinished_index(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("text,id\nInn,Q1\n")
-    (tmp_path / "i.partial").write_text("mine")
-    with pytest.raises(InputError, match="is no unfinished index"):
-        build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
-    assert (tmp_path / "i.partial").read_text() == "mine"
-
-
 def test_labelled_rows_whose_ids_are_none_make_no_entities(tmp_path: Path, relations) -> None:
     rows = [Example(Query("Ulm", "rivers", "nonsense"), (GoldObject(("Inn",), "Q1|Q2"), GoldObject(("Isar",), "q7")))]
     build_index(tmp_path / "i", splits={"2023": rows}, relations=relations)

@@ -1,6 +1,3 @@
-import random
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -89,50 +86,12 @@ def test_what_several_sources_say_is_merged(tmp_path: Path) -> None:
     assert (hit.label, hit.description, hit.classes, hit.popularity) == ("Inn", "river", ("Q4022",), 3)
 
 
-def test_an_index_of_another_version_is_refused_with_the_command_that_rebuilds_it(tmp_path: Path) -> None:
-    path = tmp_path / "i"
-    build(path, IndexEntity("Q1", "Inn")).close()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE meta SET value = '0' WHERE name = 'version'")
-    db.close()
-    with pytest.raises(
-        InputError,
-        match=r"version 0, this program reads version 1: rebuild it with 'lmkbc link build .*i --table t\.csv'",
-    ):
-        AliasIndex(path)
-
-
 def test_files_that_are_no_index(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist: build it with"):
         AliasIndex(tmp_path / "i")
     (tmp_path / "text").write_text("no database at all, but long enough to be read as one" * 40)
     with pytest.raises(InputError, match="index of version none"):
         AliasIndex(tmp_path / "text")
-
-
-def test_every_changed_byte_of_an_index_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "i"
-    build(path, *(IndexEntity(f"Q{number}", f"name {number}") for number in range(1, 200))).close()
-    sound = path.read_bytes()
-    for at in random.Random(1).sample(range(len(sound)), 100):
-        path.write_bytes(sound[:at] + bytes([sound[at] ^ 1 << at % 8]) + sound[at + 1 :])
-        with pytest.raises(InputError, match=r"rebuild it with 'lmkbc link build"):
-            AliasIndex(path)
-    path.write_bytes(sound)
-    assert AliasIndex(path).exact("name 7")[0].id == "Q7"
-
-
-def test_an_index_without_a_checksum_is_read_and_its_damage_told(tmp_path: Path) -> None:
-    path = tmp_path / "i"
-    build(path, IndexEntity("Q5", "Inn")).close()
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("PRAGMA user_version = 0")
-    assert AliasIndex(path).exact("Inn")[0].id == "Q5"
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE entities SET id = -5")
-        db.execute("UPDATE names SET entity = -5")
-    with pytest.raises(InputError, match=r"is damaged .*build it anew"):
-        AliasIndex(path).exact("Inn")
 
 
 @pytest.mark.parametrize("text", ["", "Q", "Qx", "5", "Q1|Q2", "Q0", "Q99999999999999999999"])

@@ -13,7 +13,7 @@ from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.linker import Linker
-from lmkbc.link.sources import SearchTable
+from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, Nil, Query

@@ -6,7 +6,7 @@ import pytest
 from lmkbc.errors import InputError
 from lmkbc.link.linker import Linker
 from lmkbc.link.report import explain, link_rows, read_rows
-from lmkbc.link.sources import SearchTable
+from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
 from lmkbc.types import Example

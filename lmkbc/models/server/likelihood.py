@@ -45,13 +45,12 @@ GREEDY = {"max_tokens": 1, "temperature": 0}
 
 
 class _OptionLikelihoods(msgspec.Struct, omit_defaults=True):
-    """Scores of a prompt: each option's log-probability, None if unknown, and its length in tokens.
+    """Scores of a prompt: each option's log-probability, None if unknown.
 
     prompt_tokens, completion_tokens: of all requests for them, as the server counts.
     """
 
     logs: list[float | None]
-    lengths: list[int]
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -61,11 +60,10 @@ class _OptionLikelihoods(msgspec.Struct, omit_defaults=True):
         self.completion_tokens += report.completion_tokens
         return report
 
-    def add(self, steps: Sequence[float | None], length: int) -> None:
+    def add(self, steps: Sequence[float | None]) -> None:
         """Add an option, from the log-probabilities of its tokens."""
         finite = [step for step in steps if step is not None and step > -math.inf]
         self.logs.append(math.fsum(finite) if len(finite) == len(steps) else None)
-        self.lengths.append(max(length, 1))
 
 
 async def way_of(session: Session, text: str) -> _Echo | _Walk:
@@ -95,12 +93,12 @@ class _Echo:
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options. The report on the prompt alone shows where its tokens end."""
-        row = _OptionLikelihoods([], [])
+        row = _OptionLikelihoods([])
         start = [token for token, _ in _given(row.count(await session.token_report(_echo(session, prompt))))]
         for option in options:
             whole = _given(row.count(await session.token_report(_echo(session, prompt + option))))
             first = common(start, [token for token, _ in whole])
-            row.add([logprob for _, logprob in whole[first:]] if first else [None], len(whole) - first)
+            row.add([logprob for _, logprob in whole[first:]] if first else [None])
         return row
 
 
@@ -161,7 +159,7 @@ class _Walk:
 
     async def scores(self, session: Session, prompt: str, options: Sequence[str]) -> _OptionLikelihoods:
         """Return the scores of the options, from the tree of tokens of a prompt."""
-        row = _OptionLikelihoods([], [])
+        row = _OptionLikelihoods([])
         paths = self._options[prompt, tuple(options)]
         wanted: defaultdict[Tokens, set[int]] = defaultdict(set)
         for whole, first in paths:
@@ -174,7 +172,7 @@ class _Walk:
                     report[tokens] = await self._reported(session, row, tokens, wanted[tokens])
         for whole, first in paths:
             steps = [report.get(whole[:place], {}).get(whole[place]) for place in range(first, len(whole))]
-            row.add(steps if first else [None], len(whole) - first)
+            row.add(steps if first else [None])
         return row
 
     async def _reported(
@@ -254,9 +252,7 @@ class OptionScorer:
             return self._answers(distinct, places)
 
         found: dict[str, _OptionLikelihoods] = {}
-        for place, scored in answered(
-            self._store, distinct, ask, _OptionLikelihoods, lambda one: len(one.logs) == len(one.lengths)
-        ):
+        for place, scored in answered(self._store, distinct, ask, _OptionLikelihoods):
             found[distinct[place].key] = scored
             self._notes.used(
                 prompt_tokens=scored.prompt_tokens,

@@ -1,24 +1,36 @@
-"""Search in Wikidata through a cache. Each string (in any case) and each id is requested once."""
+"""Searches for linking: Wikidata through a cache of its answers, and a recorded table. Options of a command choose one.
+
+The cache is one SQLite file with the date of each answer; empty results are kept too. An answer is stored under the API
+and the settings that gave it, so mirrors and languages do not mix. An answer of a wrong shape counts as absent. Each
+string (in any case) and each id is requested once.
+"""
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.files.places import cache_dir, warn_unwritable
+from lmkbc.files.reader import whole
 from lmkbc.link import api
-from lmkbc.link.cache import Cache
-from lmkbc.link.evidence import Hit
-from lmkbc.link.schema import T
+from lmkbc.link.evidence import Hit, Search
+from lmkbc.link.schema import ShapeError, T, decode
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 
-_LOG = logging.getLogger(__name__)
+VERSION = 1
+_TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB NOT NULL,
+    date TEXT NOT NULL, PRIMARY KEY (source, kind, key)) WITHOUT ROWID"""
+_GET = "SELECT CAST(answer AS BLOB) FROM answers WHERE source = ? AND kind = ? AND key = ?"
+_PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date) VALUES (?, ?, ?, ?, ?)"
+_RECORDED = msgspec.json.Decoder(dict[str, str])
 _HITS = msgspec.json.Decoder(list[api.SearchHit])
 _RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
 LANGUAGE = "en"
@@ -27,6 +39,64 @@ Ask: TypeAlias = Callable[[Client, list[str]], Iterator[Mapping[str, T]]]
 """Function that requests keys from a client, and yields batches of answers."""
 CLIMB = 4
 """Steps up P279 from an entity's classes: enough to reach "river" or "organisation" from most P31 values."""
+
+
+class Cache:
+    """Keeps answers of the search API, so that no request is sent twice. Each answer is one JSON value.
+
+    source: name of the API and its settings. unwritable: error that prevents writing; answers are then kept in memory
+    only. None if the file can be written.
+    """
+
+    def __init__(self, path: Path, source: str) -> None:
+        self.path, self._source = path, source
+        self.unwritable: Exception | None = None
+        advice = "move the file away"
+        try:
+            self._db = opened(path, VERSION, [_TABLE], advice)
+            self._db.execute("SELECT source, kind, key, answer, date FROM answers LIMIT 0")
+        except (OSError, *DATABASE_ERRORS) as error:
+            if not is_unwritable(error):
+                raise InputError(
+                    f"{path} cannot serve as the linker's cache ({error}): move it away; it is then filled anew"
+                ) from None
+            self.unwritable = error
+            self._db = opened(None, VERSION, [_TABLE], advice)
+
+    def get(self, kind: str, keys: Iterable[str], decoder: msgspec.json.Decoder[T]) -> dict[str, T]:
+        """Return the stored answers among `keys`. LmkbcError if the whole file is damaged."""
+        answers: dict[str, T] = {}
+        for key in keys:
+            with self._errors("read"):
+                row = self._db.execute(_GET, (self._source, kind, key)).fetchone()
+            if row is not None:
+                with suppress(ShapeError):
+                    answers[key] = decode(row[0], decoder)
+        return answers
+
+    def put(self, kind: str, answers: Mapping[str, object]) -> None:
+        """Store answers with the current date, in one transaction; older ones are replaced.
+
+        LmkbcError if the disk fails.
+        """
+        date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        rows = [(self._source, kind, key, msgspec.json.encode(answer), date) for key, answer in answers.items()]
+        with self._errors("written"), self._db:
+            self._db.executemany(_PUT, rows)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except DATABASE_ERRORS as error:
+            raise LmkbcError(
+                f"{self.path}, the linker's cache, cannot be {what} ({error}): make room where the disk is full, else "
+                f"move the file away; its answers are requested again"
+            ) from None
+
+    def close(self) -> None:
+        """Release the file."""
+        self._db.close()
 
 
 class Wikidata:
@@ -102,12 +172,9 @@ class Wikidata:
     def _kept(self, kind: str, keys: list[str], decoder: msgspec.json.Decoder[T], ask: Ask[T]) -> dict[str, T]:
         """Look up keys in the cache, request the others, and cache each batch when it arrives.
 
-        Keys are requested if they have no sound answer, or if their answer is to be refreshed.
+        Keys are requested if they have no answer, or if their answer is to be refreshed.
         """
-        known = len(self._cache.damaged)
         cached = self._cache.get(kind, keys, decoder)
-        if damaged := len(self._cache.damaged) - known:
-            _LOG.warning("%s: %d answers are damaged; they are requested again", self._cache.path, damaged)
         missing = [key for key in keys if key not in cached or (self._refresh and (kind, key) not in self._answered)]
         if missing and self._client is None and not self._partial:
             first = ", ".join(repr(key) for key in missing[:5])
@@ -165,3 +232,72 @@ def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[
         level = [higher for qid in level for higher in above.get(qid, ()) if higher not in classes]
         classes.update(dict.fromkeys(level))
     return tuple(classes)
+
+
+class SearchTable:
+    """A `Search` over a recorded mapping: text -> QID of the first hit, "" for no hit.
+
+    Its keys are the texts of an earlier run, so they are never listed, matched fuzzily or offered as candidates.
+    `searched` holds the distinct case-folded strings that a network would have received.
+    """
+
+    knows_classes = False
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self._exact = dict(answers)
+        self._folded: dict[str, str] = {}
+        for text, qid in answers.items():
+            self._folded[text.casefold()] = self._folded.get(text.casefold()) or qid
+        self.searched: set[str] = set()
+
+    @classmethod
+    def read(cls, path: Path) -> SearchTable:
+        """Read a JSON object of strings. InputError for the first value that is neither a QID nor ""."""
+        try:
+            answers = decode(whole(path), _RECORDED)
+        except ShapeError as error:
+            raise InputError(f"{path}: no search table ({error}); it is one JSON object, text -> QID or ''") from None
+        for text, qid in answers.items():
+            if qid and as_qid(qid) != qid:
+                raise InputError(f"{path}, entry {text!r}: {qid!r} is no QID; write one like 'Q42', or '' for no hit")
+        return cls(answers)
+
+    def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:
+        """Return the recorded hit of each text; () if there is none."""
+        self.searched.update(text.casefold() for text in texts)
+        qids = {text: self._exact.get(text, self._folded.get(text.casefold(), "")) for text in texts}
+        return {text: (Hit(qid),) if qid else () for text, qid in qids.items()}
+
+    def entities(self, _: Sequence[str], /) -> dict[str, Hit | None]:
+        """Return an empty mapping, since recorded searches say nothing about ids."""
+        return {}
+
+
+def open_search(
+    search_table: Path | None = None,
+    *,
+    offline: bool = False,
+    contact: str | None = None,
+    api_url: str = API_URL,
+    cache: Path | None = None,
+    refresh: bool = False,
+) -> Search:
+    """Return the search for the options of a command: a recorded table, else the cache if offline, else the network.
+
+    contact: see `Client`; needed only if the network is used.
+    """
+    if search_table is not None:
+        return SearchTable.read(search_table)
+    return wikidata(offline=offline, contact=contact, api_url=api_url, cache=cache, refresh=refresh)
+
+
+def wikidata(
+    *,
+    offline: bool = False,
+    contact: str | None = None,
+    api_url: str = API_URL,
+    cache: Path | None = None,
+    refresh: bool = False,
+) -> Wikidata:
+    """Return Wikidata through its cache; offline, the cache alone."""
+    return Wikidata(None if offline else Client(contact, api_url), cache, api_url=api_url, refresh=refresh)

@@ -1,0 +1,26 @@
+"""The check of a submission as its receiver makes it."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+
+from space import SPACE
+
+from lmkbc.edition import Edition, misfit
+from lmkbc.types import Query
+
+
+def check(edition: Edition, queries: Sequence[Query], zipped: bytes) -> None:
+    """Require every query once, in order, with distinct stripped strings, which are QIDs where ids are asked for."""
+    with zipfile.ZipFile(io.BytesIO(zipped)) as opened:
+        assert opened.namelist() == ["predictions.jsonl"]
+        rows = [json.loads(line) for line in opened.read("predictions.jsonl").splitlines()]
+    assert [(row["SubjectEntity"], row["Relation"]) for row in rows] == [(one.subject, one.relation) for one in queries]
+    for row in rows:
+        values = row[edition.column]
+        assert len({edition.metric.scorer.key(value) for value in values}) == len(values)
+        assert all(value == value.strip() != "" for value in values)
+        assert not any(misfit(edition, SPACE.relations[row["Relation"]], value) for value in values)
