@@ -188,12 +188,6 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
     assert isinstance(asked, AnswerGenerator)
 
 
-def test_a_context_file_that_is_not_there_is_told(tiny: Path) -> None:
-    table = {"context": {"provider": "titles", "path": "nowhere.jsonl"}, "closed_book": False}
-    with pytest.raises(InputError, match=r"nowhere\.jsonl does not"):
-        propose(run(model=str(tiny)), recipe(tiny, **table), queries()[:1])
-
-
 def test_a_recipe_may_verify(tiny: Path) -> None:
     system = recipe(tiny, verify={"variants": ["statement"]}, sampling={"max_tokens": 12})
     ((_, verified),) = generators(run(), system)

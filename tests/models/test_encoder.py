@@ -86,22 +86,6 @@ def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, cap
     assert "no sentence encoder" in caplog.text
 
 
-def test_the_package_is_read_without_running_its_code(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "gt_fake"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise SystemExit('this code must not run')")
-    (package / "model").symlink_to(small)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        encoder, "ENCODER", replace(ENCODER, files=("gt_fake/model/model.safetensors",), hub="nobody/no-such-model")
-    )
-    with pytest.raises(LmkbcError, match="gt_fake"):
-        find_encoder()
-    assert "gt_fake" not in sys.modules
-
-
 def test_importing_the_package_loads_no_torch() -> None:
     code = "import sys, lmkbc.generate.embedded; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -104,11 +104,6 @@ def test_a_spoilt_directory_is_refused(kind: str, copied: Path, spoil: Callable[
     assert said in refusal(kind, copied)
 
 
-@pytest.mark.parametrize("name", ["nowhere/model", "no-such-model-anywhere"])
-def test_a_name_that_leads_nowhere_is_told(kind: str, name: str) -> None:
-    assert "not on this machine; run once without --offline" in refusal(kind, name)
-
-
 def test_code_of_a_model_runs_only_where_it_may(
     kind: str, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -276,23 +276,6 @@ def test_an_answer_that_is_a_list_ends_with_it(monkeypatch: pytest.MonkeyPatch) 
     assert Decoding(lists=True).key == Decoding().key
 
 
-def test_what_a_model_was_asked_is_counted() -> None:
-    model = CausalModel(MODELS["llama"], TOKENIZER)
-    sizes = [len(TOKENIZER(prompt)["input_ids"]) for prompt in PROMPTS]
-    draws = dict(model.complete([*PROMPTS, "x" * 5000, ""], Decoding(max_tokens=5, draws=2, temperature=1.0)))
-    used = model.usage
-    assert (used.calls, used.prompt_tokens) == (len(PROMPTS), sum(sizes))
-    assert used.saved_by_prefixes == sum(group.saved for group in groups(model.encode(PROMPTS))) > 0
-    assert used.completion_tokens == sum(draw.tokens for each in draws.values() for draw in each)
-    assert [[draw.prompt_tokens for draw in draws[place]] for place in range(len(PROMPTS))] == [
-        [size, 0] for size in sizes
-    ]
-    assert used.seconds > 0
-    before = used.prompt_tokens
-    model.log_probabilities(PROMPTS[:3], [[" Peru", " Chile"]] * 3)
-    assert (used.calls, used.prompt_tokens - before) == (len(PROMPTS) + 3, sum(sizes[:3]))
-
-
 def test_draws_follow_the_distribution() -> None:
     model = CausalModel(MODELS["llama"], TOKENIZER)
     first = Counter(text for text in answers(model, ["Peru"], max_tokens=1, draws=4000, temperature=1.5, top_k=4)[0])

@@ -70,10 +70,17 @@ def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
     assert server.served == 2
 
 
+WITHHELD = ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
+MESSAGES = [None, {"role": "assistant"}, {"role": "assistant", "content": None}, {"content": '["Spain"]'}]
+
+
 @pytest.mark.parametrize(
-    "finish", ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
+    ("finish", "message"),
+    [
+        *itertools.product(WITHHELD, MESSAGES),
+        ("stop", {"content": None, "refusal": "I can't help with that."}),
+    ],
 )
-@pytest.mark.parametrize("message", [None, {"role": "assistant"}, {"role": "assistant", "content": None}])
 def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish: str, message: Body | None) -> None:
     def edit(_: Body, answer: Body) -> None:
         answer["choices"][0] = {"index": 0, "finish_reason": finish} | ({"message": message} if message else {})
@@ -82,6 +89,7 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
         generator = chat(server)
         found = one(generator)
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
+        one(chat(server))
     assert server.served == 1
     assert any("1 draws were refused by the model or a content filter" in one for one in generator.notes.remarks)
 

@@ -123,14 +123,6 @@ def texts(wording: dict[str, str], fixed: bool) -> list[tuple[KamelFact, str]]:
     return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, fixed=fixed)]
 
 
-def test_a_chat_is_shown_examples_as_turns() -> None:
-    (_, prompt), *_ = prompts(TRAIN[:1], TRAIN, {"P36": "Capital of {subject}?"}, 2, form="chat")
-    roles, said = zip(*((turn["role"], turn["content"]) for turn in prompt.messages()), strict=True)
-    assert roles == ("system", "user", "assistant", "user", "assistant", "user")
-    assert said[-1] == "Capital of land 0?"
-    assert all("; city" in answer and "%" not in answer for answer in said[2::2])
-
-
 @pytest.mark.parametrize(
     ("form", "digest"),
     [

@@ -146,27 +146,21 @@ def backbone(tmp_path: Path) -> Backbone:
     return load(tiny_masked.save(tmp_path / "tiny", words), offline=True)
 
 
-def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone) -> None:
-    vocabulary = ["Italian", "Paris", "Rome", "born"]
-    probe = MaskedRanks(backbone, vocabulary)
-    assert set(vocabulary) <= set(known_words(backbone))
-    for (subject, object_), (rank, log) in zip(BORN.facts, probe.ranks(BORN), strict=True):
-        text = backbone.tokenizer(f"{subject} was born in [MASK] .", return_tensors="pt")
-        with torch.inference_mode():
-            logits = backbone.model(**text).logits[0]
-        ids = [backbone.tokenizer.convert_tokens_to_ids(word) for word in vocabulary]
-        logs = logits[text["input_ids"][0] == backbone.mask_id][0, ids].log_softmax(-1)
-        own = logs[vocabulary.index(object_)]
-        assert rank == int((logs > own).sum()) + 1
-        assert log == pytest.approx(float(own), abs=1e-4)
-
-
-def test_relations_that_drop_out_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="lmkbc")
-    assert within([BORN, SPEAKS], lambda _, __, object_: object_ == "Rome")[0].name == "P19"
-    assert "no fact remains: P37" in caplog.text
-    read(trex(tmp_path))
-    assert "their files are not there: P99" in caplog.text
+def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone, tmp_path: Path) -> None:
+    (sentences,) = read_corpus(squad(tmp_path), "squad")
+    assert [gold for _, gold in sentences.facts] == ["Jean", "Ada"]
+    names = ["Ada", "Italian", "Jean", "Paris", "Rome", "born"]
+    assert set(names) <= set(known_words(backbone))
+    columns = backbone.tokenizer.convert_tokens_to_ids(names)
+    for asked, cloze in ((BORN, "{} was born in [MASK] ."), (sentences, "{}")):
+        for (said, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
+            text = backbone.tokenizer(cloze.format(said), return_tensors="pt")
+            with torch.inference_mode():
+                logits = backbone.model(**text).logits[0]
+            logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
+            own = logs[names.index(gold)]
+            assert rank == int((logs > own).sum()) + 1
+            assert log == pytest.approx(float(own), abs=1e-4)
 
 
 def test_guesses_from_names_are_asked_for_persons_only(backbone: Backbone) -> None:
@@ -267,21 +261,6 @@ def test_google_re_leaves_out_what_annotators_deny(tmp_path: Path) -> None:
     write(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", *rows)
     (born,) = read_corpus(tmp_path, "google-re", ["place_of_birth"])
     assert (born.cloze, born.facts) == ("{subject} was born in {mask} .", (("Ada Rossi", "Rome"),))
-
-
-def test_a_sentence_is_asked_as_it_stands(tmp_path: Path) -> None:
-    backbone = load(tiny_masked.save(tmp_path / "m", "Ada Jean Rome was in met".split()), offline=True)
-    (asked,) = read_corpus(squad(tmp_path), "squad")
-    assert [gold for _, gold in asked.facts] == ["Jean", "Ada"]
-    names = ["Ada", "Jean", "Rome"]
-    columns = backbone.tokenizer.convert_tokens_to_ids(names)
-    for (sentence, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
-        text = backbone.tokenizer(sentence, return_tensors="pt")
-        with torch.inference_mode():
-            logits = backbone.model(**text).logits[0]
-        logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
-        assert log == pytest.approx(float(logs[names.index(gold)]), abs=1e-4)
-        assert rank == int((logs > logs[names.index(gold)]).sum()) + 1
 
 
 def test_the_command_asks_a_corpus(command: Command, tmp_path: Path) -> None:
