@@ -12,6 +12,7 @@ import tiny_causal
 import tiny_masked
 import torch
 from command import Command
+from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
@@ -43,30 +44,20 @@ SPEAKS = RelationFacts("P37", "In {subject} , people speak {mask} .", "N-M", (("
 
 
 def trex(root: Path) -> Path:
-    (root / "TREx").mkdir()
     relations = [
         {"relation": "P19", "template": "[X] was born in [Y] .", "label": "place of birth", "type": "N-1"},
         {"relation": "P37", "template": "In [X] {formally}, [Y] is spoken .", "label": "language", "type": "N-M"},
         {"relation": "P99", "template": "[X] is [Y] .", "type": "1-1"},
     ]
-    (root / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in relations))
+    jsonl(root / "relations.jsonl", relations)
+    more = {"uuid": "u", "obj_uri": "Q1", "sub_uri": "Q2", "evidences": [{"masked_sentence": "[MASK]"}]}
 
-    def fact(relation: str, subject: str, object_: str) -> str:
-        return json.dumps(
-            {
-                "uuid": "u",
-                "obj_uri": "Q1",
-                "obj_label": object_,
-                "sub_uri": "Q2",
-                "sub_label": subject,
-                "predicate_id": relation,
-                "evidences": [{"masked_sentence": "[MASK]"}],
-            }
-        )
+    def facts(relation: str, *pairs: tuple[str, str]) -> None:
+        rows = [{**more, "sub_label": one, "obj_label": other, "predicate_id": relation} for one, other in pairs]
+        jsonl(root / "TREx" / f"{relation}.jsonl", rows)
 
-    born = [fact("P19", *pair) for pair in (*BORN.facts, BORN.facts[0])]
-    (root / "TREx" / "P19.jsonl").write_text("\n".join(born) + "\n")
-    (root / "TREx" / "P37.jsonl").write_text(fact("P37", "Rome", "Italian"))
+    facts("P19", *BORN.facts, BORN.facts[0])
+    facts("P37", ("Rome", "Italian"))
     return root
 
 
@@ -203,14 +194,12 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Command, tmp_
 
 
 def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "KAMEL" / "P36"
-    folder.mkdir(parents=True)
     rows = [("Italy", ["Rome"]), ("France", ["Paris"]), ("Bolivia", ["Sucre", "La Paz"]), ("Peru", ["Lima"])]
     facts = [
         {"sub_label": land, "obj_label": [{"rdf": x, "chosen": x, "alternative": []} for x in towns]}
         for land, towns in rows
     ]
-    (folder / "test.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    jsonl(tmp_path / "KAMEL" / "P36" / "test.jsonl", facts)
     model = tiny_masked.save(tmp_path / "model", ["Rome", "Paris", "Sucre"])
     status, printed, told = run(tmp_path / "KAMEL", "--model", model, "--properties", "P36, P30")
     assert (status, printed, "no test split of 'P30'" in told) == (2, "", True)
@@ -234,12 +223,6 @@ def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
         assert (status, printed, message in told, told.count("error:")) == (2, "", True, 1)
 
 
-def write(path: Path, *rows: dict[str, object]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def squad(root: Path) -> Path:
     rows = [
         {"masked_sentences": ["Ada {met} [MASK] in Rome."], "obj_label": "Jean", "sub_label": "Squad", "id": "1"},
@@ -247,7 +230,7 @@ def squad(root: Path) -> Path:
         {"masked_sentences": ["[MASK] met [MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "3"},
         {"masked_sentences": ["so " * 100 + "[MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "4"},
     ]
-    write(root / "Squad" / "test.jsonl", *rows)
+    jsonl(root / "Squad" / "test.jsonl", rows)
     return root
 
 
@@ -258,7 +241,7 @@ def test_google_re_leaves_out_what_annotators_deny(tmp_path: Path) -> None:
         {"sub_label": "Jean Roux", "obj_label": "Paris", "judgments": [no, no, yes], "masked_sentences": ["x"]},
         {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes], "masked_sentences": ["y"]},
     ]
-    write(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", *rows)
+    jsonl(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", rows)
     (born,) = read_corpus(tmp_path, "google-re", ["place_of_birth"])
     assert (born.cloze, born.facts) == ("{subject} was born in {mask} .", (("Ada Rossi", "Rome"),))
 
