@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import FAULTS, Body, Loopback, prompt_of
+from loopback import FAULTS, Body, Loopback
 from opened import HASTY
 
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import CandidateSet, Nil, Query, State
+from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import sources
 
 CANARY = "sk-canary-7f3a91c2"
@@ -36,14 +36,6 @@ def run(generator: AnswerGenerator, asked: list[Query]) -> dict[str, CandidateSe
     found = list(generator.generate(asked))
     assert sorted(one.query.subject for one in found) == sorted({query.subject for query in asked})
     return {one.query.subject: one for one in found}
-
-
-def test_answers_are_parsed_and_named_after_model_and_draw(chat: Chat) -> None:
-    with Loopback(lambda body: '["Spain", "None"]' if "land 0" in prompt_of(body) else "[]") as server:
-        found = run(chat(server), queries(2))
-    assert [(c.text, c.sources) for c in found["land 0"].candidates] == [("Spain", sources("stand-in#0"))]
-    assert found["land 1"].draws == (State.ABSTAINED,)
-    assert found["land 1"].nothing == (Nil(1.0, sources("stand-in#0")),)
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "429-huge"])
@@ -219,16 +211,6 @@ def test_a_budget_stops_cleanly_and_a_second_run_goes_on(chat: Chat, budget: Bud
     assert second.notes.usage["from_store"] == answered
     assert second.notes.usage["prompt_tokens"] == 1200
     assert second.notes.usage["spent_prompt_tokens"] == 100 * (12 - answered)
-
-
-def test_offline_answers_from_the_store_alone_and_names_what_is_missing(chat: Chat) -> None:
-    with Loopback() as server:
-        run(chat(server), queries(3))
-        generator = chat(server, offline=True)
-        found = run(generator, queries(5))
-        assert server.served == 3
-    assert [one.failed for one in found.values()] == [False, False, False, True, True]
-    assert any("2 queries lack answers (offline), first ('land 3'," in remark for remark in generator.notes.remarks)
 
 
 def test_a_batch_job_answers_all_and_a_second_run_sends_only_what_is_left(chat: Chat) -> None:

@@ -139,19 +139,6 @@ def test_it_learns_endings_and_the_empty_answer(cache: Path, encoder: Letters | 
     assert {query.subject: best(each) for query, each in found.items()} == asked
 
 
-@pytest.mark.parametrize("encoder", [None, Letters()], ids=["strings", "vectors"])
-def test_scores_are_probabilities_best_first_and_nothing_is_proposed(cache: Path, encoder: Letters | None) -> None:
-    queries = [Query("Xanton", name) for name in EDITION.relations]
-    sets = by_query(generator(cache, encoder=encoder).generate(queries))
-    assert sets.keys() == set(queries)
-    for found in sets.values():
-        scores = [candidate.score for candidate in found.candidates]
-        assert scores == sorted(scores, reverse=True)
-        assert all(0 < score < 1 for score in scores)
-        assert len(found.nothing) == 1
-        assert all(one.sources == sources("embedded") for one in proposals(found))
-
-
 def test_a_number_is_one_that_the_tolerance_makes_right(cache: Path) -> None:
     (found,) = generator(cache).generate([Query("Xanton", "measures")])
     assert best(found) in {"100", "101", "102"}

@@ -64,17 +64,6 @@ def test_a_text_alone_has_the_vector_it_has_in_a_batch(small: Path) -> None:
         np.testing.assert_allclose(found.encode([text])[0], vector, atol=1e-5)
 
 
-def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Encoder(small, known(small))
-    widths = []
-    forward = found._model.forward
-    monkeypatch.setattr(
-        found._model, "forward", lambda **given: widths.append(given["input_ids"].shape) or forward(**given)
-    )
-    found.encode(["a b c", "a"])
-    assert [tuple(width) for width in widths] == [(2, 3)]
-
-
 def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(
         encoder,

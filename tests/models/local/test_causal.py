@@ -29,9 +29,8 @@ from lmkbc.models.base import Sampling
 from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.abilities import Abilities
-from lmkbc.models.local.attention import NAME
 from lmkbc.models.local.branches import Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured
+from lmkbc.models.local.caches import PrefixCaches, cache_argument
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
@@ -350,14 +349,6 @@ def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:
     assert torch.allclose(last[-1], plain, atol=1e-4)
     assert branches._cache.slots == 8
     assert branches._cache.room <= 2 + branches_module.SPARE
-
-
-def test_a_model_keeps_its_own_attention_beside_that_of_shared_prefixes() -> None:
-    model = MODELS["llama"]
-    before = model.config._attn_implementation
-    with torch.inference_mode(), pytest.raises(TypeError, match="ragged"), configured(model, _attn_implementation=NAME):
-        model(torch.tensor([[1, 2]]))
-    assert model.config._attn_implementation == before
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:

@@ -6,9 +6,8 @@ import itertools
 from pathlib import Path
 
 import pytest
-from loopback import Body, Loopback, Request
+from loopback import Body, Loopback
 from providers import KEY, Anthropic, Gemini
-from responses import Sent
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
@@ -53,21 +52,6 @@ def test_a_wrong_key_ends_the_run_whatever_status_it_has(chat: Make) -> None:
         list(chat(server).generate([Query(f"land {place}", BORDERS) for place in range(9)]))
     assert server.served <= 8
     assert KEY not in str(error.value)
-
-
-def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
-    turns = itertools.count()
-
-    class Busy(Gemini):
-        def respond(self, request: Request) -> Sent:
-            if request.name == "completions" and not next(turns):
-                delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"}
-                return self.error(429, "Resource has been exhausted", delay)
-            return super().respond(request)
-
-    with Busy(spain) as server:
-        assert not one(chat(server)).failed
-    assert server.served == 2
 
 
 WITHHELD = ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
@@ -121,12 +105,28 @@ def test_an_address_with_more_than_an_address_is_refused_before_it_is_asked(url:
         Server.of(url, "gpt-4o")
 
 
-def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(chat: Make) -> None:
-    def edit(_: Body, __: Body) -> tuple[int, Body]:
-        said = "The response was filtered due to the prompt triggering the content management policy."
-        return 400, {"message": said, "code": "content_filter", "param": "prompt", "type": None}
-
-    with Loopback(spain, change=edit) as server:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (
+            400,
+            {
+                "message": "The response was filtered due to the prompt triggering the content management policy.",
+                "code": "content_filter",
+                "param": "prompt",
+                "type": None,
+            },
+        ),
+        (
+            403,
+            {"code": 403, "message": "Your input was flagged", "metadata": {"flagged_input": "x"}},
+        ),
+    ],
+)
+def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(
+    chat: Make, status: int, error: Body
+) -> None:
+    with Loopback(spain, change=lambda *_: (status, error)) as server:
         generator = chat(server, schema=True, sampling={"seed": 1})
         found = one(generator, Query("land", BORDERS))
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())

@@ -243,9 +243,3 @@ def test_a_model_without_a_chat_template_is_advised_to_complete(chat: Make) -> N
         pytest.raises(ServerError, match=r"has no chat template .*: use form = 'completion'"),
     ):
         one(chat(server))
-
-
-def test_a_prompt_that_a_gateway_flags_is_withheld(chat: Make) -> None:
-    error = {"code": 403, "message": "Your input was flagged", "metadata": {"flagged_input": "...", "reasons": ["x"]}}
-    with Loopback(change=lambda *_: (403, error)) as server:
-        assert one(chat(server)).draws == (State.UNPARSED,)
