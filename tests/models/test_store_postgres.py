@@ -57,6 +57,12 @@ def test_writers_of_the_same_keys_agree_on_one_answer_each(url: str) -> None:
         assert there == {key for key, text in answers.items() if text != str(writer)}
 
 
+def test_workers_that_open_a_new_store_at_once_make_it_once(url: str) -> None:
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(lambda _: Store(Database(url)).close(), range(8)))
+    assert Store(Database(url)).stats() == []
+
+
 def test_a_deadlock_is_tried_again(store: Store, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 
