@@ -78,15 +78,6 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
     assert any("1 draws were refused by the model or a content filter" in one for one in generator.notes.remarks)
 
 
-def test_a_model_of_a_list_is_known_without_its_folder(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s.sqlite")
-    with Gemini() as server:
-        found = as_served(Server.of(server.url, "gemini-2.5-pro", any_model=True), Limits(), store, {}, offline=False)
-        assert found.model == "models/gemini-2.5-pro"
-        with pytest.raises(InputError, match="serves 2 models"):
-            as_served(Server.of(server.url, "another", any_model=True), Limits(), store, {}, offline=False)
-
-
 def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
     server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
     found = as_served(server, Limits(), Store(tmp_path / "s.sqlite"), {}, offline=False)
@@ -94,15 +85,22 @@ def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_aske
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "model", "said"),
     [
-        ("https://mine.openai.azure.com/openai/deployments/prod?api-version=1", r"give https://mine.*/openai/v1, and "),
-        ("https://mine.example/v1?api-version=1", "carries more than an address"),
+        (
+            "https://mine.openai.azure.com/openai/deployments/prod?api-version=1",
+            "gpt-4o",
+            r"give https://mine.*/openai/v1, and ",
+        ),
+        ("https://mine.example/v1?api-version=1", "gpt-4o", "carries more than an address"),
+        ("http://127.0.0.1:8080/v1", None, "--model"),
     ],
 )
-def test_an_address_with_more_than_an_address_is_refused_before_it_is_asked(url: str, said: str) -> None:
+def test_an_address_with_more_than_an_address_or_without_a_model_is_refused_before_it_is_asked(
+    url: str, model: str | None, said: str
+) -> None:
     with pytest.raises(InputError, match=said):
-        Server.of(url, "gpt-4o")
+        Server.of(url, model)
 
 
 @pytest.mark.parametrize(
