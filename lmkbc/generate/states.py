@@ -49,13 +49,14 @@ class States(ModelReference, Asks):
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
         """Return the reader of states. kept: store of states."""
         asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations)
-        reader = StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
-        reader.watch()
-        return reader
+        return StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
 
 
 class StateReader:
-    """Reads the hidden state after the prompt of each query."""
+    """Reads the hidden state after the prompt of each query.
+
+    Meanwhile the model records states during other requests, which may have the same prompts.
+    """
 
     def __init__(
         self, local: LocalModel, asking: Asking, depth: float, kept: ArrayStore, report: Report, notes: Notes
@@ -63,10 +64,7 @@ class StateReader:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes
         self._digest = key(local.identity, depth)  # identifies these states
-
-    def watch(self) -> None:
-        """Make the model record states during other requests, which may have the same prompts."""
-        self._local.model.watch(self._depth)
+        local.model.watch(depth)
 
     def read(self, *groups: Sequence[Query]) -> Floats:
         """Return the vectors of queries, (n, d). It is fastest after the model scored options of the same prompts.
@@ -87,5 +85,5 @@ class StateReader:
         for portion in portions:
             blocks.append(self._kept.get("states", key(self._digest, portion), partial(read, portion)))
             self._report("states (queries)", done := done + len(portion), total)
-        self.watch()
+        model.watch(self._depth)
         return np.concatenate([block["states"] for block in blocks]).astype(np.float64)

@@ -31,7 +31,6 @@ from lmkbc.ask.context import (
     search,
 )
 from lmkbc.errors import InputError
-from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.notes import Passage
 from lmkbc.settings import checked
 from lmkbc.types import Query
@@ -164,22 +163,6 @@ def test_recall_asks_about_each_subject_and_silence_is_no_passage() -> None:
     assert as_context(found[given[0]]) == "Chile meets Peru."
 
 
-def test_providers_by_name(corpus: Path) -> None:
-    opened: list[Writing] = []
-
-    def model() -> Any:
-        opened.append(Writing())
-        return opened[-1]
-
-    assert provider(settings(), RELATIONS, model) is None
-    titles = provider(settings(provider="titles", path=str(corpus)), RELATIONS, model)
-    assert not opened  # neither asks a model, so none is loaded
-    assert isinstance(provider(settings(provider="recall"), RELATIONS, model), Recall)
-    assert len(opened) == 1
-    assert titles is not None
-    assert titles.find([FIJI]) == [(TEXTS[1],)]
-
-
 def test_what_was_found_is_told_and_kept() -> None:
     assert as_context(TEXTS[:2]) == f"Chile: {TEXTS[0].text}\nFiji: {TEXTS[1].text}"
     rows = [json.loads(line) for line in lines({CHILE: TEXTS[:1], FIJI: ()}).splitlines()]
@@ -201,12 +184,6 @@ def test_what_was_found_is_told_and_kept() -> None:
 def test_senseless_settings_are_refused(table: dict[str, Any], closed: bool, words: str) -> None:
     with pytest.raises(InputError, match=words):
         recipe_of({"component": "chat", "model": "m", "context": table, "closed_book": closed})
-
-
-def test_a_closed_book_allows_what_the_model_recalls() -> None:
-    (spec,) = recipe_of({"component": "chat", "model": "m", "context": {"provider": "recall"}}).generate
-    assert isinstance(spec, LanguageModelSpec)
-    assert (spec.context.provider, spec.closed_book) == ("recall", True)
 
 
 @pytest.mark.parametrize(

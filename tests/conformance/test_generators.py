@@ -120,9 +120,9 @@ def opened(request: pytest.FixtureRequest, shared: Path, tmp_path: Path, one_thr
         "causal": lambda: (run(model=str(shared / "causal")), short),
         "closed": lambda: (run(model=str(shared / "causal")), closed),
         "embedded": lambda: (run(cache=shared / "cache"), {"encoder": False}),
-        "signals": lambda: (
+        "features": lambda: (
             run(cache=shared / "cache"),
-            {"encoder": False, "signals": [{"component": "prior"}, {"component": "naive-bayes", "only": [ASKED]}]},
+            {"encoder": False, "features": [{"component": "prior"}, {"component": "naive-bayes", "only": [ASKED]}]},
         ),
         "entity-masked": lambda: (run(model=str(shared / "entities")), {}),
         "masked": lambda: (run(model=str(shared / "masked")), {"probe": {"vocabulary": "train"}}),
@@ -143,7 +143,7 @@ def by_query(sets: list[CandidateSet]) -> dict[Query, CandidateSet]:
 CASES = [
     *((name, name) for name in GENERATORS),
     *(("causal", name) for name in ("closed", *SERVED_LISTS)),
-    ("embedded", "signals"),
+    ("embedded", "features"),
 ]
 """Component, and the table and run that it is opened with."""
 

@@ -72,17 +72,6 @@ def test_each_draw_is_a_source_and_failures_are_no_answers() -> None:
     assert asked.notes.remarks[0] == "tiny: 1 of 3 draws cut off at max_tokens"
 
 
-def test_a_subject_that_leaves_no_room_is_missing_and_one_without_a_name_is_not_asked() -> None:
-    model = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer())
-    asked = generator(model)
-    subjects = ("", " \n", "x" * 10_000)
-    found = list(asked.generate([Query(subject, "CountryBordersCountry") for subject in subjects]))
-    assert {one.query.subject: one.draws for one in found} == dict.fromkeys(subjects, (State.MISSING,))
-    remark, last = asked.notes.remarks
-    assert "3 queries lack answers (prompts exceed the model's window)" in last
-    assert remark.startswith("tiny: 1 of 1 draws not asked, since prompts exceed the model's window: say fit = true")
-
-
 def test_relations_may_be_asked_in_their_own_way() -> None:
     given = queries()
     first = given[0].relation
@@ -125,16 +114,6 @@ def test_of_more_draws_only_those_that_are_not_stored_are_asked_for(tmp_path: Pa
     assert drawn == [(0, 2), (2, 3)]
     assert all(more[query].draws[:2] == states for query, states in few.items())
     assert more == {one.query: one for one in generator(model, draws=5).generate(given)}
-    store.close()
-
-
-def test_what_was_not_asked_is_not_stored(tmp_path: Path) -> None:
-    store = Store(tmp_path / "store.sqlite")
-    model = Scripted([Completion(None, finished=False)])
-    for _ in range(2):
-        (found,) = generator(model, store=store).generate(queries()[:1])
-        assert found.failed
-    assert len(model.asked) == 2
     store.close()
 
 
@@ -186,12 +165,6 @@ def test_a_recipe_names_the_model_and_the_command_line_comes_first(tiny: Path) -
         propose(run(model="/elsewhere"), recipe(tiny), queries()[:1])
     ((_, asked),) = generators(run(model=str(tiny)), recipe(Path("/elsewhere")))
     assert isinstance(asked, AnswerGenerator)
-
-
-def test_a_context_file_that_is_not_there_is_told(tiny: Path) -> None:
-    table = {"context": {"provider": "titles", "path": "nowhere.jsonl"}, "closed_book": False}
-    with pytest.raises(InputError, match=r"nowhere\.jsonl does not"):
-        propose(run(model=str(tiny)), recipe(tiny, **table), queries()[:1])
 
 
 def test_a_recipe_may_verify(tiny: Path) -> None:

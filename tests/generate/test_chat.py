@@ -1,22 +1,19 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import FAULTS, Body, Loopback, prompt_of
+from loopback import FAULTS, Body, Loopback
 from opened import HASTY
 
-from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.types import CandidateSet, Nil, Query, State
+from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import sources
 
 CANARY = "sk-canary-7f3a91c2"
@@ -41,14 +38,6 @@ def run(generator: AnswerGenerator, asked: list[Query]) -> dict[str, CandidateSe
     return {one.query.subject: one for one in found}
 
 
-def test_answers_are_parsed_and_named_after_model_and_draw(chat: Chat) -> None:
-    with Loopback(lambda body: '["Spain", "None"]' if "land 0" in prompt_of(body) else "[]") as server:
-        found = run(chat(server), queries(2))
-    assert [(c.text, c.sources) for c in found["land 0"].candidates] == [("Spain", sources("stand-in#0"))]
-    assert found["land 1"].draws == (State.ABSTAINED,)
-    assert found["land 1"].nothing == (Nil(1.0, sources("stand-in#0")),)
-
-
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "429-huge"])
 def test_a_fault_loses_no_row_and_empties_none(chat: Chat, fault: str) -> None:
     asked = queries(8)
@@ -62,15 +51,6 @@ def test_a_fault_loses_no_row_and_empties_none(chat: Chat, fault: str) -> None:
         found = run(chat(server, limits=limits), asked)
     assert found == expected
     assert all(one.draws == (State.ANSWERED,) for one in found.values())
-
-
-def test_the_key_is_in_no_log_and_no_remark(chat: Chat, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    with Loopback(lambda _: f'["Spain", "{CANARY}"]', faults=["500", "reset", "broken-json"]) as server:
-        generator = chat(server)
-        found = run(generator, queries(3))
-    assert any(CANARY in head for head in server.headers)
-    assert not any(CANARY in repr(shown) for shown in (found, generator.notes.remarks, generator._model, caplog.text))
 
 
 @pytest.mark.timeout(60)
@@ -132,36 +112,6 @@ def test_a_model_by_another_name_ends_the_run_at_the_first_reply(chat: Chat, exe
             assert not any(one.failed for one in run(chat(server, "Tiny-1B.Q4_1.gguf"), queries(5)).values())
 
 
-@pytest.mark.parametrize(
-    ("status", "fields", "said"),
-    [
-        (401, {}, "refuses the key"),
-        (403, {}, "refuses the key"),
-        (404, {}, "has no model 'stand-in'"),
-        (402, {}, "no quota"),
-        (429, {"code": "insufficient_quota"}, "no quota"),
-    ],
-)
-def test_what_no_request_can_mend_ends_the_run_at_once(
-    chat: Chat, status: int, fields: dict[str, str], said: str
-) -> None:
-    with (
-        Loopback(change=lambda *_: (status, {"message": f"no, {CANARY}!", **fields})) as server,
-        pytest.raises(ServerError, match=said) as error,
-    ):
-        run(chat(server, limits=Limits(concurrency=1)), queries(5))
-    assert server.served == 1
-    assert CANARY not in str(error.getrepr(showlocals=True))
-    assert "[key]" in str(error.value)
-
-
-def test_a_bad_request_is_not_retried(chat: Chat) -> None:
-    with Loopback(change=lambda *_: (400, "context too long")) as server:
-        found = run(chat(server), queries(3))
-    assert server.served == 3
-    assert all(one.draws == (State.MISSING,) for one in found.values())
-
-
 def test_many_draws_come_from_one_request(chat: Chat) -> None:
     with Loopback() as server:
         found = run(chat(server, sampling={"samples": 4, "temperature": 1.0}), queries(1))
@@ -209,22 +159,6 @@ def test_a_schema_that_the_server_does_not_keep_costs_no_answer(chat: Chat, habi
     assert all([c.text for c in one.candidates] == ["Chile", "Peru"] for one in found.values())
     assert any("2 answers do not keep the JSON schema" in remark for remark in generator.notes.remarks)
     assert any("takes no response_format" in remark for remark in generator.notes.remarks) == bool(habit)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"content": None, "refusal": "I can't help with that."},
-        {"content": '["Spain"]', "finish_reason": "content_filter"},
-    ],
-)
-def test_what_is_withheld_is_no_answer_and_not_asked_again(chat: Chat, said: dict[str, Any]) -> None:
-    with Loopback(lambda _: said) as server:
-        generator = chat(server)
-        assert run(generator, queries(1))["land 0"] == CandidateSet(queries(1)[0], (), (State.UNPARSED,))
-        run(chat(server), queries(1))
-    assert server.served == 1
-    assert any("refused" in remark for remark in generator.notes.remarks)
 
 
 def test_of_an_answer_cut_off_only_whole_objects_count(chat: Chat) -> None:
@@ -277,16 +211,6 @@ def test_a_budget_stops_cleanly_and_a_second_run_goes_on(chat: Chat, budget: Bud
     assert second.notes.usage["from_store"] == answered
     assert second.notes.usage["prompt_tokens"] == 1200
     assert second.notes.usage["spent_prompt_tokens"] == 100 * (12 - answered)
-
-
-def test_offline_answers_from_the_store_alone_and_names_what_is_missing(chat: Chat) -> None:
-    with Loopback() as server:
-        run(chat(server), queries(3))
-        generator = chat(server, offline=True)
-        found = run(generator, queries(5))
-        assert server.served == 3
-    assert [one.failed for one in found.values()] == [False, False, False, True, True]
-    assert any("2 queries lack answers (offline), first ('land 3'," in remark for remark in generator.notes.remarks)
 
 
 def test_a_batch_job_answers_all_and_a_second_run_sends_only_what_is_left(chat: Chat) -> None:
@@ -356,16 +280,6 @@ def test_a_subject_without_a_name_is_not_asked_and_not_empty(chat: Chat, subject
     assert found[subject].draws == (State.MISSING,)
     assert server.served == 1
     assert any("lack answers (no subject)" in remark for remark in generator.notes.remarks)
-
-
-def test_a_key_is_needed_but_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert Server.of("http://127.0.0.1:8080/v1", "m").key == ""
-    assert Server.of("https://example.org/v1", "m", offline=True).key == ""
-    with pytest.raises(InputError, match="set the environment variable OPENAI_API_KEY"):
-        Server.of("https://example.org/v1", "m")
-    with pytest.raises(InputError, match="--model"):
-        Server.of("http://127.0.0.1:8080/v1", None)
 
 
 def test_a_run_that_is_not_read_to_its_end_leaves_nothing_behind(chat: Chat) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command import Command
 from loopback import Loopback, prompt_of
-from opened import generated, generators, recipe_of
+from opened import generators, recipe_of
 from space import SPACE
 
 from lmkbc.answer.reply import candidates
@@ -144,18 +144,6 @@ def test_the_command_line_comes_before_the_recipe(tmp_path: Path) -> None:
 
 
 RECALL = {"component": "chat", "model": "m", "context": {"provider": "recall"}}
-
-
-def test_recalled_text_is_told_in_the_prompt(tmp_path: Path) -> None:
-    def answer(body: dict[str, Any]) -> str:
-        return "Utopia lies on the moon." if "encyclopedia" in prompt_of(body) else '["Spain"]'
-
-    with Loopback(answer) as server:
-        query = Query("Utopia", "CountryBordersCountry")
-        _, notes = generated(context(server.url, tmp_path), recipe_of(RECALL), [query])
-    assert len(server.requests) == 2
-    assert server.requests[1]["messages"][-1]["content"].startswith("Context: Utopia lies on the moon.\n\n")
-    assert notes.passages[query][0].text == "Utopia lies on the moon."
 
 
 def test_a_query_whose_recall_failed_is_missing_until_a_run_hears_it(tmp_path: Path) -> None:

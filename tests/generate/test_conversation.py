@@ -21,24 +21,17 @@ STYLE = {"form": "chat", "follow_up": "It is said: {context} And now?", "repair"
 
 
 class Telling:
-    """Knows something of named subjects, but cannot tell what of one."""
+    """Knows something of every subject."""
 
-    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
-        assert all(query.subject for query in queries)
-        return [None if query.subject == "lost" else (Passage("", "It has coasts."),) for query in queries]
+    def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...]]:
+        return [(Passage("", "It has coasts."),) for _ in queries]
 
 
-def conversation(notes: Notes | None = None, draws: int = 1, **style: Any) -> Conversation:
+def conversation(draws: int, **style: Any) -> Conversation:
     """One that has begun about the query."""
     tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
-    talk = Conversation(
-        Asking(MINI, RELATIONS, TRAIN, asks(tables)),
-        RELATIONS,
-        "m",
-        Telling(),
-        notes or Notes(),
-    )
-    talk.begin([QUERY, Query(" ", QUERY.relation), Query("lost", QUERY.relation)])
+    talk = Conversation(Asking(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
+    talk.begin([QUERY])
     return talk
 
 
@@ -73,16 +66,6 @@ def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | N
     assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], [(1,)]]
 
 
-def test_the_second_turn_goes_on_with_the_answer_and_what_was_found() -> None:
-    ((first,), (second,), _), result = held(conversation().talk(QUERY), [Reply('["Chile"]')], [None])
-    *before, answer, turn = second.prompt.messages()
-    assert before == first.prompt.messages()
-    assert answer == {"role": "assistant", "content": '["Chile"]'}
-    assert turn == {"role": "user", "content": "It is said: It has coasts. And now?"}
-    assert result is not None
-    assert result.draws == (State.MISSING,)  # a lost second answer is a lost answer
-
-
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:
     repairs = [Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None]
     talk = conversation(draws=6, follow_up="").talk(QUERY)
@@ -92,18 +75,3 @@ def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_n
     assert result is not None
     unread = State.UNPARSED
     assert result.draws == (State.ANSWERED, State.ANSWERED, unread, unread, unread, State.ABSTAINED)
-
-
-def test_without_either_in_its_style_nothing_follows() -> None:
-    _, result = held(conversation(follow_up="", repair="").talk(QUERY), [Reply(MURKY)])
-    assert result is not None
-
-
-@pytest.mark.parametrize("subject", [" ", "lost"])
-def test_what_cannot_be_asked_about_is_missing_and_not_empty(subject: str) -> None:
-    notes = Notes()
-    (requests,), result = held(conversation(notes).talk(Query(subject, QUERY.relation)))
-    assert not requests
-    assert result is not None
-    assert result.draws == (State.MISSING,)
-    assert set(notes.passages) == {QUERY}

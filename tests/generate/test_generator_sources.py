@@ -63,22 +63,6 @@ def test_what_each_source_costs_is_told_apart(run: Opens, tmp_path: Path) -> Non
     assert {name: spent["prompt_tokens"] for name, spent in made.usage.items()} == {"source 1": 100, "b": 100}
 
 
-def test_a_generator_for_some_relations_is_no_source_for_others(run: Opens) -> None:
-    with Loopback(lambda _: '["Spain"]') as server:
-        some = {"name": "one", "only": ["country-borders"], "prompt": {"task": "List."}}
-        built = generators(run(server.url), system(each=[{"name": "all"}, some]))
-        groups = [sorted(one.generate([BORDERS, DEATH]), key=lambda found: found.query.relation) for _, one in built]
-    assert len(server.requests) == 3
-    assert groups[1][1] == candidate_set(DEATH, (), ())
-    borders, death = Pool(edition=MINI).merge(groups)
-    assert (borders.candidates[0].score, death.candidates[0].score) == (1.0, 1.0)
-    assert not death.failed
-    with Loopback() as server:
-        ((_, nobody),) = generators(run(server.url), system(only=["instrument"]))
-        assert [one.failed for one in nobody.generate([BORDERS, DEATH])] == [True, True]
-    assert server.requests == []
-
-
 def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
     def answer(body: dict[str, Any]) -> str:
         last = prompt_of(body)
@@ -94,16 +78,6 @@ def test_a_query_is_asked_for_each_slot_and_answered_once(run: Opens) -> None:
     assert [(c.text, c.sources) for c in found.candidates] == [
         (name, sources(f"m#{draw}")) for names in (("Spain", "Peru"), ("Chad",)) for draw in (0, 1) for name in names
     ]
-
-
-def test_slots_go_into_one_batch_job(run: Opens) -> None:
-    prompt = {"ask": "{question} Only in the {slot}.", "steps": [{"name": "slot", "items": ["north", "south"]}]}
-    with Loopback(lambda body: '["Spain"]' if "north" in prompt_of(body) else '["Peru"]') as server:
-        recipe = system(prompt=prompt, executor="batch", limits={"poll": 0.01})
-        ((_, asked),) = generators(run(server.url), recipe)
-        (found,) = asked.generate([BORDERS])
-    assert [*server.requests] == [{"batch": "file-0"}]
-    assert [c.text for c in found.candidates] == ["Spain", "Peru"]
 
 
 @pytest.mark.parametrize(

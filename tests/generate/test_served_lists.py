@@ -14,9 +14,7 @@ from space import MINI, SPACE
 from telling import Telling
 
 from lmkbc.errors import InputError
-from lmkbc.generate.ranking import RankingGenerator
 from lmkbc.models.answers import Store
-from lmkbc.notes import Notes
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query, State
@@ -36,7 +34,7 @@ component = "causal"
 model = "m"
 prompt = { form = "completion", style = "triple" }
 shots = { k = 1 }
-closed = { objects = 2, off = "nothing" }
+ranking = { objects = 2, calibration = "nothing" }
 [select]
 rule = "cutoff"
 threshold = 0.5
@@ -68,15 +66,6 @@ def test_an_address_in_the_environment_is_no_word_about_a_local_model(
     run = Run(workspace=SPACE, edition=MINI, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
     with pytest.raises(InputError, match="the model m cannot be loaded"):
         list(generators(run, recipe_of(TABLE)))
-
-
-def test_facts_are_verified_by_the_server_too(tmp_path: Path) -> None:
-    with Telling("llama.cpp") as server:
-        run = over(tmp_path, base_url=server.url)
-        ((_, generator),) = generators(run, recipe_of(TABLE | {"verify": {"shots": 0}}), Notes())
-        assert isinstance(generator._generator, RankingGenerator)  # type: ignore[attr-defined]
-        list(generator.generate(QUERIES[:1]))
-        assert any("Statement:" in str(body["prompt"]) for body in server.requests)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import groups
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.pipeline import _summed, propose
+from lmkbc.pipeline import propose
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
 from lmkbc.types import Query
@@ -34,7 +34,7 @@ component = "causal"
 model = "{model}"
 prompt = {{ form = "completion", style = "triple" }}
 shots = {{ k = 2 }}
-sampling = {{ max_tokens = 9, draws = 2, temperature = 1.0 }}
+sampling = {{ max_tokens = 9, samples = 2, temperature = 1.0 }}
 [select]
 rule = "cutoff"
 threshold = 0.5
@@ -138,8 +138,6 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
 def test_generators_of_one_name_are_told_of_together(tiny: Path, tmp_path: Path) -> None:
     run = Run(workspace=SPACE, edition=MINI, servers=Servers(store=tmp_path / "s.sqlite"))
     table = {"component": "causal", "model": str(tiny), **ASKS}
-    assert _summed({}, {"cost": None, "calls": 1}) == {"cost": None, "calls": 1}
-    assert _summed({"cost": 0.5, "calls": 2}, {"cost": None, "calls": 1}) == {"cost": 0.5, "calls": 3}
     both = recipe_of(table, {**table, "shots": {"k": 1}}, name="x")
     assert propose(run, both, QUERIES).usage["causal"]["calls"] == 2 * len(QUERIES)
 

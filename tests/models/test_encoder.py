@@ -64,17 +64,6 @@ def test_a_text_alone_has_the_vector_it_has_in_a_batch(small: Path) -> None:
         np.testing.assert_allclose(found.encode([text])[0], vector, atol=1e-5)
 
 
-def test_the_batch_is_as_wide_as_its_longest_text(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Encoder(small, known(small))
-    widths = []
-    forward = found._model.forward
-    monkeypatch.setattr(
-        found._model, "forward", lambda **given: widths.append(given["input_ids"].shape) or forward(**given)
-    )
-    found.encode(["a b c", "a"])
-    assert [tuple(width) for width in widths] == [(2, 3)]
-
-
 def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(
         encoder,
@@ -84,22 +73,6 @@ def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, cap
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         assert find_encoder() is None
     assert "no sentence encoder" in caplog.text
-
-
-def test_the_package_is_read_without_running_its_code(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "gt_fake"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise SystemExit('this code must not run')")
-    (package / "model").symlink_to(small)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        encoder, "ENCODER", replace(ENCODER, files=("gt_fake/model/model.safetensors",), hub="nobody/no-such-model")
-    )
-    with pytest.raises(LmkbcError, match="gt_fake"):
-        find_encoder()
-    assert "gt_fake" not in sys.modules
 
 
 def test_importing_the_package_loads_no_torch() -> None:

@@ -184,9 +184,3 @@ def test_two_at_once_and_a_kill(tiny: Path, tmp_path: Path) -> None:
     assert made(path) == [Path(done[0][0])]
     assert Path(done[0][0]) != left
     assert json.loads((Path(done[0][0]) / convert.RECORD).read_text())
-
-
-def test_an_absent_file_is_named(tmp_path: Path) -> None:
-    for how in ({}, {"weights": False}):
-        with pytest.raises(InputError, match="is no file: name a GGUF file"):
-            load(str(tmp_path / "absent.gguf"), **how)

@@ -104,11 +104,6 @@ def test_a_spoilt_directory_is_refused(kind: str, copied: Path, spoil: Callable[
     assert said in refusal(kind, copied)
 
 
-@pytest.mark.parametrize("name", ["nowhere/model", "no-such-model-anywhere"])
-def test_a_name_that_leads_nowhere_is_told(kind: str, name: str) -> None:
-    assert "not on this machine; run once without --offline" in refusal(kind, name)
-
-
 def test_code_of_a_model_runs_only_where_it_may(
     kind: str, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +173,7 @@ def test_a_trained_directory_is_what_its_record_says(kind: str, copied: Path, re
 def test_a_directory_around_a_model_names_the_model(models: Path, tmp_path: Path) -> None:
     inside = shutil.copytree(models / "causal", tmp_path / "models--owner--name" / "snapshots" / "abc")
     assert f"name {inside}, which is inside" in refusal("causal", tmp_path / "models--owner--name")
+    assert "is no file: name a GGUF file" in refusal("causal", tmp_path / "absent.gguf", weights=False)
 
 
 def without_tokenizer(model: Path) -> None:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import Command
@@ -16,7 +15,7 @@ from loopback import Body, Loopback
 from opened import recipe_file
 
 from lmkbc.models.answers import Store
-from lmkbc.models.files import file_digest, model_identity, model_name, portable
+from lmkbc.models.files import file_digest, model_identity, model_name
 
 
 @pytest.mark.parametrize(
@@ -58,13 +57,6 @@ def test_what_is_here_is_known_by_its_bytes_and_other_places_by_where_they_are(t
     first = file_digest(str(here.parent))
     (here.parent / "config.json").write_text("{}")
     assert file_digest(str(here.parent)) != first
-
-
-def test_tables_of_a_recipe_lose_their_paths_and_nothing_else() -> None:
-    def table(model: str, path: str) -> dict[str, Any]:
-        return {"model": model, "prompt": {"task": "/as/it/is"}, "each": [{"model": "a/b"}, {"path": path}]}
-
-    assert portable(table("/home/me/tiny", "~/texts.jsonl")) == table("tiny", "texts.jsonl")
 
 
 def test_a_run_by_path_writes_name_and_hash_and_no_way(command: Command, tmp_path: Path) -> None:

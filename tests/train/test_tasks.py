@@ -183,6 +183,9 @@ def test_a_directory_that_was_not_taught_is_told_apart(
     (task.out / "entities.json").write_text(json.dumps(known | {"rows": [10**6, *known["rows"][1:]]}))
     with pytest.raises(InputError, match="not of the model beside it"):
         EntityMasked.read(task.out, {"Home": home})
+    (task.out / "entities.json").write_bytes(b'{"names": 1}')
+    with pytest.raises(InputError, match="no list of objects"):
+        EntityMasked.read(task.out, {"Home": home})
 
 
 def test_a_file_in_the_models_place_is_refused_before_anything_is_learned(task: Training) -> None:
@@ -235,18 +238,6 @@ def test_new_rows_start_as_the_mean_of_their_pieces(backbone: Backbone) -> None:
     ids = backbone.tokenizer("new york", add_special_tokens=False)["input_ids"]
     head = Top(backbone.model, entities, 1)
     assert torch.allclose(head.rows[entities.names.index("new york")], words[ids].mean(0))
-
-
-def test_objects_survive_their_file_and_a_broken_one_is_named(
-    backbone: Backbone, facts: list[Fact], tmp_path: Path
-) -> None:
-    entities = Entities.of(facts, backbone.tokenizer, 99, expand=True)
-    (tmp_path / "entities.json").write_bytes(entities.to_json())
-    again = Entities.read(tmp_path)
-    assert (again.names, again.rows, again.relations) == (entities.names, entities.rows, entities.relations)
-    (tmp_path / "entities.json").write_bytes(b'{"names": 1}')
-    with pytest.raises(InputError, match="no list of objects"):
-        Entities.read(tmp_path)
 
 
 @pytest.mark.parametrize("what", ["all", "embeddings"])

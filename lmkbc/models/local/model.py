@@ -243,10 +243,6 @@ class CausalModel:
         """Return whether prompts with answers of up to `longest` tokens can share a row with correct results."""
         return self._able.reaches or (self._able.packs and longest <= (sliding_window(self.model) or longest))
 
-    def _ragged_up_to(self, longest: int) -> bool:
-        """Return whether answers can grow together, up to `longest` tokens with their prompts."""
-        return self._able.ragged and self._packs_up_to(longest)
-
     @cached_property
     def _room(self) -> Room:
         """Return how many answers may grow together."""
@@ -277,7 +273,7 @@ class CausalModel:
             members = [places[member] for member in group.members]
             prefix = encoded[members[0]][: group.shared]
             asked = [Asked(place, encoded[place], prefix, room[place], begun[place]) for place in members]
-            if self._ragged_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
+            if self._able.ragged and self._packs_up_to(max(len(one.prompt) for one in asked) + how.max_tokens):
                 ragged += asked
             else:
                 equal.append(asked)

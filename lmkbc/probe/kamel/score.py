@@ -198,16 +198,16 @@ class YearTable:
 def year_properties(data: Kamel, names: Iterable[str]) -> list[str]:
     """Return the properties with years: more than half of their train facts have only years as objects."""
     train = {name: data.of(name, "train") for name in names}
-    return [name for name, facts in train.items() if 2 * sum(map(_of_years, facts)) > len(facts)]
+    return [
+        name
+        for name, facts in train.items()
+        if 2 * sum(0 < len(fact.objects) == len(gold_years(fact)) for fact in facts) > len(facts)
+    ]
 
 
 def gold_years(fact: KamelFact) -> list[int]:
     """Return the years among a fact's objects: literals of three or four digits."""
     return [int(answer.shown) for answer in fact.objects if answer.literal and _YEAR.fullmatch(answer.shown)]
-
-
-def _of_years(fact: KamelFact) -> bool:
-    return 0 < len(fact.objects) == len(gold_years(fact))
 
 
 def answered_year(text: str) -> int | None:

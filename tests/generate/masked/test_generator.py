@@ -196,21 +196,6 @@ def test_a_veto_scales_all_scores_and_proposes_nothing(backbone: Backbone) -> No
         assert scores(found)[text] == pytest.approx(score * (1 - vetoed), rel=1e-4)
 
 
-def test_a_closed_gate_leaves_nothing_to_select(backbone: Backbone) -> None:
-    gate = {"cloze": "{subject} is {mask}.", "answers": ["dead"], "top_k": 1, "required": True}
-    best = max((p, w) for w, p in zip(*_best(backbone, "Norway is [MASK]."), strict=True))[1]
-    assert best != "dead"
-    (found,) = run(backbone, preconditions={"CountryCapital": [gate]})
-    assert scores(found) == {"": 1.0}
-    (open_,) = run(backbone, preconditions={"CountryCapital": [gate | {"top_k": 10_000}]})
-    assert scores(open_) == pytest.approx(scores(run(backbone)[0]))
-
-
-def _best(backbone: Backbone, text: str) -> tuple[list[str], list[float]]:
-    shares = probabilities(backbone, text)
-    return [backbone.tokenizer.convert_ids_to_tokens(index) for index in range(len(shares))], shares.tolist()
-
-
 def test_a_name_of_a_type_rewrites_the_cloze_of_each_subject(backbone: Backbone) -> None:
     """The names are train's: its subjects are the countries of this edition."""
     slot = {
@@ -293,7 +278,6 @@ def test_an_answer_of_several_tokens_is_refused(backbone: Backbone) -> None:
         ({"top_k": {"CountryCapital": -1}}, r"probe: top_k is -1"),
         ({"top_k": "ten"}, "'top_k' is 'ten': give a whole number or a table"),
         ({"clozes": -1}, r"probe: clozes is -1"),
-        ({"floor": 1.5}, "from 0 to 1"),
         ({"name_words": {"CountryCapital": 2}}, "from 0 to 1"),
         ({"null": "zebra"}, "'zebra', which is not one token"),
         ({"soft_prompts": True}, "train soft-prompt"),

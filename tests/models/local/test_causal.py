@@ -29,9 +29,8 @@ from lmkbc.models.base import Sampling
 from lmkbc.models.local import branches as branches_module
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.abilities import Abilities
-from lmkbc.models.local.attention import NAME
 from lmkbc.models.local.branches import Ragged
-from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured
+from lmkbc.models.local.caches import PrefixCaches, cache_argument
 from lmkbc.models.local.decode import Decoding, Room
 from lmkbc.models.local.endings import Repeats
 from lmkbc.models.local.model import CausalModel
@@ -276,23 +275,6 @@ def test_an_answer_that_is_a_list_ends_with_it(monkeypatch: pytest.MonkeyPatch) 
     assert Decoding(lists=True).key == Decoding().key
 
 
-def test_what_a_model_was_asked_is_counted() -> None:
-    model = CausalModel(MODELS["llama"], TOKENIZER)
-    sizes = [len(TOKENIZER(prompt)["input_ids"]) for prompt in PROMPTS]
-    draws = dict(model.complete([*PROMPTS, "x" * 5000, ""], Decoding(max_tokens=5, draws=2, temperature=1.0)))
-    used = model.usage
-    assert (used.calls, used.prompt_tokens) == (len(PROMPTS), sum(sizes))
-    assert used.saved_by_prefixes == sum(group.saved for group in groups(model.encode(PROMPTS))) > 0
-    assert used.completion_tokens == sum(draw.tokens for each in draws.values() for draw in each)
-    assert [[draw.prompt_tokens for draw in draws[place]] for place in range(len(PROMPTS))] == [
-        [size, 0] for size in sizes
-    ]
-    assert used.seconds > 0
-    before = used.prompt_tokens
-    model.log_probabilities(PROMPTS[:3], [[" Peru", " Chile"]] * 3)
-    assert (used.calls, used.prompt_tokens - before) == (len(PROMPTS) + 3, sum(sizes[:3]))
-
-
 def test_draws_follow_the_distribution() -> None:
     model = CausalModel(MODELS["llama"], TOKENIZER)
     first = Counter(text for text in answers(model, ["Peru"], max_tokens=1, draws=4000, temperature=1.5, top_k=4)[0])
@@ -367,14 +349,6 @@ def test_a_prefix_is_held_once_whatever_the_number_of_answers() -> None:
     assert torch.allclose(last[-1], plain, atol=1e-4)
     assert branches._cache.slots == 8
     assert branches._cache.room <= 2 + branches_module.SPARE
-
-
-def test_a_model_keeps_its_own_attention_beside_that_of_shared_prefixes() -> None:
-    model = MODELS["llama"]
-    before = model.config._attn_implementation
-    with torch.inference_mode(), pytest.raises(TypeError, match="ragged"), configured(model, _attn_implementation=NAME):
-        model(torch.tensor([[1, 2]]))
-    assert model.config._attn_implementation == before
 
 
 def test_the_log_probabilities_of_what_was_drawn() -> None:

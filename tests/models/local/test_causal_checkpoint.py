@@ -16,16 +16,6 @@ from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel
 
 
-def test_a_directory_is_loaded_and_answers(tmp_path: Path) -> None:
-    model, tokenizer = load(str(tiny_causal.save(tmp_path)))
-    assert (model.dtype, model.training) == (torch.float32, False)
-    told = dict(CausalModel(model, tokenizer).complete(["Peru"], Decoding(max_tokens=5)))
-    here = dict(
-        CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()).complete(["Peru"], Decoding(max_tokens=5))
-    )
-    assert told == here
-
-
 def test_identity_changes_with_the_weights(tmp_path: Path) -> None:
     first, again, other = (
         tiny_causal.save(tmp_path / name, seed=seed) for name, seed in (("a", 0), ("b", 0), ("c", 1))

@@ -74,15 +74,6 @@ def test_a_manual_prompt_begins_as_its_cloze(save_model: Callable[..., Path], fa
         torch.testing.assert_close(soft, plain, rtol=1e-4, atol=1e-4)
 
 
-def test_a_long_subject_is_cut(save_model: Callable[..., Path]) -> None:
-    wide, layouts = with_prompts(backbone := load(save_model(), offline=True), {"home": SoftPrompt.random(backbone, 3)})
-    clozes = Clozes(wide, layouts)
-    (ids,) = clozes.fill("home", ["zebrafinch " * 600])
-    assert len(ids) == wide.longest
-    assert ids.count(wide.mask_id) == 1
-    assert clozes.cut == 1
-
-
 def test_prompts_of_another_model_are_refused(save_model: Callable[..., Path], tmp_path: Path) -> None:
     backbone = load(save_model(), offline=True)
     fitting = SoftPrompt.random(backbone, 2)

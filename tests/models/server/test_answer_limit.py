@@ -214,6 +214,7 @@ ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64, "ex
     [
         ("Only one completion choice is allowed", "n"),
         ("n > 1 is not supported", "n"),
+        ("n must be 1 when using greedy sampling, got 3.", "n"),
         ("logprobs is not supported", "logprobs"),
         ("This model returns no probabilities", "logprobs"),
         ("Something is not to our liking", "response_format"),

@@ -6,9 +6,8 @@ import itertools
 from pathlib import Path
 
 import pytest
-from loopback import Body, Loopback, Request
+from loopback import Body, Loopback
 from providers import KEY, Anthropic, Gemini
-from responses import Sent
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
@@ -55,25 +54,17 @@ def test_a_wrong_key_ends_the_run_whatever_status_it_has(chat: Make) -> None:
     assert KEY not in str(error.value)
 
 
-def test_a_list_of_errors_is_read_and_its_delay_is_kept(chat: Make) -> None:
-    turns = itertools.count()
-
-    class Busy(Gemini):
-        def respond(self, request: Request) -> Sent:
-            if request.name == "completions" and not next(turns):
-                delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"}
-                return self.error(429, "Resource has been exhausted", delay)
-            return super().respond(request)
-
-    with Busy(spain) as server:
-        assert not one(chat(server)).failed
-    assert server.served == 2
+WITHHELD = ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
+MESSAGES = [None, {"role": "assistant"}, {"role": "assistant", "content": None}, {"content": '["Spain"]'}]
 
 
 @pytest.mark.parametrize(
-    "finish", ["refusal", "SAFETY", "content_filter", "content_filter: PROHIBITED_CONTENT", "RECITATION", "Refusal"]
+    ("finish", "message"),
+    [
+        *itertools.product(WITHHELD, MESSAGES),
+        ("stop", {"content": None, "refusal": "I can't help with that."}),
+    ],
 )
-@pytest.mark.parametrize("message", [None, {"role": "assistant"}, {"role": "assistant", "content": None}])
 def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish: str, message: Body | None) -> None:
     def edit(_: Body, answer: Body) -> None:
         answer["choices"][0] = {"index": 0, "finish_reason": finish} | ({"message": message} if message else {})
@@ -82,17 +73,9 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
         generator = chat(server)
         found = one(generator)
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())
+        one(chat(server))
     assert server.served == 1
     assert any("1 draws were refused by the model or a content filter" in one for one in generator.notes.remarks)
-
-
-def test_a_model_of_a_list_is_known_without_its_folder(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s.sqlite")
-    with Gemini() as server:
-        found = as_served(Server.of(server.url, "gemini-2.5-pro", any_model=True), Limits(), store, {}, offline=False)
-        assert found.model == "models/gemini-2.5-pro"
-        with pytest.raises(InputError, match="serves 2 models"):
-            as_served(Server.of(server.url, "another", any_model=True), Limits(), store, {}, offline=False)
 
 
 def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
@@ -102,23 +85,46 @@ def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_aske
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "model", "said"),
     [
-        ("https://mine.openai.azure.com/openai/deployments/prod?api-version=1", r"give https://mine.*/openai/v1, and "),
-        ("https://mine.example/v1?api-version=1", "carries more than an address"),
+        (
+            "https://mine.openai.azure.com/openai/deployments/prod?api-version=1",
+            "gpt-4o",
+            r"give https://mine.*/openai/v1, and ",
+        ),
+        ("https://mine.example/v1?api-version=1", "gpt-4o", "carries more than an address"),
+        ("http://127.0.0.1:8080/v1", None, "--model"),
     ],
 )
-def test_an_address_with_more_than_an_address_is_refused_before_it_is_asked(url: str, said: str) -> None:
+def test_an_address_with_more_than_an_address_or_without_a_model_is_refused_before_it_is_asked(
+    url: str, model: str | None, said: str
+) -> None:
     with pytest.raises(InputError, match=said):
-        Server.of(url, "gpt-4o")
+        Server.of(url, model)
 
 
-def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(chat: Make) -> None:
-    def edit(_: Body, __: Body) -> tuple[int, Body]:
-        said = "The response was filtered due to the prompt triggering the content management policy."
-        return 400, {"message": said, "code": "content_filter", "param": "prompt", "type": None}
-
-    with Loopback(spain, change=edit) as server:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (
+            400,
+            {
+                "message": "The response was filtered due to the prompt triggering the content management policy.",
+                "code": "content_filter",
+                "param": "prompt",
+                "type": None,
+            },
+        ),
+        (
+            403,
+            {"code": 403, "message": "Your input was flagged", "metadata": {"flagged_input": "x"}},
+        ),
+    ],
+)
+def test_a_prompt_that_a_filter_withholds_is_no_answer_and_not_asked_twice(
+    chat: Make, status: int, error: Body
+) -> None:
+    with Loopback(spain, change=lambda *_: (status, error)) as server:
         generator = chat(server, schema=True, sampling={"seed": 1})
         found = one(generator, Query("land", BORDERS))
         assert (found.draws, found.candidates, found.nothing) == ((State.UNPARSED,), (), ())

@@ -20,11 +20,16 @@ from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.served import as_served
 from lmkbc.types import Query, State
 
+CANARY = "sk-canary"
 TOOL = {"function": {"name": "answer", "arguments": '{"objects": ["Spain"]}'}}
 
 
 def as_json(body: Any) -> Fault:
     return whole(json.dumps(body))
+
+
+def refusing(status: int, error: Body) -> Fault:
+    return lambda _: response(json.dumps({"error": {"message": f"No, {CANARY}!", **error}}).encode(), status)
 
 
 def lacking(chat: Make, fault: Fault, **how: Any) -> tuple[str, int]:
@@ -69,24 +74,28 @@ def test_an_error_with_status_200_is_that_error_and_asked_once(chat: Make, body:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("status", "error", "said"),
     [
-        (
-            {"message": "No auth credentials found", "code": 401},
-            r"refuses the key .*\(401: No auth credentials found\)",
-        ),
-        ({"message": "Nope", "type": "authentication_error"}, r"refuses the key .*\(200, authentication_error: Nope\)"),
-        ({"message": "Insufficient credits", "code": 402}, r"no quota left \(402: Insufficient credits\)"),
-        ({"message": "No endpoints found for x", "code": 404}, r"has no model .*\(404: No endpoints found for x\)"),
+        (200, {"code": 401}, r"refuses the key .*\(401: No, \[key\]!\)"),
+        (200, {"type": "authentication_error"}, r"refuses the key .*\(200, authentication_error: No, \[key\]!\)"),
+        (200, {"code": 402}, r"no quota left \(402: No, \[key\]!\)"),
+        (200, {"code": 404}, r"has no model .*\(404: No, \[key\]!\)"),
+        (401, {}, "refuses the key"),
+        (403, {}, "refuses the key"),
+        (404, {}, "has no model 'stand-in'"),
+        (402, {}, "no quota"),
+        (429, {"code": "insufficient_quota"}, "no quota"),
     ],
 )
 def test_an_error_that_no_request_can_mend_ends_the_run(
-    chat: Make, monkeypatch: pytest.MonkeyPatch, error: Body, said: str
+    chat: Make, monkeypatch: pytest.MonkeyPatch, status: int, error: Body, said: str
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
-    with Loopback(fault=as_json({"error": error})) as server, pytest.raises(ServerError, match=said):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with Loopback(fault=refusing(status, error)) as server, pytest.raises(ServerError, match=said) as caught:
         list(chat(server, limits=Limits(concurrency=1)).generate([Query("a", BORDERS), Query("b", BORDERS)]))
     assert server.served == 1
+    assert CANARY not in str(caught.getrepr(showlocals=True))
+    assert "[key]" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +243,3 @@ def test_a_model_without_a_chat_template_is_advised_to_complete(chat: Make) -> N
         pytest.raises(ServerError, match=r"has no chat template .*: use form = 'completion'"),
     ):
         one(chat(server))
-
-
-def test_a_prompt_that_a_gateway_flags_is_withheld(chat: Make) -> None:
-    error = {"code": 403, "message": "Your input was flagged", "metadata": {"flagged_input": "...", "reasons": ["x"]}}
-    with Loopback(change=lambda *_: (403, error)) as server:
-        assert one(chat(server)).draws == (State.UNPARSED,)

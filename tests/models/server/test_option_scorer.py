@@ -70,13 +70,6 @@ def same(found: Any, wanted: list[list[float]]) -> bool:
 PROMPTS = [text(f"{name}:") for name in ("Utopia", "Atlantis", "Ütopia", "Utopia", "É")]
 
 
-def test_they_are_the_same_as_here(server: Telling, scorer: Make, model: CausalModel) -> None:
-    rows = [[*OPTIONS[place:], "x" * (place + 1)] for place in range(len(PROMPTS))]
-    found = scorer(server.url).option_scores(PROMPTS, rows)
-    assert same(found, here(model, PROMPTS, rows))
-    assert len({row[0] for row in found if row}) > 1
-
-
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text("ab é\n", min_size=1, max_size=5), min_size=1, max_size=4), st.text("ab:\n ", max_size=6))
 def test_whatever_the_options(

@@ -104,13 +104,6 @@ def test_ids_of_a_thought_are_no_objects(chat: Make) -> None:
         assert [c.text for c in one(chat(server, prompt={"objects": "ids"})).candidates] == ["Q29"]
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thinking_that_took_all_tokens_is_no_answer(chat: Make, field: str) -> None:
-    with Loopback(change=thinking(content=None, finish="length", **{field: "None"})) as server:
-        found = one(chat(server))
-    assert (found.draws[0].is_answer, found.failed, found.candidates) == (False, True, ())
-
-
 @pytest.mark.parametrize(
     ("usage", "counted"),
     [

@@ -13,7 +13,6 @@ from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_server
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.answers import Store
@@ -212,15 +211,6 @@ def test_a_server_that_tells_odd_things_of_itself_is_asked_all_the_same(chat: Ch
 )
 def test_refusals_of_long_prompts_are_told_from_others(body: Body, message: str, expected: TooLong | None) -> None:
     assert too_long(body, message) == expected
-
-
-def test_the_example_that_matters_least_is_left_out_first() -> None:
-    selector = ExampleSelector(Shots(k=4, fit=True), TRAIN)
-    query = Query("Utopia", BORDERS)
-    fewer = [*selector.fewer(query)]
-    assert fewer[0] == selector.select(query)[:3]
-    assert [len(shots) for shots in fewer] == [3, 2, 1, 0]
-    assert not [*ExampleSelector(Shots(k=4), TRAIN).fewer(query)]
 
 
 def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> None:

@@ -71,16 +71,10 @@ def test_probabilities_of_the_first_word(
     assert asked.notes.usage["cost"] > 0
 
 
-def test_a_blank_first_token_is_passed_over() -> None:
-    content = [{"token": "\n", "logprob": 0.0, "top_logprobs": [{"token": "True", "logprob": -5.0}]}]
-    content += [{"token": "Fal", "logprob": -0.1, "top_logprobs": [{"token": "Fal", "logprob": -0.1}]}]
-    choice = {"message": {"content": "\nFalse"}, "logprobs": {"content": content}}
-    _, (reply,) = decode(msgspec.json.encode({"choices": [choice]}))
-    assert reply.first == [("Fal", -0.1)]
-
-
 @pytest.mark.parametrize("completion", [False, True])
-@pytest.mark.parametrize("server_that", [{"ignores": ("logprobs",)}, {"rejects": ("logprobs",)}, {}])
+@pytest.mark.parametrize(
+    "server_that", [{"ignores": ("logprobs",)}, {"rejects": ("logprobs",)}, {"rejects": ("top_logprobs",)}, {}]
+)
 def test_without_probabilities_its_word_counts_and_one_line_says_so(
     scorer: Make, server_that: dict[str, Any], completion: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,9 +90,14 @@ def test_without_probabilities_its_word_counts_and_one_line_says_so(
     assert caplog.text.count("returns no log-probabilities") == 1
 
 
+BLANK = {"token": "\n", "logprob": 0.0, "top_logprobs": [{"token": "True", "logprob": -5.0}]}
+FALSE = {"token": "Fal", "logprob": -0.1, "top_logprobs": [{"token": "Fal", "logprob": -0.1}]}
+
+
 @pytest.mark.parametrize(
     "told",
     [
+        {"content": [BLANK, FALSE]},  # a blank first token is passed over
         {"content": None},
         {"content": []},
         {"content": [{"token": "True", "logprob": -0.1}]},
@@ -108,10 +107,10 @@ def test_without_probabilities_its_word_counts_and_one_line_says_so(
         {"tokens": [], "top_logprobs": None},
     ],
 )
-def test_alternatives_that_are_left_out_are_none(told: dict[str, Any]) -> None:
+def test_alternatives_are_those_of_the_first_word_or_none(told: dict[str, Any]) -> None:
     choice = {"message": {"content": "True"}, "logprobs": told}
     _, (reply,) = decode(msgspec.json.encode({"choices": [choice]}))
-    assert reply.first is None
+    assert reply.first == ([("Fal", -0.1)] if told == {"content": [BLANK, FALSE]} else None)
 
 
 def test_numbers_that_are_no_log_probabilities_do_no_harm(scorer: Make) -> None:
@@ -119,13 +118,6 @@ def test_numbers_that_are_no_log_probabilities_do_no_harm(scorer: Make) -> None:
     with Loopback(lambda _: {"content": "True", "first": first}) as server:
         (found,) = scorer(server.url).log_probabilities(["a"], WORDS)
     assert found == [0.0, 0.0]  # as likely as can be, both
-
-
-def test_a_server_that_refuses_only_the_alternatives(scorer: Make) -> None:
-    with Loopback(lambda _: "True", rejects=("top_logprobs",)) as server:
-        asked = scorer(server.url)
-        assert asked.log_probabilities(["a", "b"], WORDS) == [[0.0, -math.inf]] * 2
-    assert len(asked.notes.remarks) == 1
 
 
 def test_further_fields_go_with_every_question(scorer: Make) -> None:

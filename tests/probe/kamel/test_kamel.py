@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Form
 from lmkbc.probe.benchmark import Means
-from lmkbc.probe.kamel import dataset
 from lmkbc.probe.kamel import dataset as kamel
 from lmkbc.probe.kamel.build import KamelBuild, is_part, selected
 from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact, prompts, questions
 from lmkbc.probe.kmir.files import TypedTriple
 
-DRAWINGS = {"random": False, "fixed": True}
 TRAIN = [KamelFact("P36", f"land {i}", (KamelAnswer(f"town {i}"), KamelAnswer(f"city {i}"))) for i in range(30)]
 
 
 def tree(root: Path, rows: int = 30) -> Path:
-    folder = root / "KAMEL" / "P36"
-    folder.mkdir(parents=True)
-    lines = [json.dumps({"index": [i], "sub_label": f"land {i}", "obj_label": [f"town {i}"]}) for i in range(rows)]
+    lines = [{"index": [i], "sub_label": f"land {i}", "obj_label": [f"town {i}"]} for i in range(rows)]
     named = {"rdf": "Nuuk", "chosen": "Nuuk", "alternative": ["Godthab"]}
     year = {"rdf": None, "chosen": "1976", "alternative": ["June 1976", "1976"]}
-    test = [json.dumps({"sub_label": name, "obj_uri": ["Q1"], "obj_label": [named, year]}) for name in ("G", "land 3")]
-    (folder / "train.jsonl").write_text("\n".join([*lines[:2], '{"index": [1], "sub_label": "x"', *lines[2:]]) + "\n")
-    (folder / "dev.jsonl").write_text(lines[0])
-    (folder / "test.jsonl").write_text("\n".join(test))
+    test = [{"sub_label": name, "obj_uri": ["Q1"], "obj_label": [named, year]} for name in ("G", "land 3")]
+    folder = jsonl(root / "KAMEL/P36/train.jsonl", [*lines[:2], '{"index": [1], "sub_label": "x"', *lines[2:]]).parent
+    jsonl(folder / "dev.jsonl", lines[:1])
+    jsonl(folder / "test.jsonl", test)
     return root / "KAMEL"
 
 
@@ -94,7 +90,7 @@ def test_our_questions_and_those_of_a_file(tmp_path: Path) -> None:
 
 def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
     wording = {"P36": "Capital of {subject}?"}
-    for fixed in DRAWINGS.values():
+    for fixed in (False, True):
         made = texts(wording, fixed)
         assert made == texts(wording, fixed)
         for fact, text in made:
@@ -105,14 +101,14 @@ def test_prompts_have_the_papers_form_and_never_the_own_subject() -> None:
             assert all(line.split("? ")[1].endswith("%") and "; city" in line for line in solved)
     heads = {text.rsplit("\n", 1)[0] for _, text in made}
     assert len(heads) == 1 + 3  # one head for all, but for the subjects that are themselves examples
-    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, DRAWINGS["random"])}) > 20
+    assert len({text.rsplit("\n", 1)[0] for _, text in texts(wording, fixed=False)}) > 20
     assert next(prompts(TRAIN[:1], TRAIN, {"P36": "{subject}"}, 0))[1].text == "land 0"
 
 
 def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
     train = [KamelFact("P36", name, (KamelAnswer("x"),)) for name in ("LAND 0", "land-0", "Land 1", "Land 2")]
     asked = KamelFact("P36", "land 0", (KamelAnswer("x"),))
-    for fixed in DRAWINGS.values():
+    for fixed in (False, True):
         (_, prompt), *_ = prompts([asked], train, {"P36": "{subject}?"}, 2, fixed=fixed)
         assert sorted(prompt.text.splitlines()) == ["Land 1? x%", "Land 2? x%", "land 0?"]
         with pytest.raises(InputError, match="too few for 3 shots"):
@@ -121,14 +117,6 @@ def test_a_subject_spelt_otherwise_is_still_the_own_subject() -> None:
 
 def texts(wording: dict[str, str], fixed: bool) -> list[tuple[KamelFact, str]]:
     return [(fact, prompt.text) for fact, prompt in prompts(TRAIN, TRAIN, wording, 3, fixed=fixed)]
-
-
-def test_a_chat_is_shown_examples_as_turns() -> None:
-    (_, prompt), *_ = prompts(TRAIN[:1], TRAIN, {"P36": "Capital of {subject}?"}, 2, form="chat")
-    roles, said = zip(*((turn["role"], turn["content"]) for turn in prompt.messages()), strict=True)
-    assert roles == ("system", "user", "assistant", "user", "assistant", "user")
-    assert said[-1] == "Capital of land 0?"
-    assert all("; city" in answer and "%" not in answer for answer in said[2::2])
 
 
 @pytest.mark.parametrize(
@@ -156,8 +144,7 @@ ROWS = [*CAPITALS, CAPITALS[0], TypedTriple("Luxembourg City, capital", "P36", "
 
 def written(path: Path, rows: Sequence[TypedTriple]) -> Path:
     fields = ("subject", "relation", "object", "object_aliases")
-    path.write_text("".join(json.dumps({name: getattr(row, name) for name in fields}) + "\n" for row in rows))
-    return path
+    return jsonl(path, ({name: getattr(row, name) for name in fields} for row in rows))
 
 
 def built(triples: Path, out: Path, seed: int = 0) -> dict[str, dict[str, int]]:
@@ -169,14 +156,14 @@ def test_each_filter_is_counted_and_kamels_reader_reads_the_rest(tmp_path: Path)
     counts = built(written(tmp_path / "t.jsonl", ROWS), tmp_path / "out")
     assert [one["removed"] for one in counts.values()] == [1, 1, 11, 0, 2]
     assert list(counts.values())[-1] == {"removed": 2, "facts": 12, "queries": 12, "properties": 2}
-    data = dataset.read(tmp_path / "out")
+    data = kamel.read(tmp_path / "out")
     assert data.properties == ["P36", "P569"]
-    assert {split: len(data.of("P36", split)) for split in dataset.SPLITS} == QUOTA
-    subjects = [fact.subject for split in dataset.SPLITS for fact in data.of("P36", split)]
+    assert {split: len(data.of("P36", split)) for split in kamel.SPLITS} == QUOTA
+    subjects = [fact.subject for split in kamel.SPLITS for fact in data.of("P36", split)]
     assert len(set(subjects)) == len(subjects) == 6
     fact = data.of("P36", "test")[0]
     number = fact.subject.split()[1]
-    assert fact.objects == (dataset.KamelAnswer(f"town {number}", (f"city {number}",), f"town {number}"),)
+    assert fact.objects == (kamel.KamelAnswer(f"town {number}", (f"city {number}",), f"town {number}"),)
     (born,) = data.of("P569", "test")[0].objects
     assert (born.literal, born.label, born.alternatives) == (True, None, (f"1 May {born.shown}", born.shown))
     assert all(answer.literal for one in data.of("P569", "train") for answer in one.objects)
@@ -188,7 +175,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(tmp_path: 
         built(source, tmp_path / name, seed)
     files = {name: (tmp_path / name / "P36" / "test.jsonl").read_bytes() for name in ("one", "same", "other")}
     assert files["one"] == files["same"] != files["other"]
-    one, again = (dataset.read(tmp_path / name).facts for name in ("one", "turned"))
+    one, again = (kamel.read(tmp_path / name).facts for name in ("one", "turned"))
     assert one == again
 
 
@@ -222,7 +209,7 @@ def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_filter_finds_nothing_in_what_the_authors_filtered(data_dir: Path) -> None:
-    data = dataset.read(data_dir / "kamel" / "KAMEL.tar.xz", properties=["P36", "P131"], splits=("test",))
+    data = kamel.read(data_dir / "kamel" / "KAMEL.tar.xz", properties=["P36", "P131"], splits=("test",))
     facts = [fact for own in data.facts.values() for fact in own]
     rows = [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
     left, counts = selected(rows, 150, 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.probe.kamel.benchmark import KAMELS, LAMAS, by_facts, hard, lama_questions, lama_tables, learned
@@ -159,12 +160,11 @@ SHARED = Kamel({("P36", "train"): CAPITALS, ("P36", "test"): CAPITALS, ("P50", "
 
 def lama(root: Path) -> Path:
     """Write LAMA's layout: one relation of both benchmarks, one that KAMEL lacks, one of KAMEL that LAMA lacks."""
-    (root / "TREx").mkdir(parents=True)
-    rows = [{"relation": name, "template": "[X] is [Y] .", "type": "N-1"} for name in ("P36", "P530", "P50")]
-    (root / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for name in ("P36", "P530", "P50"):
-        facts = [{"sub_label": subject, "obj_label": object_} for subject, object_ in (("France", "Paris"), ("X", "Y"))]
-        (root / "TREx" / f"{name}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    names = ("P36", "P530", "P50")
+    jsonl(root / "relations.jsonl", [{"relation": name, "template": "[X] is [Y] .", "type": "N-1"} for name in names])
+    facts = [{"sub_label": subject, "obj_label": object_} for subject, object_ in (("France", "Paris"), ("X", "Y"))]
+    for name in names:
+        jsonl(root / "TREx" / f"{name}.jsonl", facts)
     return root
 
 
@@ -173,8 +173,7 @@ def test_facts_of_the_shared_relations_with_examples_of_kamel_or_of_autoprompt(t
     assert found.properties == ["P36"]
     assert found.of("P36", "test")[0] == KamelFact("P36", "France", (KamelAnswer("Paris"),))
     assert found.of("P36", "train") == CAPITALS
-    (tmp_path / "P36").mkdir()
-    (tmp_path / "P36" / "train.jsonl").write_text('{"sub_label": "Chile", "obj_label": "Santiago"}')
+    jsonl(tmp_path / "P36" / "train.jsonl", [{"sub_label": "Chile", "obj_label": "Santiago"}])
     (example,) = lama_questions(tmp_path, SHARED, tmp_path).of("P36", "train")
     assert (example.subject, example.objects) == ("Chile", (KamelAnswer("Santiago"),))
     with pytest.raises(InputError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 import tiny_causal
 from command import Command
 from loopback import Body, Loopback
+from rows import jsonl
 
 from lmkbc.models.local.model import CausalModel
 
@@ -30,11 +32,9 @@ def town(body: Body) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path, command: Command) -> Command:
-    folder = tmp_path / "KAMEL" / "P36"
-    folder.mkdir(parents=True)
     for split, name in (("train", "isle"), ("test", "land")):
         facts = [{"sub_label": f"{name} {row}", "obj_label": [f"town {row}"]} for row in range(ROWS)]
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+        jsonl(tmp_path / "KAMEL" / "P36" / f"{split}.jsonl", facts)
     asked = ("--model", "m", "--json", "--store", tmp_path / "s.sqlite", "--base-url")
     return command.under("probe", "kamel", tmp_path / "KAMEL", *asked)
 
@@ -99,12 +99,9 @@ main()
 
 
 def capitals(root: Path) -> Path:
-    for name in ("P36", "P47"):
-        folder = root / "KAMEL" / name
-        folder.mkdir(parents=True)
-        for split in ("train", "test"):
-            rows = [{"sub_label": f"{split} {n}", "obj_label": [f"{name} {n % 5}"]} for n in range(QUERIES)]
-            (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for name, split in itertools.product(("P36", "P47"), ("train", "test")):
+        rows = [{"sub_label": f"{split} {n}", "obj_label": [f"{name} {n % 5}"]} for n in range(QUERIES)]
+        jsonl(root / "KAMEL" / name / f"{split}.jsonl", rows)
     return root / "KAMEL"
 
 

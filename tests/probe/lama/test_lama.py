@@ -12,6 +12,7 @@ import tiny_causal
 import tiny_masked
 import torch
 from command import Command
+from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
@@ -43,30 +44,20 @@ SPEAKS = RelationFacts("P37", "In {subject} , people speak {mask} .", "N-M", (("
 
 
 def trex(root: Path) -> Path:
-    (root / "TREx").mkdir()
     relations = [
         {"relation": "P19", "template": "[X] was born in [Y] .", "label": "place of birth", "type": "N-1"},
         {"relation": "P37", "template": "In [X] {formally}, [Y] is spoken .", "label": "language", "type": "N-M"},
         {"relation": "P99", "template": "[X] is [Y] .", "type": "1-1"},
     ]
-    (root / "relations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in relations))
+    jsonl(root / "relations.jsonl", relations)
+    more = {"uuid": "u", "obj_uri": "Q1", "sub_uri": "Q2", "evidences": [{"masked_sentence": "[MASK]"}]}
 
-    def fact(relation: str, subject: str, object_: str) -> str:
-        return json.dumps(
-            {
-                "uuid": "u",
-                "obj_uri": "Q1",
-                "obj_label": object_,
-                "sub_uri": "Q2",
-                "sub_label": subject,
-                "predicate_id": relation,
-                "evidences": [{"masked_sentence": "[MASK]"}],
-            }
-        )
+    def facts(relation: str, *pairs: tuple[str, str]) -> None:
+        rows = [{**more, "sub_label": one, "obj_label": other, "predicate_id": relation} for one, other in pairs]
+        jsonl(root / "TREx" / f"{relation}.jsonl", rows)
 
-    born = [fact("P19", *pair) for pair in (*BORN.facts, BORN.facts[0])]
-    (root / "TREx" / "P19.jsonl").write_text("\n".join(born) + "\n")
-    (root / "TREx" / "P37.jsonl").write_text(fact("P37", "Rome", "Italian"))
+    facts("P19", *BORN.facts, BORN.facts[0])
+    facts("P37", ("Rome", "Italian"))
     return root
 
 
@@ -146,27 +137,21 @@ def backbone(tmp_path: Path) -> Backbone:
     return load(tiny_masked.save(tmp_path / "tiny", words), offline=True)
 
 
-def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone) -> None:
-    vocabulary = ["Italian", "Paris", "Rome", "born"]
-    probe = MaskedRanks(backbone, vocabulary)
-    assert set(vocabulary) <= set(known_words(backbone))
-    for (subject, object_), (rank, log) in zip(BORN.facts, probe.ranks(BORN), strict=True):
-        text = backbone.tokenizer(f"{subject} was born in [MASK] .", return_tensors="pt")
-        with torch.inference_mode():
-            logits = backbone.model(**text).logits[0]
-        ids = [backbone.tokenizer.convert_tokens_to_ids(word) for word in vocabulary]
-        logs = logits[text["input_ids"][0] == backbone.mask_id][0, ids].log_softmax(-1)
-        own = logs[vocabulary.index(object_)]
-        assert rank == int((logs > own).sum()) + 1
-        assert log == pytest.approx(float(own), abs=1e-4)
-
-
-def test_relations_that_drop_out_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="lmkbc")
-    assert within([BORN, SPEAKS], lambda _, __, object_: object_ == "Rome")[0].name == "P19"
-    assert "no fact remains: P37" in caplog.text
-    read(trex(tmp_path))
-    assert "their files are not there: P99" in caplog.text
+def test_ranks_are_those_of_a_softmax_over_the_vocabulary(backbone: Backbone, tmp_path: Path) -> None:
+    (sentences,) = read_corpus(squad(tmp_path), "squad")
+    assert [gold for _, gold in sentences.facts] == ["Jean", "Ada"]
+    names = ["Ada", "Italian", "Jean", "Paris", "Rome", "born"]
+    assert set(names) <= set(known_words(backbone))
+    columns = backbone.tokenizer.convert_tokens_to_ids(names)
+    for asked, cloze in ((BORN, "{} was born in [MASK] ."), (sentences, "{}")):
+        for (said, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
+            text = backbone.tokenizer(cloze.format(said), return_tensors="pt")
+            with torch.inference_mode():
+                logits = backbone.model(**text).logits[0]
+            logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
+            own = logs[names.index(gold)]
+            assert rank == int((logs > own).sum()) + 1
+            assert log == pytest.approx(float(own), abs=1e-4)
 
 
 def test_guesses_from_names_are_asked_for_persons_only(backbone: Backbone) -> None:
@@ -209,14 +194,12 @@ def test_two_models_are_compared_on_the_words_that_they_share(run: Command, tmp_
 
 
 def test_kamels_facts_of_one_word(run: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "KAMEL" / "P36"
-    folder.mkdir(parents=True)
     rows = [("Italy", ["Rome"]), ("France", ["Paris"]), ("Bolivia", ["Sucre", "La Paz"]), ("Peru", ["Lima"])]
     facts = [
         {"sub_label": land, "obj_label": [{"rdf": x, "chosen": x, "alternative": []} for x in towns]}
         for land, towns in rows
     ]
-    (folder / "test.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+    jsonl(tmp_path / "KAMEL" / "P36" / "test.jsonl", facts)
     model = tiny_masked.save(tmp_path / "model", ["Rome", "Paris", "Sucre"])
     status, printed, told = run(tmp_path / "KAMEL", "--model", model, "--properties", "P36, P30")
     assert (status, printed, "no test split of 'P30'" in told) == (2, "", True)
@@ -240,12 +223,6 @@ def test_bad_input_is_one_sentence(run: Command, tmp_path: Path) -> None:
         assert (status, printed, message in told, told.count("error:")) == (2, "", True, 1)
 
 
-def write(path: Path, *rows: dict[str, object]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def squad(root: Path) -> Path:
     rows = [
         {"masked_sentences": ["Ada {met} [MASK] in Rome."], "obj_label": "Jean", "sub_label": "Squad", "id": "1"},
@@ -253,7 +230,7 @@ def squad(root: Path) -> Path:
         {"masked_sentences": ["[MASK] met [MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "3"},
         {"masked_sentences": ["so " * 100 + "[MASK]."], "obj_label": "Ada", "sub_label": "Squad", "id": "4"},
     ]
-    write(root / "Squad" / "test.jsonl", *rows)
+    jsonl(root / "Squad" / "test.jsonl", rows)
     return root
 
 
@@ -264,24 +241,9 @@ def test_google_re_leaves_out_what_annotators_deny(tmp_path: Path) -> None:
         {"sub_label": "Jean Roux", "obj_label": "Paris", "judgments": [no, no, yes], "masked_sentences": ["x"]},
         {"sub_label": "Ada Rossi", "obj_label": "Rome", "judgments": [yes], "masked_sentences": ["y"]},
     ]
-    write(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", *rows)
+    jsonl(tmp_path / "Google_RE" / "place_of_birth_test.jsonl", rows)
     (born,) = read_corpus(tmp_path, "google-re", ["place_of_birth"])
     assert (born.cloze, born.facts) == ("{subject} was born in {mask} .", (("Ada Rossi", "Rome"),))
-
-
-def test_a_sentence_is_asked_as_it_stands(tmp_path: Path) -> None:
-    backbone = load(tiny_masked.save(tmp_path / "m", "Ada Jean Rome was in met".split()), offline=True)
-    (asked,) = read_corpus(squad(tmp_path), "squad")
-    assert [gold for _, gold in asked.facts] == ["Jean", "Ada"]
-    names = ["Ada", "Jean", "Rome"]
-    columns = backbone.tokenizer.convert_tokens_to_ids(names)
-    for (sentence, gold), (rank, log) in zip(asked.facts, MaskedRanks(backbone, names).ranks(asked), strict=True):
-        text = backbone.tokenizer(sentence, return_tensors="pt")
-        with torch.inference_mode():
-            logits = backbone.model(**text).logits[0]
-        logs = logits[text["input_ids"][0] == backbone.mask_id][0, columns].log_softmax(-1)
-        assert log == pytest.approx(float(logs[names.index(gold)]), abs=1e-4)
-        assert rank == int((logs > logs[names.index(gold)]).sum()) + 1
 
 
 def test_the_command_asks_a_corpus(command: Command, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import tiny_masked
 import torch
 from command import Command
+from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
@@ -126,14 +127,8 @@ def test_another_model_is_not_answered_from_what_was_kept(backbone: Backbone, tm
 
 def kamel(folder: Path) -> Path:
     for split, pairs in (("train", BORN.train), ("dev", BORN.dev), ("test", BORN.facts)):
-        path = folder / "P19" / f"{split}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            "".join(
-                json.dumps({"sub_label": subject, "obj_label": [{"rdf": one, "chosen": one}]}) + "\n"
-                for subject, one in pairs
-            )
-        )
+        facts = [{"sub_label": subject, "obj_label": [{"rdf": one, "chosen": one}]} for subject, one in pairs]
+        jsonl(folder / "P19" / f"{split}.jsonl", facts)
     return folder
 
 
@@ -162,16 +157,12 @@ def test_a_property_that_is_not_there_is_no_silent_skip(
 
 
 def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
-    (tmp_path / "TREx").mkdir()
-    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
-    (tmp_path / "TREx" / "P19.jsonl").write_text('{"sub_label": "ht", "obj_label": "Paris"}\n')
+    jsonl(tmp_path / "relations.jsonl", [{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}])
+    jsonl(tmp_path / "TREx" / "P19.jsonl", [{"sub_label": "ht", "obj_label": "Paris"}])
     with pytest.raises(InputError, match="name those to learn with --train"):
         read(tmp_path, None, None)
-    (tmp_path / "train" / "P19").mkdir(parents=True)
-    for part, row in (("train", PAIRS[0]), ("dev", PAIRS[1])):
-        (tmp_path / "train" / "P19" / f"{part}.jsonl").write_text(
-            json.dumps(dict(zip(("sub_label", "obj_label"), row, strict=True)))
-        )
+    for part, (name, place) in (("train", PAIRS[0]), ("dev", PAIRS[1])):
+        jsonl(tmp_path / "train" / "P19" / f"{part}.jsonl", [{"sub_label": name, "obj_label": place}])
     (facts,) = read(tmp_path, tmp_path / "train", None)
     assert facts == RelationFacts(
         "P19", "{subject} was born in {mask} .", "N-1", (("ht", "Paris"),), PAIRS[:1], PAIRS[1:2]
@@ -186,19 +177,10 @@ def test_what_cannot_be_run_is_named_before_anything_is(named: dict[str, tuple[s
         Experiment(soft=HOW.soft, finetune=HOW.finetune, **named)  # type: ignore[arg-type]
 
 
-def rows(path: Path, *given: dict[str, object]) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in given))
-    return path
-
-
 def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Path) -> None:
-    one = rows(tmp_path / "auto.jsonl", {"relation": "P19", "template": "[X]vik is {in} [Y]."})
-    rows(
-        tmp_path / "mined" / "P19.jsonl",
-        {"template": "[Y] native [X]", "weight": 0.2},
-        {"template": "[X] in [Y]", "weight": 0.8},
-    )
+    one = jsonl(tmp_path / "auto.jsonl", [{"relation": "P19", "template": "[X]vik is {in} [Y]."}])
+    mined = [{"template": "[Y] native [X]", "weight": 0.2}, {"template": "[X] in [Y]", "weight": 0.8}]
+    jsonl(tmp_path / "mined" / "P19.jsonl", mined)
     assert read_prompts([f"A={one}", f"L={tmp_path / 'mined'}"]) == {
         "A": {"P19": (("{subject}vik is {{in}} {mask}.", 1.0),)},
         "L": {"P19": (("{mask} native {subject}", 0.2), ("{subject} in {mask}", 0.8))},
@@ -216,7 +198,7 @@ def test_prompts_are_read_from_a_file_or_from_one_for_each_relation(tmp_path: Pa
 )
 def test_a_prompt_that_makes_no_sense_is_refused(tmp_path: Path, name: str, row: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        read_prompts([f"{name}={rows(tmp_path / 'p.jsonl', row)}"])
+        read_prompts([f"{name}={jsonl(tmp_path / 'p.jsonl', [row])}"])
 
 
 def test_clozes_of_a_relation_answer_together_by_weight(backbone: Backbone) -> None:
@@ -311,15 +293,11 @@ def test_facts_are_shown_where_ways_of_asking_differ() -> None:
 
 def lama(tmp_path: Path) -> list[object]:
     """Write one relation with four train facts; return what the command needs to read it."""
-    (tmp_path / "TREx").mkdir(parents=True)
-    (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}')
+    jsonl(tmp_path / "relations.jsonl", [{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}])
+    places = ("Rome", "Paris", "Oslo", "Rome")
     for path, names in (("TREx/P19", "abc"), ("train/P19/train", "defg"), ("train/P19/dev", "h")):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        rows = [
-            {"sub_label": name, "obj_label": place}
-            for name, place in zip(names, ("Rome", "Paris", "Oslo", "Rome"), strict=False)
-        ]
-        (tmp_path / f"{path}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        pairs = zip(names, places, strict=False)
+        jsonl(tmp_path / f"{path}.jsonl", ({"sub_label": name, "obj_label": place} for name, place in pairs))
     arguments = ["probe", "optiprompt", tmp_path, "--train", tmp_path / "train", "--least", 2]
     return [*arguments, "--models", "pretrained", "--methods", "manual"]
 
