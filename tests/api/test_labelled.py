@@ -9,7 +9,6 @@ import pytest
 from opened import generated, recipe_of
 from space import MINI, SPACE, TRAIN
 
-import lmkbc
 from lmkbc.api.options import opened_subset
 from lmkbc.run.base import Run
 from lmkbc.types import Query
@@ -51,12 +50,6 @@ def test_rows_about_a_query_of_the_test_split_are_left_out(tmp_path: Path) -> No
     run = _written(tmp_path, train="abc", val="de", test="bdf")
     assert [row.query.subject for row in run.labelled] == ["a", "c", "e"]
     assert [row.query.subject for row in run.train] == ["a", "b", "c"]
-
-
-def test_the_manifest_names_what_a_test_run_may_learn_from(tmp_path: Path) -> None:
-    run = lmkbc.predict("test", edition="mini", system="prior", out=tmp_path / "run")
-    splits = {name for name in run.manifest["inputs"] if name.startswith("mini/")}
-    assert splits == {"mini/train", "mini/val", "mini/test"}
 
 
 def test_the_stack_learns_from_the_rows_of_both_and_never_from_a_query_s_own(tmp_path: Path) -> None:

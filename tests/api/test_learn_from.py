@@ -11,7 +11,6 @@ import pytest
 from command import Command
 from space import MINI, SPACE
 
-import lmkbc
 from lmkbc.api.options import opened_subset
 
 BORDERS = "CountryBordersCountry"
@@ -166,10 +165,3 @@ def test_a_report_and_an_audit_show_them_apart(command: Command, answers: Path) 
     assert [row["origin"] for row in found] == sorted(
         (row["origin"] for row in found), key=["model", "labels", None].index
     )
-
-
-def test_from_python(answers: Path, tmp_path: Path) -> None:
-    kb = lmkbc.build("subjects.csv", tmp_path / "kb", edition="mini", files=[answers], relation="country-borders")
-    assert kb.counts["stated_by_labels"] == 3
-    run = lmkbc.predict("test", edition="mini", system="prior", learn_from="train", out=tmp_path / "run")
-    assert run.manifest["learn_from"] == ["train"]

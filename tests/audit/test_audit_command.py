@@ -70,20 +70,16 @@ def test_precision_without_what_labelled_rows_state_comes_first(command: Command
     assert (found[0]["origin"], found[-1]["origin"]) == ("model", None)
 
 
-def test_a_part_of_the_labels_is_enough(run: Command) -> None:
+@pytest.mark.parametrize(("count", "high"), [(20, 1.0), (0, None)])
+def test_a_part_of_the_labels_is_enough_and_no_label_is_no_estimate(
+    run: Command, count: int, high: float | None
+) -> None:
     labelled(run, lambda row: None)
-    given = [{**row, "label": "y"} for row in rows()[:20]]
-    Path("labels.jsonl").write_text("\n\n".join(map(json.dumps, given)))
+    given = [{**row, "label": "y"} if at < count else row for at, row in enumerate(rows())]
+    Path("labels.jsonl").write_text("\n\n".join(map(json.dumps, given[: count or None])))
     whole = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"][-1]
-    assert (whole["labelled"], whole["unlabelled"]) == (20, 40)
-    assert whole["low"] < 0.9 < whole["precision"]
-
-
-def test_no_label_is_no_estimate(run: Command) -> None:
-    labelled(run, lambda row: None)
-    whole = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"][-1]
-    assert (whole["precision"], whole["promise"]) == (None, "cannot tell")
-    run.done("kb", "--labels", "labels.jsonl")
+    assert (whole["labelled"], whole["unlabelled"], whole["precision"]) == (count, 60 - count, high)
+    assert whole["promise"] == "cannot tell"
 
 
 def test_the_same_sample_comes_again(run: Command) -> None:
@@ -126,13 +122,6 @@ def test_labels_that_cannot_be_are_one_sentence(run: Command, wrong: Callable[[R
     error = run.fails("kb", "--labels", "labels.jsonl")
     assert (error.count("\n"), told in error) == (1, True), error
     assert Path("labels.jsonl").read_bytes() == before
-
-
-def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
-    labelled(run, lambda row: "y")
-    shutil.rmtree("kb")
-    base(Path("kb"), mixed(299))
-    assert "labels of another base than kb, or of an earlier state of it" in run.fails("kb", "--labels", "labels.jsonl")
 
 
 @pytest.mark.parametrize(

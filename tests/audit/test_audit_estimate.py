@@ -25,14 +25,6 @@ def test_a_fit_is_where_no_step_is_left(bins: list[tuple[int, float, float]]) ->
     assert np.abs(slope).max() <= 1e-4 * max(of.max(), 1)
 
 
-def test_many_fits_are_as_each_alone() -> None:
-    confidence, of = np.array([0.2, 0.6, 0.9]), np.full((2, 3), 10.0)
-    right = np.array([[1.0, 5, 9], [9.0, 2, 0]])
-    both = fitted(confidence, of, right, np.array([0.0, 1.0]))
-    alone = [fitted(confidence, of[0], row, np.array([0.0, 1.0])) for row in right]
-    assert both == pytest.approx(np.array(alone), abs=1e-6)
-
-
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1)), min_size=1, max_size=6))
 def test_a_census_is_certain(strata: list[tuple[int, float]]) -> None:
     sizes = np.array([float(size) for size, _ in strata])

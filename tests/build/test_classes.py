@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -128,12 +127,3 @@ def test_a_workspace_has_classes_of_its_own(tmp_path: Path) -> None:
         (folder / "classes.toml").write_text(wrong)
         with pytest.raises(InputError, match=said):
             _ = Workspace(tmp_path).classes
-
-
-def test_what_has_one_object_says_so() -> None:
-    assert {name for name, one in RELATIONS.items() if one.has_one_object()} == {
-        *(name for name, one in RELATIONS.items() if one.kind == "number"),
-        "cause-of-death",
-        "place-of-death",
-    }
-    assert dataclasses.replace(RELATIONS["spouse"], functional=True).has_one_object()

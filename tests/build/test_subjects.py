@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -155,14 +154,3 @@ def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
         SubjectFile(tmp_path / "absent")
     with pytest.raises(InputError, match="is no regular file"):
         SubjectFile(tmp_path)
-
-
-def test_a_long_check_says_how_far_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(sys.modules[SubjectFile.__module__], "AT_ONCE", 2)
-    caplog.set_level("INFO")
-    path = tmp_path / "s.csv"
-    path.write_text("name\na\nb\nc\nd\n")
-    assert len(SubjectFile(path)) == 4
-    assert [record.getMessage() for record in caplog.records] == [f"{path}: {n} rows checked" for n in (2, 4)]

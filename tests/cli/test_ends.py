@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,30 +15,8 @@ from loopback import Loopback
 from opened import recipe_file
 
 from lmkbc import cli
-from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_an_interruption_before_a_command_says_so(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "build", interrupt)
-    assert command("predict")[::2] == (1, "error: interrupted; nothing half-written is left behind\n")
-
-
-def test_a_terminated_run_says_the_same(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workspace, "queries", lambda *_: signal.raise_signal(signal.SIGTERM))
-    before = signal.getsignal(signal.SIGTERM)
-    for ctrl_c in (signal.default_int_handler, signal.SIG_IGN):  # which shells set where a command runs behind others
-        patched = signal.signal(signal.SIGINT, ctrl_c)
-        try:
-            status, printed, told = command("predict", "--edition", "mini", "--system", "embedded", "--out", "run")
-        finally:
-            signal.signal(signal.SIGINT, patched)
-        assert (status, printed, told) == (1, "", f"error: {cli.INTERRUPTED}; {cli.ANSWERS}\n")
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> None:

@@ -13,9 +13,7 @@ from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.cli.options import spread
-from lmkbc.errors import InputError
 from lmkbc.run.options import RunOptions
-from lmkbc.settings import listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +86,3 @@ def test_groups_give_way_to_their_options() -> None:
     assert isinstance(options, dict)
     given = {name: value for name, value in options.items() if value}
     assert given == {"edition": "2023", "files": [Path("a"), Path("b")], "offline": True, "prices": (2.5, 10.0)}
-
-
-def test_lists_of_names() -> None:
-    assert (listed(None), listed("a, b ,c")) == (None, ["a", "b", "c"])
-    for wrong in ("", "a,,b", "a,"):
-        with pytest.raises(InputError, match="names nothing at one of its commas"):
-            listed(wrong)

@@ -83,13 +83,6 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_pa
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
 
 
-def test_a_run_of_dev_is_one_of_val(command: Command, tmp_path: Path) -> None:
-    _, told = command.done(*(word.replace("val", "dev") for word in PREDICT), "--limit", "1")
-    made = tmp_path / "submissions" / "mini-val-bl22-empty-first1"
-    assert manifest(made)["split"] == "val"
-    assert "the first 1 of 160 queries, 0 objects, 1 empty answer; " in told
-
-
 def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command: Command, tmp_path: Path) -> None:
     given = answers(tmp_path / "some.jsonl", range(3, len(QUERIES)))
     told = command.fails(*RECORDED, "--from", given, "--out", "run", status=1)

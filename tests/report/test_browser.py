@@ -81,15 +81,6 @@ def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]
     opened.context.close()
 
 
-def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
-    shades = []
-    for scheme in ("light", "dark"):
-        opened = ReportView(browser, files["report"], scheme)
-        shades.append(opened.page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
-        opened.context.close()
-    assert shades[0] != shades[1]
-
-
 def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
     view.status("120 of 120")
     view.page.select_option("#relation", hostile.RELATIONS[0])
@@ -169,18 +160,6 @@ def test_pages_are_turned(view: ReportView) -> None:
     assert view.subjects != before
     view.page.click("#before")
     assert view.subjects == before
-
-
-def test_a_cut_list_says_how_many_there_are(browser: Any, tmp_path: Path) -> None:
-    run, gold, _ = hostile.run(tmp_path, 2)
-    query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
-    some = [{"object": f"n{place}", "score": 0.5, "id": f"Q{place + 700}"} for place in range(1200)]
-    hostile.lines(run / "candidates.jsonl.gz", [{**query, "candidates": some, "pooled": True}])
-    opened = ReportView(browser, lmkbc.report(run, gold=gold).path)
-    opened.page.locator("#body .open", has_text="subject 000").first.click()
-    summary = opened.page.locator("tr.detail summary", has_text="Dropped").inner_text()
-    assert summary == "Dropped: the first 100 of 1,200 objects"
-    opened.context.close()
 
 
 def test_no_text_of_a_model_runs(view: ReportView) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import hostile
 from command import Command
 
-from lmkbc.models.base import Message, Prompt
-from lmkbc.report.prompts import _text, asked_in
+from lmkbc.report.prompts import asked_in
 
 CHAT = {"component": "chat", "model": "m", "prompt": {"ask": "<script> {subject}"}, "shots": {"k": 2}}
 
@@ -54,9 +53,3 @@ def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path
     assert "gpt, as recorded; subject: subject 001" in made
     assert "one &lt;b&gt;</pre>" in made
     assert made.count("as the recipe words it") == 1  # of the relation that no file tells of
-
-
-def test_a_text_is_shown_without_roles() -> None:
-    turns = (Message("system", "a"), Message("user", "b"))
-    assert _text(Prompt((), turns, "completion")) == "ab"
-    assert _text(Prompt((), turns)) == "[system]\na\n\n[user]\nb"
