@@ -52,58 +52,6 @@ def test_the_version_is_told(command: Command) -> None:
     assert command("--version") == (0, f"lmkbc {version('lmkbc')}\n", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("frobnicate",), "no such command 'frobnicate'; see 'lmkbc --help'"),
-        (("--frobnicate",), "no such option: --frobnicate"),
-        (("predict", "--frobnicate"), "see 'lmkbc predict --help'"),
-        (("report",), "missing argument 'RUN'; see 'lmkbc report --help'"),
-        (("probe", "kamel"), "missing argument 'SOURCE'"),
-        (("train", "mlm"), "missing option '--backbone'"),
-        (("predict", "--limit", "x"), "invalid value for '--limit'"),
-        (("predict", "a\x1b[31m"), "unexpected extra argument"),
-        (("tune", "-e", "mini", "--rules", "foo"), "rule 'foo' cannot be tuned"),
-        (("tune", "-e", "mini", "--system", "prior", "--relation", "foo"), "edition mini asks for no relation 'foo'"),
-        (("predict", "-e", "mini", "--system", "answers.jsonl"), "answers.jsonl is no recipe: a recipe is a TOML file"),
-        (("link", "absent.jsonl", "-e", "mini"), "absent.jsonl does not exist"),
-        (("link", "answers.jsonl", "-e", "mini"), "answers.jsonl, line 1: Object missing required field `Relation`"),
-        (("link", "--explain", "Rome", "-e", "mini", "-r", "foo"), "unknown relation 'foo'"),
-        (("evaluate", "other.jsonl", "-e", "mini"), "other.jsonl is a file of edition 2025 or 2026, not of mini"),
-        (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl: this is no run"),
-        (("evaluate", "other.jsonl", "-e", "2026", "--rows"), "--rows is shown as JSON: add --json"),
-        (("compare", "other.jsonl"), "compare needs two runs at least"),
-        (("predict", "--edition", "2032"), "unknown edition '2032'"),
-        (("predict", "--edition", "2023"), "run 'lmkbc data fetch 2023'"),
-        (("predict", "-e", "mini", "--system", "embeded"), "did you mean 'embedded'"),
-        (("predict", "-e", "mini", "--system", "recorded"), "name at least one file with --from"),
-        (("predict", "-e", "mini", "--from", "absent.jsonl"), "absent.jsonl does not exist"),
-        (("predict", "-e", "mini", "--split", "trial"), "has no split 'trial'"),
-        (("predict", "--data", "absent"), "absent is not a directory"),
-        (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
-        (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
-        (("relations", "show", "spouze"), "did you mean 'spouse'"),
-        (("systems", "show", "nothing"), "unknown system 'nothing'"),
-        (("data", "fetch", "mini"), "there is nothing to fetch"),
-        (("predict", "--limit", "0"), "invalid value for '--limit'"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_of_one_style(
-    command: Command, tmp_path: Path, arguments: tuple[str, ...], told: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "answers.jsonl").write_text('{"SubjectEntity": "a"}')
-    row = {"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}
-    (tmp_path / "other.jsonl").write_text(json.dumps(row))
-    status, shown, error = command(*arguments)
-    assert (status, shown) == (2, "")
-    assert error.startswith("error: ")
-    assert told in error
-    assert error.count("\n") == 1
-    assert error[:-1].isprintable()
-    assert not (tmp_path / "submissions").exists()
-
-
 def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path: Path) -> None:
     command.done("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
     one = command("evaluate", "a")

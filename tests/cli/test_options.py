@@ -44,27 +44,6 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
     assert [line for line in commands if line.endswith("...")] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("predict -e mini --max-cost inf", "error: --max-cost is inf: give a finite number, not below 0\n"),
-        ("predict -e mini --precision nan", "error: --precision is nan: give a share between 0 and 1, as in 0.9\n"),
-        ("tune -e mini --prices 1,inf", "error: --prices is '1,inf': give two numbers"),
-        ("tune -e mini --prices 1", "error: --prices is '1': give two numbers"),
-        ("predict -e mini --prices 1,1 --max-cost nan", "error: invalid value for '--max-cost'"),
-        ("predict -e mini --prices 1,1 --max-cost -1", "error: invalid value for '--max-cost'"),
-        *(
-            (f"predict -e mini --max-cost 1 --prices={prices}", f"error: --prices is {prices!r}: give two numbers")
-            for prices in ("nan,nan", "-1,-1", "inf,1", "1,-inf", "1,2,3", "a,b", "")
-        ),
-    ],
-)
-def test_what_is_wrong_with_an_option_is_told_by_the_name_that_was_typed(
-    command: Command, words: str, told: str
-) -> None:
-    assert command.fails(*words.split()).startswith(told)
-
-
 def test_groups_give_way_to_their_options() -> None:
     got: list[object] = []
 

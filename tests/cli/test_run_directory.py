@@ -37,21 +37,6 @@ def answers(path: Path, numbers: range) -> Path:
     return path
 
 
-@pytest.mark.parametrize("out", [".", "", "/", "mine", "notes.txt", "link", "notes.txt/run", "run/.."])
-def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
-    out: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "link").symlink_to("empty")
-    monkeypatch.setattr("lmkbc.pipeline.Steps", lambda *_: pytest.fail("something was generated"))
-    told = command.fails(*PREDICT, "--out", out)
-    assert (told.count("\n"), told.startswith("error: ")) == (1, True)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "link", "mine", "notes.txt", "thesis.tex"]
-
-
 def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
     assert command.done(*PREDICT, "--out", "run")[0] == ""
     (tmp_path / "run" / "notes.txt").write_text("mine")
@@ -180,42 +165,3 @@ def test_data_that_the_environment_names_and_that_is_absent_is_told(
     assert (
         command(*words)[2].count("LMKBC_DATA is '/nonexistent', which is no directory: no official split is found") == 1
     )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("submit", "rows.jsonl", "--edition", "mini", "--split", "val", "--out", "rows.jsonl"),
-        ("link", "rows.jsonl", "--edition", "mini", "--offline", "--out", "rows.jsonl"),
-        ("link", "build", "rows.jsonl", "--table", "rows.jsonl"),
-        ("link", "build", "rows.jsonl", "--edition", "mini"),
-        ("link", "build", "rows", "--edition", "mini"),
-        ("store", "export", "--store", "rows.jsonl", "--out", "rows.jsonl"),
-        ("probe", "kamel", "rows.jsonl", "--model", "x", "--out", "rows.jsonl"),
-        ("probe", "optiprompt", "rows.jsonl", "--model", "x", "--kept", "rows.jsonl"),
-        ("probe", "kmir", "run", "rows.jsonl", "--model", "x", "--out", "."),
-        ("probe", "kmir", "build", "rows.jsonl", "--out", "mine"),
-        ("train", "mlm", "--backbone", "x", "--out", "mine", "--edition", "mini"),
-        ("train", "lora", "--model", "x", "--out", "mine", "--edition", "mini"),
-        ("predict", "--edition", "mini", "--out", "mine"),
-    ],
-    ids=" ".join,
-)
-def test_no_command_writes_over_its_input_or_a_strangers_files(
-    arguments: tuple[str, ...], command: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "rows.jsonl").write_text("mine")
-    (tmp_path / "rows.partial").write_text("mine, and no unfinished index")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    told = command.fails(*arguments)
-    assert told.splitlines()[-1].startswith("error: ")
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-@pytest.mark.parametrize(
-    "arguments", [("--\u202edne",), ("predict", "--\u202ex"), ("submit", "a", "b\u202ec"), ("predict", "-e", "\u202e")]
-)
-def test_a_complaint_steers_no_terminal(arguments: tuple[str, ...], command: Command) -> None:
-    assert "\u202e" not in command.fails(*arguments)

@@ -60,14 +60,6 @@ def test_a_damaged_run_is_left_out_with_a_line(folder: Path, tmp_path: Path, com
     assert "left out" in told
 
 
-@pytest.mark.parametrize("words", [("nowhere",), (".",), (".", "--edition", "2031")])
-def test_wrong_folders_are_one_sentence(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert re.search("is no folder|holds no run|unknown edition", command.fails("runs", *words))
-
-
 def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
     draw = np.random.default_rng(1)
     covered = 0
