@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from audit_bases import base, fact, mixed
+from bases import fact, mixed, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +45,7 @@ def test_each_bin_is_in_a_stratum_that_is_drawn_from(bins: dict[BinKey, Confiden
 
 
 def test_a_draw_can_be_repeated(tmp_path: Path) -> None:
-    knowledge = Knowledge(base(tmp_path, mixed()))
+    knowledge = Knowledge(written(tmp_path, mixed()))
     first, again, other = (draw(knowledge, 40, seed) for seed in (1, 1, 2))
     assert (len(first.drawn), first, first.drawn != other.drawn) == (40, again, True)
     sampled = facts_of(knowledge, first)
@@ -56,11 +56,11 @@ def test_a_draw_can_be_repeated(tmp_path: Path) -> None:
 
 def test_a_sample_may_be_the_whole_base(tmp_path: Path) -> None:
     facts = mixed(30)
-    assert len(draw(Knowledge(base(tmp_path, facts)), 500, 0).drawn) == len(facts)
+    assert len(draw(Knowledge(written(tmp_path, facts)), 500, 0).drawn) == len(facts)
 
 
 def test_a_fact_is_drawn_as_often_as_its_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    knowledge = Knowledge(base(tmp_path, [fact(row, "children", "1", 0.5) for row in range(30)]))
+    knowledge = Knowledge(written(tmp_path, [fact(row, "children", "1", 0.5) for row in range(30)]))
     facts = list(knowledge.facts())
     monkeypatch.setattr(knowledge, "facts", lambda: iter(facts))
     times = [sum(row in draw(knowledge, 10, seed).drawn for seed in range(200)) for row in range(30)]
@@ -71,6 +71,6 @@ def test_a_fact_is_drawn_as_often_as_its_like(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 def test_an_entity_of_many_facts_shows_few(tmp_path: Path) -> None:
     many = [fact(0, "country-borders", f"land {number}", 0.5) for number in range(100_000)]
-    knowledge = Knowledge(base(tmp_path, many))
+    knowledge = Knowledge(written(tmp_path, many))
     sampled = facts_of(knowledge, draw(knowledge, 10, 0))
     assert {(len(one.others), one.further) for one in sampled} == {(OTHERS, 100_000 - 1 - OTHERS)}
