@@ -40,38 +40,26 @@ def called(folder: Path, *words: object, status: int = 0) -> set[str]:
     return set(json.loads(note.read_text()))
 
 
-def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
-    assert called(tmp_path, "--help") == set()
-
-
-TABLES = {"audit", "build", "export", "link"}
-"""The commands that are about tables."""
-
-
-def test_no_command_that_shows_no_table_loads_a_library_of_tables() -> None:
-    modules = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
-    found = loaded("\n".join(f"import {module}" for module in modules))
-    assert not found & {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}
-
-
 PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--search-table", "table.json")
+MODELS = {"torch", "transformers", "sklearn"}
 
 
-def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "status", "not_loaded"),
+    [
+        (("--help",), 0, {*HEAVY}),
+        ((*PREDICT, "--system", "prior", "--out", "run"), 0, {*HEAVY} - {"numpy", "httpx2", "matplotlib", "pint"}),
+        (("predict", "--edition", "mini", "--split", "nope"), 2, MODELS),
+        (("predict", "--edition", "mini", "--relation", "nope"), 2, MODELS),
+        (("evaluate", "p.jsonl", "--gold", "p.jsonl", "--edition", "2026"), 0, {*HEAVY} - {"numpy"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(
+    tmp_path: Path, words: tuple[str, ...], status: int, not_loaded: set[str]
+) -> None:
     (tmp_path / "table.json").write_text("{}")
-    found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
-    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "scipy", "sklearn"}
-
-
-@pytest.mark.parametrize("wrong", [("--split", "nope"), ("--relation", "nope")])
-def test_what_is_wrong_is_told_before_the_default_loads_its_model(tmp_path: Path, wrong: tuple[str, str]) -> None:
-    assert not called(tmp_path, "predict", "--edition", "mini", *wrong, status=2) & {"torch", "transformers", "sklearn"}
-
-
-def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
-    row = '{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}\n'
-    (tmp_path / "p.jsonl").write_text(row)
-    assert called(tmp_path, "evaluate", "p.jsonl", "--gold", "p.jsonl", "--edition", "2026") <= {"numpy"}
+    (tmp_path / "p.jsonl").write_text('{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}\n')
+    assert not called(tmp_path, *words, status=status) & not_loaded
 
 
 def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
@@ -90,9 +78,15 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
     assert not found & {"openai", "optuna", "polars", "sklearn"}  # the store takes its statements from SQLAlchemy
 
 
+TABLES = {"audit", "build", "export", "link"}
+"""The commands that are about tables."""
+OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
+
+
 @pytest.mark.parametrize(
     ("module", "not_loaded"),
     [
+        (", ".join(OTHERS), {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}),
         (
             "lmkbc.cli.evaluate",
             {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},

@@ -71,18 +71,13 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
     assert "is a run of edition mini" not in command("evaluate", "a/predictions.jsonl", "-e", "2023")[2]
 
 
-def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(command: Command, tmp_path: Path) -> None:
-    shown, told = command.done("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
-    assert "Q183" in shown
-    assert "'Germany' -> Q183" in told
-    assert "by train objects and --index alone" in told
+def test_a_part_of_a_file_is_linked(command: Command, tmp_path: Path) -> None:
     rows = [
         {"SubjectEntity": f"s{n}", "Relation": "CountryBordersCountry", "ObjectEntities": ["Germany"]} for n in "ab"
     ]
     rows.append(rows[0] | {"Relation": "PersonHasSpouse"})
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.json").write_text("{}")
-    assert "set LMKBC_CONTACT" in command("link", "p.jsonl", "-e", "mini")[2]
     only = ("--relation", "CountryBordersCountry", "--limit", "1")
     assert command("link", "p.jsonl", "-e", "mini", "--search-table", "t.json", *only)[0] == 0
     linked = [json.loads(line) for line in (tmp_path / "linked.jsonl").read_text().splitlines()]

@@ -135,7 +135,9 @@ def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> No
         assert b'"score"' in lines
 
 
-def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> None:
+def test_a_zip_lies_beside_its_predictions_and_replaces_zips_alone(
+    command: Command, tmp_path: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     rows = SPACE.split_path(SPACE.edition("mini"), "val").read_text()
     (tmp_path / "mine" / "p.jsonl").write_text(rows)
@@ -155,6 +157,10 @@ def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> 
     assert command.done(*submit, "--out", "mine/p.zip")[0] == ""
     assert (tmp_path / "mine" / "p.zip").read_bytes() != written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+    (tmp_path / "notes.zip").write_text("no zip of this program")
+    assert "notes.zip is there already and is no zip that this command wrote" in command.fails(
+        *submit, "--out", "notes.zip"
+    )
 
 
 @pytest.mark.parametrize("words", [("data", "list"), PREDICT], ids=" ".join)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -130,18 +129,3 @@ def test_a_page_replaces_pages_alone(command: Command, folder: Path, tmp_path: P
             command.done(*words, own)
         own.write_text("")
         command.done(*words, own)
-
-
-def test_a_zip_replaces_zips_of_this_program_alone(command: Command, folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "p.jsonl").write_bytes((folder / "whole" / "predictions.jsonl").read_bytes())
-    words = ("submit", "p.jsonl", "--edition", "mini", "--split", "val", "--out", "mine.zip")
-    with zipfile.ZipFile(tmp_path / "mine.zip", "w") as zipped:
-        zipped.writestr("thesis.txt", "x")
-    before = (tmp_path / "mine.zip").read_bytes()
-    assert "mine.zip is there already and is no zip that this command wrote" in command.fails(*words)
-    assert (tmp_path / "mine.zip").read_bytes() == before
-    (tmp_path / "mine.zip").unlink()
-    for _ in range(2):
-        command.done(*words)
-    (tmp_path / "mine.zip").write_text("notes")
-    assert "is no zip that this command wrote" in command.fails(*words)

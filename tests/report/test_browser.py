@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import hostile
@@ -185,42 +182,6 @@ def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width:
         opened.page.evaluate("fragment => { location.hash = fragment }", fragment)
         opened.page.wait_for_function("text => document.body.dataset.shown === text", arg=fragment[1:])
         opened.check_access()
-    opened.context.close()
-
-
-class StrictHost(SimpleHTTPRequestHandler):
-    """A host that lets its pages load nothing but its own files."""
-
-    def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", "default-src 'self'")
-        super().end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def host(knowledge: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(StrictHost, directory=knowledge.parent)) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_base_works_under_the_strict_policy_of_a_host(browser: Any, knowledge: Path, host: str) -> None:
-    opened = ReportView(browser, knowledge, address=host)
-    assert opened.page.evaluate("getComputedStyle(document.querySelector('.tiles')).display") != "block"
-    opened.page.fill("#search", "jamahir")
-    opened.page.locator("#results a", has_text="Libyan Jamahiriya").wait_for()
-    opened.page.keyboard.press("Enter")
-    opened.page.locator("#entity h2", has_text="Libya").wait_for()
-    bar = "getComputedStyle(document.querySelector('.sure')).getPropertyValue('--sure')"
-    assert 0 < float(opened.page.evaluate(bar)) < 1
-    opened.page.goto(f"{host}#Q9")
-    opened.page.locator("#in + * tbody tr").first.wait_for()
-    assert opened.complaints == []
     opened.context.close()
 
 

@@ -6,9 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from loopback import Body, Loopback, Request
-from providers import KEY, Anthropic, Gemini
-from responses import Sent
+from loopback import KEY, Anthropic, Body, Gemini, Loopback, Request, Sent
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
