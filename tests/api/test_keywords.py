@@ -22,9 +22,7 @@ from lmkbc.run.options import RunOptions
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
 
 
-def test_misspelt_keywords_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_misspelt_keywords_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TypeError, match=r"predict\(\) takes no keyword 'sytem': did you mean 'system'\?; 'precison'"):
         lmkbc.predict(edition="mini", sytem="prior", precison=0.9)  # type: ignore[call-arg]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
+import lmkbc
 from lmkbc.cli.terminal import printable
 from lmkbc.workspace import Workspace
 
@@ -41,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def lmkbc(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def here(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in that directory."""
     monkeypatch.chdir(run)
     monkeypatch.setenv("COLUMNS", "200")
@@ -64,56 +65,56 @@ def test_predict_ends_with_a_checked_submission(run: Path) -> None:
     assert str(run) not in (folder / "manifest.json").read_text()
 
 
-def test_the_same_inputs_give_the_same_bytes(run: Path, lmkbc: Command) -> None:
-    lmkbc.done("predict", "--split", "val", "--edition", "mini", "--system", "embedded", "--out", "again")
+def test_the_same_inputs_give_the_same_bytes(run: Path, here: Command) -> None:
+    here.done("predict", "--split", "val", "--edition", "mini", "--system", "embedded", "--out", "again")
     folder = run / "submissions" / "mini-val-embedded"
     for name in ("candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"):
         assert (run / "again" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 @pytest.mark.slow
-def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path, lmkbc: Command) -> None:
+def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path, here: Command) -> None:
     scores = {}
     for system in ("prior", "bl22-empty"):
-        lmkbc.done("predict", "-s", "val", "-e", "mini", "--system", system, "--out", system)
+        here.done("predict", "-s", "val", "-e", "mini", "--system", system, "--out", system)
     for folder in ("submissions/mini-val-embedded", "prior", "bl22-empty"):
-        out, _ = lmkbc.done("evaluate", f"{folder}/predictions.jsonl", "--edition", "mini", "--json")
+        out, _ = here.done("evaluate", f"{folder}/predictions.jsonl", "--edition", "mini", "--json")
         scores[folder] = json.loads(out)["macro_f1"]
     assert scores["submissions/mini-val-embedded"] > max(scores["prior"], scores["bl22-empty"])
 
 
-def test_evaluate_prints_the_official_table(run: Path, lmkbc: Command) -> None:
+def test_evaluate_prints_the_official_table(run: Path, here: Command) -> None:
     path = "submissions/mini-val-embedded/predictions.jsonl"
-    out, _ = lmkbc.done("evaluate", path, "--edition", "mini", "--split", "dev")
+    out, _ = here.done("evaluate", path, "--edition", "mini", "--split", "dev")
     assert re.search(r"CountryBordersCountry +0\.\d{3} +0\.\d{3} +0\.\d{3}", out)
     assert "*** Average ***" in out
-    out, _ = lmkbc.done("evaluate", path, "--edition", "mini", "--json", "--rows")
+    out, _ = here.done("evaluate", path, "--edition", "mini", "--json", "--rows")
     shown = json.loads(out)
     assert set(shown) >= {"edition", "macro_f1", "macro_p", "macro_r", "relations", "rows"}
     assert len(shown["rows"]) == 160
 
 
-def test_candidates_of_a_run_are_read_back_and_submitted(run: Path, lmkbc: Command) -> None:
+def test_candidates_of_a_run_are_read_back_and_submitted(run: Path, here: Command) -> None:
     candidates = "submissions/mini-val-embedded/candidates.jsonl.gz"
-    lmkbc.done("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed")
-    _, told = lmkbc.done("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip")
+    here.done("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed")
+    _, told = here.done("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip")
     assert "it.zip: 160 queries of mini val, each once and in order" in told
 
 
-def test_tuning_writes_thresholds_that_predict_uses(run: Path, lmkbc: Command) -> None:
+def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) -> None:
     space = run / "space"
     for name in ("relations", "eval", "thresholds"):
         shutil.copytree(ROOT / name, space / name)
     common = ("-e", "mini", "--workspace", "space", "--from", "submissions/mini-val-embedded/candidates.jsonl.gz")
-    out, _ = lmkbc.done("tune", "-s", "val", "--trials", "5", "--json", *common)
+    out, _ = here.done("tune", "-s", "val", "--trials", "5", "--json", *common)
     shown = json.loads(out)
     assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
     (tuned,) = (space / "thresholds" / "mini").iterdir()
-    _, told = lmkbc.done("predict", "-s", "val", "--out", "tuned", *common)
+    _, told = here.done("predict", "-s", "val", "--out", "tuned", *common)
     assert f"selected by thresholds/mini/{tuned.name}; " in told
     assert 0 <= shown["confidence"]["recall_at_precision_90"] <= 1
     assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
-    _, told = lmkbc.done("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common)
+    _, told = here.done("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common)
     assert re.search(r"at precision 0\.8, promised by \d of 8 relations", told)
     rows = [json.loads(line) for line in (run / "sure" / "predictions.jsonl").read_text().splitlines()]
     empty = {(row["SubjectEntity"], row["Relation"]) for row in rows if not row["ObjectEntitiesID"]}
@@ -123,20 +124,20 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path, lmkbc: Command) -
     assert {(row["SubjectEntity"], row["Relation"]) for row in listed} <= empty
     counts = json.loads((run / "sure" / "manifest.json").read_text())["counts"]
     assert (counts["withheld"], counts["failed"]) == (len(listed), 0)
-    out, _ = lmkbc.done("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json")
+    out, _ = here.done("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json")
     assert json.loads(out)["macro_p"] > 0.8
-    told = lmkbc.fails("predict", "-e", "mini", "--system", "prior", "--precision", "90")
+    told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "90")
     assert told == "error: --precision is 90: give a share between 0 and 1, as in 0.9\n"
-    told = lmkbc.fails("predict", "-e", "mini", "--system", "prior", "--precision", "0.8")
+    told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "0.8")
     assert told.startswith("error: --precision needs thresholds of edition mini and system prior, tuned with confid")
     assert told.count("\n") == 1
     val = space / "eval" / "mini" / "val.jsonl"
     val.write_text("\n".join(val.read_text().splitlines()[:-1]))
-    told = lmkbc.fails("predict", "-s", "val", "--out", "tuned", *common)
+    told = here.fails("predict", "-s", "val", "--out", "tuned", *common)
     assert "tuned on other data" in told
 
 
-def test_a_predictions_file_is_linked_and_a_link_explained(run: Path, lmkbc: Command) -> None:
+def test_a_predictions_file_is_linked_and_a_link_explained(run: Path, here: Command) -> None:
     row = {
         "SubjectEntity": "Elbe",
         "Relation": "RiverBasinsCountry",
@@ -145,16 +146,16 @@ def test_a_predictions_file_is_linked_and_a_link_explained(run: Path, lmkbc: Com
     (run / "strings.jsonl").write_text(json.dumps(row))
     (run / "search.json").write_text('{"czechia": "Q213", "atlantis": ""}')
     common = ("--edition", "mini", "--search-table", "search.json")
-    out, told = lmkbc.done("link", "strings.jsonl", *common)
+    out, told = here.done("link", "strings.jsonl", *common)
     assert json.loads((run / "linked.jsonl").read_text())["ObjectEntitiesID"] == ["Q183", "Q213"]
     assert "1 text stays unlinked" in told
     assert re.search(r"RiverBasinsCountry +2 +1 +0", out)
-    out, told = lmkbc.done("link", "--explain", "Germany", "--relation", "RiverBasinsCountry", *common)
+    out, told = here.done("link", "--explain", "Germany", "--relation", "RiverBasinsCountry", *common)
     assert "Q183" in out
     assert "'Germany' -> Q183 (relation: most rows)" in told
-    _, told = lmkbc.done("link", "build", "aliases.sqlite", "--edition", "mini")
+    _, told = here.done("link", "build", "aliases.sqlite", "--edition", "mini")
     assert "0 broken lines" in told
-    out, _ = lmkbc.done("link", "labels", "Q183", "--index", "aliases.sqlite")
+    out, _ = here.done("link", "labels", "Q183", "--index", "aliases.sqlite")
     assert re.search(r"Q183 +Germany", out)
 
 
@@ -200,3 +201,50 @@ def test_data_check_names_a_split_that_differs(command: Command, tmp_path: Path)
 
 def test_a_name_cannot_drive_the_terminal() -> None:
     assert printable("\x1b[31m[bold]x\n") == "\N{REPLACEMENT CHARACTER}[31m\\[bold]x\N{REPLACEMENT CHARACTER}"
+
+
+RELATION = "CountryBordersCountry"
+
+
+def completions(folder: Path, *texts: str) -> Path:
+    path = folder / "said.jsonl"
+    row = {"SubjectEntity": "Atlantis", "Relation": RELATION, "model": "some-model", "completions": list(texts)}
+    path.write_text(json.dumps(row) + "\n")
+    return path
+
+
+def test_the_answer_its_links_and_what_the_model_wrote(command: Command, tmp_path: Path) -> None:
+    said = completions(tmp_path, "Chile, Peru", "Chile")
+    shown, told = command.done(
+        "ask", "Atlantis", "country-borders", "--edition", "mini", "--from", said, "--offline", "--untuned"
+    )
+    chile = next(line.split() for line in shown.splitlines() if "Chile" in line)
+    assert chile[:3] == ["*", "Chile", "Q298"]
+    assert "train, as an object of the relation" in shown
+    assert f"Atlantis, {RELATION}: Chile" in told
+    assert "the model wrote" not in told  # these answers were given, not asked for
+
+
+def test_a_question_is_answered_as_in_a_run(tmp_path: Path) -> None:
+    run = lmkbc.predict(edition="mini", split="val", system="prior", out=tmp_path / "run", relation=RELATION, limit=1)
+    subject, _, objects = run.predictions.row(0)
+    answer = lmkbc.ask(subject, "country-borders", edition="mini", system="prior")
+    assert [one.id for one in answer.kept] == objects
+    assert (answer.relation, answer.edition, answer.system) == (RELATION, "mini", "prior")
+    assert [one.kept for one in answer.objects] == sorted((one.kept for one in answer.objects), reverse=True)
+    assert len(answer) == len(list(answer))
+    assert subject in answer._repr_html_()
+
+
+def test_an_empty_answer_is_an_answer_and_a_missing_one_is_a_failure(command: Command, tmp_path: Path) -> None:
+    options = ("--edition", "mini", "--offline", "--untuned", "--from")
+    shown, told = command.done("ask", "Atlantis", RELATION, *options, completions(tmp_path, "None"))
+    assert f"Atlantis, {RELATION}: nothing" in told
+    assert shown == ""
+    told = command.fails("ask", "Atlantis", RELATION, *options, completions(tmp_path, "-"), status=1)
+    assert "gave no usable answer about 'Atlantis' (unparsed)" in told
+
+
+@pytest.mark.parametrize("given", ["Q419", "https://www.wikidata.org/wiki/Q419"])
+def test_a_subject_s_id_is_a_qid(command: Command, given: str) -> None:
+    command.done("ask", "Peru", "country-borders", "-e", "mini", "--system", "prior", "--subject-id", given)
