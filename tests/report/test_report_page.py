@@ -73,27 +73,6 @@ def test_every_row_is_held_and_long_replies_are_cut(page: str) -> None:
     assert any("characters in all]" in text for row in content["rows"] for _, text in row[-1])
 
 
-def test_relations_and_counts_are_links_to_their_rows(page: str) -> None:
-    for name in hostile.RELATIONS:
-        assert f'<a href="#relation={name}">{name}</a>' in page.replace("<wbr>", "")
-    content = held(page)
-    for place in range(len(content["errors"])):
-        count = sum(row[5] >> place & 1 for row in content["rows"])
-        assert (f'<a href="#error={place}" aria-label="{count} rows: ' in page) == (count > 0)
-
-
-def test_an_object_tells_why_it_has_its_link_and_what_else_was_on_offer(page: str) -> None:
-    content = held(page)
-    row = next(row for row in content["rows"] if row[0] == "subject 002")
-    text, identifier, *_, trace, due = row[7][0]
-    assert (text, identifier, due) == ("object 2", "Q502", "Q3")
-    how, others = content["traces"][trace]
-    assert how == "the index: first, hit 1 of 2, 500 sitelinks"
-    assert others == [["Q3", "1 sitelink"]]
-    assert content["entities"]["Q3"] == [hostile.ATTACK, f"{hostile.ATTACK} 1"]
-    assert [content["traces"][one[6]][0] for one in row[8] if one[0] == "nowhere"] == ["no hit"]
-
-
 def test_a_name_s_other_meanings_tell_a_wrong_link(tmp_path: Path) -> None:
     """Where gold's name is another one, what was on offer tells that the linker chose wrong."""
     trace = Trace("the index: first, hit 1 of 2", (("Q1", ""),))
