@@ -177,12 +177,6 @@ def test_a_run_of_a_labelled_split_learns_from_train_alone(split: str | None) ->
     assert run.labelled == run.train == TRAIN
 
 
-def test_a_run_of_the_test_split_learns_from_the_held_out_split_too() -> None:
-    run, _, _ = opened_subset({"edition": "mini", "system": "prior"}, "test", None, None)
-    assert run.labelled == [*TRAIN, *VAL]
-    assert run.train == TRAIN, "examples of prompts, and names for links"
-
-
 def _written(folder: Path, **splits: str) -> Run:
     """A run of the test split of these files. splits: name -> the subjects of its rows, one letter each."""
     gold = {"ObjectEntitiesID": ["Q1"], "ObjectEntities": ["x"], "Relation": "countryLandBordersCountry"}

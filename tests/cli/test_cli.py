@@ -15,7 +15,6 @@ import pytest
 from command import Command
 
 import lmkbc
-from lmkbc.cli.terminal import printable
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,10 +196,6 @@ def test_data_check_names_a_split_that_differs(command: Command, tmp_path: Path)
     _, out, error = command("data", "check", "2024", "--data", tmp_path)
     assert "differs" in out
     assert "lmkbc data fetch EDITION" in error
-
-
-def test_a_name_cannot_drive_the_terminal() -> None:
-    assert printable("\x1b[31m[bold]x\n") == "\N{REPLACEMENT CHARACTER}[31m\\[bold]x\N{REPLACEMENT CHARACTER}"
 
 
 RELATION = "CountryBordersCountry"

@@ -180,15 +180,6 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
 
 
-def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
-    area = FactRow(
-        0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
-    )
-    written = commands([*proposals(iter([area]), set())])
-    assert version_1(written)[0][:3] == ("Q1", "P2046", "10.5U712226")
-    assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (2, 1, 0, 1)
-
-
 @given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
 def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
     about = About("P1", kind)
