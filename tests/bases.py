@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from space import SPACE
 
 from lmkbc.build import build as module
 from lmkbc.build import engine as engines
+from lmkbc.build import manifest, parts
 from lmkbc.build.build import Build, BuildPlan
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import Engine
+from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.build.frontier import Frontier
 from lmkbc.build.growth import Bounds, Growth
 from lmkbc.build.manifest import started
+from lmkbc.build.settle import REMOVED, Settled
 from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.files.checksum import file_sha256
 from lmkbc.pipeline import Block
@@ -102,3 +107,45 @@ class Base:
         with directory.held():
             made = Build(self.run, recipe, recipe.select, started(about, chosen), self.shard, engine)
             return made.into(directory, plan, growth, silent)
+
+
+RUN = "0" * 16
+ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
+
+
+def fact(row: int, relation: str, object_: str, confidence: float, **more: Any) -> dict[str, Any]:
+    """A row of facts: subject N is QN."""
+    known = SPACE.relations[relation]
+    about = {"subject_row": row, "subject": f"subject {row}", "subject_id": f"Q{row + 1}", "relation": relation}
+    made = {
+        "property": known.property,
+        "object": object_,
+        "object_id": None,
+        "confidence": confidence,
+        "sources": ["m#0"],
+    }
+    return {**dict.fromkeys(FACTS), "calibrated": True, "model": "m", "run": RUN, **about, **made, **more}
+
+
+def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Path:
+    """The directory of a base, its facts by relation and in the order given."""
+    frame = pl.DataFrame(list(facts), schema=FACTS)
+    tables = Tables(frame, pl.DataFrame(schema=NOTHING), pl.DataFrame(schema=MISSING))
+    settled = Settled(tables, pl.DataFrame(schema=REMOVED))
+    outputs = dict(parts.write(folder, [settled], RUN))
+    counts = dict(Counter(frame["relation"].to_list()))
+    shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
+    begun = started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
+    whole = manifest.finished(begun, len(frame), [shard], {"outputs": outputs})
+    (folder / manifest.MANIFEST).write_bytes(manifest.written(whole))
+    return folder
+
+
+def mixed(count: int = 300) -> list[dict[str, Any]]:
+    """Facts of two relations and of many confidences, some with texts that are made to break a page."""
+    borders = [
+        fact(row, "country-borders", f"land {row}", row % 97 / 97, object_id=f"Q{row + 1000}") for row in range(count)
+    ]
+    children = [fact(row, "children", str(row % 5), 0.9, literal=str(row % 5)) for row in range(count // 3)]
+    hostile = {"object": ATTACK, "model": ATTACK, "sources": [ATTACK] * 50, "subject": "x" * 10_000}
+    return [*borders, *children, *(fact(row, "children", "", 0.95, **hostile) for row in range(3))]

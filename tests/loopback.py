@@ -15,9 +15,71 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, NamedTuple, Self
 
-from responses import OK, Body, Fault, Sent, edited, response, status, whole
+Body = dict[str, Any]
+OK = "200 OK"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """raw: sent at once. pieces: sent after it, one each `pause` seconds, until the client hangs up.
+
+    end: what becomes of the connection: "keep", "close", "reset", or "hang" until the client hangs up.
+    """
+
+    raw: bytes
+    end: str = "keep"
+    pieces: Iterable[bytes] = ()
+    pause: float = 0.0
+
+
+Fault = Callable[[bytes], Sent]
+"""The good answer's body -> what is sent in its place."""
+
+
+def response(body: bytes | Body, status: str | int = OK, *fields: str, length: int | None = None, **how: Any) -> Sent:
+    """Return a response with these header fields beside its length. how: fields of Sent."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    told = ["Content-Type: application/json", f"Content-Length: {len(raw) if length is None else length}", *fields]
+    first = f"{status} {HTTPStatus(status).phrase}" if isinstance(status, int) else status
+    return Sent(f"HTTP/1.1 {first}\r\n".encode() + "\r\n".join(told).encode() + b"\r\n\r\n" + raw, **how)
+
+
+def unbounded(*fields: str, raw: bytes = b"", status: str | int = OK, **how: Any) -> Sent:
+    """Return a response without a length, which ends with the connection."""
+    head = f"HTTP/1.1 {status}" + "".join(f"\r\n{field}" for field in ("Connection: close", *fields))
+    return Sent(head.encode("latin-1") + b"\r\n\r\n" + raw, **{"end": "close", **how})
+
+
+def status(code: int, *fields: str, text: str = "no") -> Fault:
+    """Return a fault: a status and an error."""
+    return lambda _: response({"error": {"message": text}}, code, *fields)
+
+
+def whole(text: str | bytes, *fields: str, **how: Any) -> Fault:
+    """Return a fault: the same body for every request."""
+    return lambda _: response(text if isinstance(text, bytes) else text.encode(), OK, *fields, **how)
+
+
+def edited(edit: Callable[[Body], Any]) -> Fault:
+    """Return a fault: the good answer, edited in place."""
+
+    def fault(good: bytes) -> Sent:
+        answer = json.loads(good)
+        edit(answer)
+        return response(answer)
+
+    return fault
+
+
+def chunked(body: bytes, rest: bytes) -> Sent:
+    """Return the first half of a body as a chunk, then `rest` as it is."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return Sent(head + b"%x\r\n" % (len(body) // 2) + body[: len(body) // 2] + b"\r\n" + rest, "close")
+
 
 FAULTS: Mapping[str, Fault] = {
     "429-seconds": status(429, "Retry-After: 0.01"),
@@ -331,6 +393,63 @@ def _completion_logprobs(text: str, first: dict[str, float]) -> Body:
     pieces = _pieces(text)
     alternatives: list[Any] = [first or None, *[None] * len(pieces)][: len(pieces)]
     return {"tokens": pieces, "token_logprobs": [HALF] * len(pieces), "top_logprobs": alternatives, "text_offset": []}
+
+
+KEY = "canary-8d2f60b1"
+
+
+class Reasoning(Loopback):
+    """A reasoning model of OpenAI's: it refuses, one field at a time, a limit by the old name and a temperature."""
+
+    SAID = "Unsupported parameter: '{}' is not supported with this model."
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        for field in ("max_tokens", "temperature", "logprobs"):
+            if field in body:
+                fields = {"type": "invalid_request_error", "param": field, "code": "unsupported_parameter"}
+                return 400, {"error": {"message": self.SAID.format(field)} | fields}
+        return super().reply(body)
+
+
+class Anthropic(Loopback):
+    """The compatible address of a provider that ignores most fields, wants n to be 1 and clamps a temperature."""
+
+    def __init__(self, answer: Any = some_names, **how: Any) -> None:
+        super().__init__(answer, ignores=("logprobs", "response_format", "seed"), **how)
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        if body.get("n", 1) != 1:
+            fields = {"type": "invalid_request_error", "message": "n: must be 1, several choices are not offered"}
+            return 400, {"type": "error", "error": fields}
+        return super().reply(body)
+
+
+class Gemini(Loopback):
+    """The compatible address of a provider whose errors are lists, and which knows no seed. key: the one it takes."""
+
+    def __init__(self, answer: Any = some_names, *, key: str = KEY, **how: Any) -> None:
+        super().__init__(answer, **how)
+        self._key = key
+        self.tells["models"] = {"data": [{"id": "models/gemini-2.5-flash"}, {"id": "models/gemini-2.5-pro"}]}
+
+    def respond(self, request: Request) -> Sent:
+        if request.fields.get("authorization") != f"Bearer {self._key}":
+            detail = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+            return self.error(400, "API key not valid. Please pass a valid API key.", detail)
+        return super().respond(request)
+
+    def reply(self, body: Body) -> tuple[int, Body]:
+        if unknown := [
+            f'Unknown name "{field}": Cannot find field.' for field in ("seed", "logprobs") if field in body
+        ]:
+            said = "\n".join(f"Invalid JSON payload received. {one}" for one in unknown)
+            return 400, [{"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}]
+        return super().reply(body)
+
+    @staticmethod
+    def error(code: int, said: str, *details: Body) -> Sent:
+        fields = {"code": code, "message": said, "status": "X", "details": list(details)}
+        return response(json.dumps([{"error": fields}]).encode(), code)
 
 
 if __name__ == "__main__":

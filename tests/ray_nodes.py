@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lmkbc.generate.spec import GeneratorSpec
+from lmkbc.notes import Notes
+from lmkbc.run.base import Run
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = 80 * 2**20
@@ -77,3 +83,29 @@ def nodes(cache: Path, count: int = 2) -> Iterator[Nodes]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadly(GeneratorSpec):
+    """deadly: the subjects that kill; odd: those that break."""
+
+    deadly: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+
+    def open(self, run: Run, notes: Notes) -> Generator:
+        return Echo(self)
+
+
+class Echo:
+    """Proposes one object, or kills the process. Ray's workers import it by this name."""
+
+    def __init__(self, spec: Deadly) -> None:
+        self._spec = spec
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        for query in queries:
+            if query.subject in self._spec.deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if query.subject in self._spec.odd:
+                raise RuntimeError("odd")
+            yield CandidateSet(query, (Candidate("Peru", 1.0, (Source("echo"),), "Q419"),))

@@ -55,7 +55,10 @@ class Directory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other builds out. InputError if another build is running, or if the directory cannot be used."""
+        """Keep other builds out. InputError if another build is running, or if the directory cannot be used.
+
+        LmkbcError if the machine refuses a file later, as a full disk does.
+        """
         with writing_alone(self.path):
             others = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
             killed = others == {UNFINISHED} and all(OWN.fullmatch(path.name) for path in self._stage.iterdir())
@@ -66,7 +69,13 @@ class Directory:
                 )
             with writable.refusals(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
-            yield
+            try:
+                yield
+            except OSError as error:
+                raise LmkbcError(
+                    f"{self.path}: the machine refused {error.filename or 'to write'}: {error.strerror or error}; mend "
+                    "that, and build again: finished shards are kept"
+                ) from error
 
     def _read(self) -> Manifest | None:
         """Return the manifest that is valid: of the unfinished build, else of the finished one."""

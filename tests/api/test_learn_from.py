@@ -9,12 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 from command import Command
-from space import MINI, SPACE
+from opened import generated, recipe_of
+from space import MINI, SPACE, TRAIN
 
-import lmkbc
 from lmkbc.api.options import opened_subset
+from lmkbc.run.base import Run
+from lmkbc.types import Query
 
 BORDERS = "CountryBordersCountry"
+VAL = SPACE.examples(MINI, "val")
 ANSWERS = {
     ("Chile", "Q298"): [("Argentina", "Q414", 0.9), ("Peru", "Q419", 0.8), ("Cuba", "Q241", 0.7)],
     ("Andorra", "Q228"): [("Spain", "Q29", 0.9), ("France", "Q142", 0.8)],
@@ -114,7 +117,7 @@ def test_what_scores_all_objects_leaves_none_out(command: Command, verb: tuple[s
 
 def test_the_report_of_a_run_says_how_many(command: Command, answers: Path) -> None:
     words = ("--edition", "mini", "--split", "val", "--relation", "country-borders", "--out", "run")
-    rows = [row.query for row in SPACE.examples(MINI, "val") if row.query.relation == BORDERS]
+    rows = [row.query for row in VAL if row.query.relation == BORDERS]
     assert {"Brunei", "Chile"} <= {query.subject for query in rows}
     known = {row["SubjectEntity"]: row for row in map(json.loads, answers.read_text().splitlines())}
     made = [known.get(q.subject, {"SubjectEntity": q.subject, "Relation": BORDERS, "candidates": []}) for q in rows]
@@ -168,8 +171,64 @@ def test_a_report_and_an_audit_show_them_apart(command: Command, answers: Path) 
     )
 
 
-def test_from_python(answers: Path, tmp_path: Path) -> None:
-    kb = lmkbc.build("subjects.csv", tmp_path / "kb", edition="mini", files=[answers], relation="country-borders")
-    assert kb.counts["stated_by_labels"] == 3
-    run = lmkbc.predict("test", edition="mini", system="prior", learn_from="train", out=tmp_path / "run")
-    assert run.manifest["learn_from"] == ["train"]
+@pytest.mark.parametrize("split", ["val", "dev", "train", None])
+def test_a_run_of_a_labelled_split_learns_from_train_alone(split: str | None) -> None:
+    run, _, _ = opened_subset({"edition": "mini", "system": "prior"}, split, None, None)
+    assert run.labelled == run.train == TRAIN
+
+
+def _written(folder: Path, **splits: str) -> Run:
+    """A run of the test split of these files. splits: name -> the subjects of its rows, one letter each."""
+    gold = {"ObjectEntitiesID": ["Q1"], "ObjectEntities": ["x"], "Relation": "countryLandBordersCountry"}
+    for split, subjects in splits.items():
+        path = folder / SPACE.edition("2024").folder / f"{split}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        rows = [gold | {"SubjectEntityID": f"Q{ord(subject)}", "SubjectEntity": subject} for subject in subjects]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run, _, _ = opened_subset({"edition": "2024", "system": "prior", "data": folder}, "test", None, None)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("splits", "labelled"),
+    [
+        ({"train": "ab", "test": "c"}, "ab"),  # the held-out split is not here
+        ({"train": "abc", "val": "de", "test": "bdf"}, "ace"),  # no row about a query that is asked
+    ],
+)
+def test_a_test_run_learns_from_rows_that_are_here_and_are_not_asked(
+    tmp_path: Path, splits: dict[str, str], labelled: str
+) -> None:
+    run = _written(tmp_path, **splits)
+    assert "".join(row.query.subject for row in run.labelled) == labelled
+    assert "".join(row.query.subject for row in run.train) == splits["train"]
+
+
+def test_the_stack_learns_from_the_rows_of_both_and_never_from_a_query_s_own(tmp_path: Path) -> None:
+    relation = "PersonPlaysInstrument"
+    rows = [row for row in VAL if row.query.relation == relation]
+    new = {gold.id for row in rows for gold in row.objects} - {gold.id for row in TRAIN for gold in row.objects}
+    own = next(row for row in rows if {gold.id for gold in row.objects} & new)
+    alone = {gold.id for gold in own.objects} & new
+    alone -= {gold.id for row in VAL if row is not own for gold in row.objects}
+    assert new
+    assert alone
+    recipe = recipe_of({"component": "embedded", "encoder": False})
+    queries = [Query("Someone", relation), own.query]
+    for split, expected in (("val", set()), ("test", new)):
+        run = Run(workspace=SPACE, edition=MINI, cache=tmp_path, split=split)
+        (other, itself), _ = generated(run, recipe, queries)
+        assert {one.id for one in other.candidates} & new == expected
+        assert not {one.id for one in itself.candidates} & alone
+
+
+@pytest.mark.parametrize("component", ["prior", "naive-bayes"])
+def test_statistics_are_those_of_the_rows_of_both(component: str) -> None:
+    relation = "PersonPlaysInstrument"
+    split_objects = [
+        {gold.id for row in rows if row.query.relation == relation for gold in row.objects} for rows in (TRAIN, VAL)
+    ]
+    for split, expected in (("val", split_objects[0]), ("test", set.union(*split_objects))):
+        run = Run(workspace=SPACE, edition=MINI, split=split)
+        ((one,), _) = generated(run, recipe_of({"component": component}), [Query("Someone", relation)])
+        assert {candidate.id for candidate in one.candidates} == expected

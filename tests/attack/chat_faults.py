@@ -6,8 +6,8 @@ import gzip
 import itertools
 from typing import Any
 
+from loopback import OK, Body, Fault, Sent, chunked, edited, response, status, whole
 from places import CANARY
-from responses import OK, Body, Fault, Sent, chunked, edited, response, status, whole
 
 
 def choice(**changes: Any) -> Fault:

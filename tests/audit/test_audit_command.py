@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_bases import base, fact, mixed
+from bases import fact, mixed, written
 from command import Command
 
 import lmkbc
@@ -19,7 +19,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return base(tmp_path_factory.mktemp("made") / "kb", mixed(), selection={"precision": 0.9})
+    return written(tmp_path_factory.mktemp("made") / "kb", mixed(), selection={"precision": 0.9})
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_from_a_sample_to_its_precision(run: Command) -> None:
 
 def test_precision_without_what_labelled_rows_state_comes_first(command: Command) -> None:
     facts = [fact(row, "country-borders", f"land {row}", 0.9) for row in range(200)]
-    base(Path("kb"), [one | {"stated_by": ["train"]} if one["subject_row"] < 150 else one for one in facts])
+    written(Path("kb"), [one | {"stated_by": ["train"]} if one["subject_row"] < 150 else one for one in facts])
     run = command.under("audit")
     labelled(run, lambda row: "y" if int(row["subject"].removeprefix("subject ")) < 150 else "n")
     shown, _ = run.done("kb", "--labels", "labels.jsonl")
@@ -70,20 +70,12 @@ def test_precision_without_what_labelled_rows_state_comes_first(command: Command
     assert (found[0]["origin"], found[-1]["origin"]) == ("model", None)
 
 
-def test_a_part_of_the_labels_is_enough(run: Command) -> None:
-    labelled(run, lambda row: None)
-    given = [{**row, "label": "y"} for row in rows()[:20]]
-    Path("labels.jsonl").write_text("\n\n".join(map(json.dumps, given)))
+@pytest.mark.parametrize("count", [20, 0])
+def test_a_part_of_the_labels_is_enough_and_no_label_is_no_estimate(run: Command, count: int) -> None:
+    labelled(run, lambda row: "y" if row in rows()[:count] else None)
     whole = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"][-1]
-    assert (whole["labelled"], whole["unlabelled"]) == (20, 40)
-    assert whole["low"] < 0.9 < whole["precision"]
-
-
-def test_no_label_is_no_estimate(run: Command) -> None:
-    labelled(run, lambda row: None)
-    whole = json.loads(run.done("kb", "--labels", "labels.jsonl", "--json")[0])["precision"][-1]
-    assert (whole["precision"], whole["promise"]) == (None, "cannot tell")
-    run.done("kb", "--labels", "labels.jsonl")
+    assert (whole["labelled"], whole["unlabelled"], whole["promise"]) == (count, 60 - count, "cannot tell")
+    assert (whole["precision"] is None) == (count == 0)
 
 
 def test_the_same_sample_comes_again(run: Command) -> None:
@@ -128,13 +120,6 @@ def test_labels_that_cannot_be_are_one_sentence(run: Command, wrong: Callable[[R
     assert Path("labels.jsonl").read_bytes() == before
 
 
-def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
-    labelled(run, lambda row: "y")
-    shutil.rmtree("kb")
-    base(Path("kb"), mixed(299))
-    assert "labels of another base than kb, or of an earlier state of it" in run.fails("kb", "--labels", "labels.jsonl")
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -161,5 +146,5 @@ def test_options_that_cannot_be_are_one_sentence(run: Command, words: tuple[str,
 
 
 def test_a_base_without_facts_has_nothing_to_audit(command: Command) -> None:
-    base(Path("empty"), [])
+    written(Path("empty"), [])
     assert "empty holds no fact" in command.fails("audit", "empty")

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from audit_bases import ATTACK, base, fact
+from bases import ATTACK, fact, written
 from command import Command
 
 WD = "http://www.wikidata.org/"
@@ -28,7 +28,7 @@ MARKS = {
 
 @pytest.fixture
 def run(command: Command) -> Command:
-    base(
+    written(
         Path("kb"),
         [
             fact(0, "country-borders", "Niger", 0.9, object_id="Q10"),
@@ -113,7 +113,7 @@ def test_new_facts_come_first_and_the_likeliest_on_top(run: Command) -> None:
 
 @pytest.mark.parametrize(("split", "known"), [("train", "Spain"), ("val", "Malaysia"), ("dev", "Malaysia")])
 def test_a_labelled_split_of_the_base_s_edition(command: Command, split: str, known: str) -> None:
-    base(
+    written(
         Path("kb"),
         [
             fact(0, "country-borders", "Spain", 0.9, subject="Andorra", subject_id=None, object_id="Q29"),
@@ -179,7 +179,7 @@ def with_units(form: str) -> str:
 
 @pytest.mark.parametrize("form", ["json", "items", "words"])
 def test_known_numbers_are_compared_in_the_unit_of_the_facts(command: Command, form: str) -> None:
-    base(Path("kb"), [fact(at, "area", number, 0.9, literal=number) for at, number in enumerate(AREAS)])
+    written(Path("kb"), [fact(at, "area", number, 0.9, literal=number) for at, number in enumerate(AREAS)])
     Path("known").write_text(with_units(form))
     _, said = command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
     marked = {row["object"]: row["mark"] for row in pl.read_csv("marked.csv", infer_schema=False).iter_rows(named=True)}
@@ -189,7 +189,7 @@ def test_known_numbers_are_compared_in_the_unit_of_the_facts(command: Command, f
 
 
 def test_triples_carry_no_units_and_a_warning_says_so(command: Command) -> None:
-    base(Path("kb"), [fact(0, "area", "100", 0.9, literal="100"), fact(0, "children", "4", 0.9, literal="4")])
+    written(Path("kb"), [fact(0, "area", "100", 0.9, literal="100"), fact(0, "children", "4", 0.9, literal="4")])
     lines = [f'<{WD}entity/Q1> <{WD}prop/direct/{name}> "+{n}"' for name, n in (("P2046", 10000), ("P1971", 4))]
     Path("known.nt").write_text("".join(f"{line} .\n" for line in lines))
     _, said = command.done("audit", "kb", "--known", "known.nt", "--out", "marked.csv")
@@ -200,7 +200,9 @@ def test_triples_carry_no_units_and_a_warning_says_so(command: Command) -> None:
 
 
 def test_a_count_may_have_an_item_that_is_no_unit_of_measure(command: Command) -> None:
-    base(Path("kb"), [fact(0, "capacity", "500", 0.9, literal="500"), fact(1, "capacity", "500", 0.9, literal="500")])
+    written(
+        Path("kb"), [fact(0, "capacity", "500", 0.9, literal="500"), fact(1, "capacity", "500", 0.9, literal="500")]
+    )
     Path("known").write_text("subject,property,object\nQ1,P1083,500U41795\nQ2,P1083,500U11573\n")  # seats; metres
     command.done("audit", "kb", "--known", "known", "--out", "marked.csv")
     assert pl.read_csv("marked.csv").sort("subject_id")["mark"].to_list() == ["known", "new"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_bases import base, mixed
+from bases import mixed, written
 from browsing import View, needs_browser
 
 import lmkbc
@@ -21,7 +21,7 @@ PAGE = "sample/audit.html"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audit")
-    lmkbc.audit(base(folder / "kb", mixed()), sample=FACTS, out=folder / "sample")
+    lmkbc.audit(written(folder / "kb", mixed()), sample=FACTS, out=folder / "sample")
     return folder
 
 

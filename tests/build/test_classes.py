@@ -1,16 +1,22 @@
-"""Classes: a subject is asked what its class has, by label, alias, QID or what lies above; nobody guesses otherwise."""
+"""Subjects of a file, each once, with what is wrong by its line; their classes, and what is asked of each."""
 
 from __future__ import annotations
 
-import dataclasses
+import csv
+import io
+import json
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.build.build import BuildPlan
-from lmkbc.build.subjects import Classes, SubjectFile
+from lmkbc.build.subjects import Classes, Subject, SubjectFile
 from lmkbc.errors import InputError
+from lmkbc.names import shown
 from lmkbc.workspace import Workspace
 
 RELATIONS = {one.name: one for one in SPACE.relations.values()}
@@ -130,10 +136,138 @@ def test_a_workspace_has_classes_of_its_own(tmp_path: Path) -> None:
             _ = Workspace(tmp_path).classes
 
 
-def test_what_has_one_object_says_so() -> None:
-    assert {name for name, one in RELATIONS.items() if one.has_one_object()} == {
-        *(name for name, one in RELATIONS.items() if one.kind == "number"),
-        "cause-of-death",
-        "place-of-death",
-    }
-    assert dataclasses.replace(RELATIONS["spouse"], functional=True).has_one_object()
+ROWS = [("AT&T", "Q35476", "company"), ('A "quoted"\nname, with comma', "", ""), ("Rhône", "Q602", "Q4022")]
+SUBJECTS = [
+    Subject(0, "AT&T", "Q35476", "company"),
+    Subject(1, 'A "quoted"\nname, with comma', None, ""),
+    Subject(2, "Rhône", "Q602", "Q4022"),
+]
+
+
+def written(path: Path, rows: list[tuple[str, str, str]], form: str) -> Path:
+    """The rows as a file of a form."""
+    if form == "csv":
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            csv.writer(file).writerows([("id", "extra", "class", "name"), *((b, "x", c, a) for a, b, c in rows)])
+    elif form == "jsonl":
+        lines = [{"name": name, "more": [1], **({"id": qid} if qid else {}), "class": kind} for name, qid, kind in rows]
+        path.write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
+    else:
+        columns = zip(*rows, strict=True)
+        pl.DataFrame(dict(zip(("name", "id", "class"), columns, strict=True))).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_every_form_holds_the_same_subjects_as_often_as_they_are_read(tmp_path: Path, form: str) -> None:
+    subjects = SubjectFile(written(tmp_path / "any", ROWS, form))
+    assert [*subjects] == [*subjects] == SUBJECTS
+    assert (len(subjects), subjects.classes) == (3, {"company": 1, "": 1, "Q4022": 1})
+    assert subjects.remarks == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(shown),
+            st.sampled_from(["", "Q1", "Q22", "Q333"]),
+            st.just(""),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_any_names_in_any_csv_are_read_each_subject_once(tmp_path_factory, rows) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.mktemp("csv") / "s.csv"
+    found = [*SubjectFile(written(path, rows, "csv"))]
+    ids = [one.id for one in found if one.id]
+    assert len(set(ids)) == len(ids)
+    assert set(ids) == {qid for _, qid, _ in rows if qid}
+    assert {one.name for one in found} <= {name.strip() for name, _, _ in rows}
+    bare = [one.name for one in found if one.id is None]
+    assert len(set(bare)) == len(bare)
+    with_id = {name.strip() for name, qid, _ in rows if qid}
+    assert set(bare) == {name.strip() for name, qid, _ in rows if not qid} - with_id
+    assert [one.row for one in found] == [*range(len(found))]
+
+
+def test_what_repeats_is_merged_and_what_only_looks_alike_is_told(tmp_path: Path) -> None:
+    rows = [("Paris", "", ""), ("Paris", "Q90", ""), ("Paris", "Q830149", ""), ("Paname", "Q90", ""), ("Lyon", "", "")]
+    subjects = SubjectFile(written(tmp_path / "s.csv", [*rows, ("Lyon", "", "city"), ("Paris", "Q90", "")], "csv"))
+    assert [(one.name, one.id) for one in subjects] == [("Paris", "Q90"), ("Paris", "Q830149"), ("Lyon", None)]
+    assert subjects.counts == {"rows": 7, "subjects": 3, "repeated": 3, "other_names": 1, "namesakes": 1}
+    told = " ".join(subjects.remarks)
+    for part in ("3 rows repeat a subject", "Q90 at", "line 5", "'Paris' at", "line 4", "subjects of their own"):
+        assert part in told
+    assert [one.name for one in SubjectFile(tmp_path / "s.csv", limit=2)] == ["Paris", "Paris"]
+
+
+HEAD = b"name,id,class\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (HEAD + b'a,,\n"b,,\n' + b"c,,\n" * 50_000, "line 3: field larger than field limit"),
+        (HEAD + b'a,,\n"b" c,,\n', "line 3: ',' expected"),
+        (HEAD + b"a,,\nParis, Texas,Q830149,\n", "line 3: 4 values where the header names 3 columns"),
+        (HEAD + b"a,,\nb\n", "line 3: 1 values"),
+        (HEAD + b'"two\nlines",,\n ,Q1,\n', "line 4, field name: empty"),
+        (HEAD + b"a,P31,\n", "line 2, field id: 'P31' is no QID; write one like Q42"),
+        (HEAD + b"a\xff,,\n", "line 2: not UTF-8 text"),
+        (HEAD, "names no subject"),
+        (b"", "names no subject"),
+        (b"nmae,id\na,\n", "has no column 'name': did you mean 'nmae'"),
+        (b"name,name\na,b\n", "has two columns 'name'"),
+        (b'{"name": "a"}\n{"name": 3}\n', "line 2, field name: Expected `str`"),
+        (b'{"nam": "a"}\n', "line 1: Object missing required field `name`"),
+        (b'{"name": "a"}\n{"name"\n', "line 2: not valid JSON"),
+        (b"PAR1" + bytes(100), "cannot be read as Parquet"),
+    ],
+    ids=range(15),
+)
+def test_bad_input_is_one_sentence_with_its_line(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "s.any"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as raised:
+        SubjectFile(path)
+    assert told in str(raised.value)
+    assert "s.any" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+def parquet(**columns: list[object]) -> bytes:
+    buffer = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (parquet(label=["a"]), "has no column 'name'"),
+        (parquet(name=[1]), "column 'name': holds Int64, where text is due"),
+        (parquet(name=["a"], id=[1]), "column 'id': holds Int64"),
+        (parquet(name=["a", None]), "row 2: name is null"),
+        (parquet(name=["a", " "]), "row 2, field name: empty"),
+        (parquet(name=["a"], id=["x"]), "row 1, field id: 'x' is no QID"),
+        (parquet(name=["a"])[:-9] + bytes(9), "cannot be read as Parquet"),
+    ],
+    ids=range(7),
+)
+def test_parquet_of_another_schema_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "s.parquet").write_bytes(content)
+    with pytest.raises(InputError, match=r"s\.parquet") as raised:
+        SubjectFile(tmp_path / "s.parquet")
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_columns_that_are_lacking_or_null_are_unknown(tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(parquet(name=["a", "b"], id=[None, "Q1"]))
+    assert [*SubjectFile(tmp_path / "s")] == [Subject(0, "a"), Subject(1, "b", "Q1")]
+    with pytest.raises(InputError, match="does not exist: check the path"):
+        SubjectFile(tmp_path / "absent")
+    with pytest.raises(InputError, match="is a directory: give a file or a pipe"):
+        SubjectFile(tmp_path)

@@ -36,10 +36,6 @@ def answer(query: Query) -> CandidateSet:
     return answered(query) if query.subject == "Mali" else answered(query, (f"near {query.subject}", "Q7", 0.9))
 
 
-def neighbour(query: Query) -> CandidateSet:
-    return answered(query, (f"near {query.subject}", None, 0.9))
-
-
 class Steps:
     """Steps that are opened once, and break over some subjects."""
 

@@ -1,106 +1,156 @@
-"""Growing: exactly what can be reached is found, each thing once, and every bound ends it."""
+"""Growing, by level or by value: each thing that can be reached is asked once, every bound ends it, no kill shows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
-from bases import Base, answered, failed
+from bases import Base, answered, failed, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmkbc.build.engine import Answers, ShardPart, Work
+from lmkbc.build.facts import Tables
 from lmkbc.build.growth import Bounds
+from lmkbc.build.saved import Knowledge
 from lmkbc.types import CandidateSet, Query
 
-BORDERS, RIVERS = "CountryBordersCountry", "RiverBasinsCountry"
-World = Mapping[int, tuple[int, ...]]
+BORDERS, LANGUAGES, RIVERS = "CountryBordersCountry", "CountryHasOfficialLanguage", "RiverBasinsCountry"
+RELATIONS = ("country-borders", "country-languages")
+World = Mapping[int, tuple[tuple[int, float], ...]]
 FAR = Bounds(depth=99)
 
 
-def land(number: int) -> str:
-    return f"Land {number}"
+def lands(folder: Path) -> Base:
+    """A base that starts from one land, and keeps all that is answered."""
+    folder.mkdir(exist_ok=True)
+    base = Base(folder, ["Land 1"])
+    base.select = {"rule": "cutoff", "threshold": 0.1}
+    return base
 
 
-def answering(world: World, unlinked: frozenset[int] = frozenset()):  # type: ignore[no-untyped-def]
-    """A stub that knows which land borders which; some lands it names without a link, and otherwise cased."""
+def answering(world: World, unlinked: frozenset[int] = frozenset()) -> Callable[[Query], CandidateSet]:
+    """Stub that knows which land borders which, and how sure it is; every land has one language.
+
+    unlinked: lands that it names without a link, and otherwise cased.
+    """
 
     def answer(query: Query) -> CandidateSet:
-        if query.relation != BORDERS:
+        if query.relation == RIVERS:
             return answered(query)
         number = int(query.subject.split()[-1])
-        others = [
-            (land(n).upper(), None, 0.9) if n in unlinked else (land(n), f"Q{n}", 0.9) for n in world.get(number, ())
+        if query.relation == LANGUAGES:
+            return replace(answered(query, (f"Language {number % 3}", None, 0.5)), tokens=700)
+        found = [
+            (f"LAND {other}", None, sure) if other in unlinked else (f"Land {other}", f"Q{other}", sure)
+            for other, sure in world.get(number, ())
         ]
-        return answered(query, *others)
+        return replace(answered(query, *found), tokens=100)
 
     return answer
+
+
+def asked(base: Base, relation: str = BORDERS) -> list[int]:
+    return [int(query.subject.split()[-1]) for query in base.asked if query.relation == relation]
 
 
 def reachable(world: World, start: int) -> set[int]:
     met, rest = {start}, [start]
     while rest:
-        new = [one for one in world.get(rest.pop(), ()) if one not in met]
+        new = [one for one, _ in world.get(rest.pop(), ()) if one not in met]
         met.update(new)
         rest += new
     return met
 
 
-def asked(base: Base) -> list[str]:
-    return [query.subject.upper() for query in base.asked if query.relation == BORDERS]
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    st.dictionaries(st.integers(1, 9), st.lists(st.integers(1, 9), max_size=3, unique=True).map(tuple), max_size=9),
-    st.frozensets(st.integers(2, 9)),
+WORLDS = st.dictionaries(
+    st.integers(1, 9),
+    st.dictionaries(st.integers(1, 9), st.sampled_from([0.25, 0.5, 0.75]), max_size=3).map(lambda one: (*one.items(),)),
+    max_size=9,
 )
-def test_exactly_what_can_be_reached_is_asked_and_it_ends(
-    tmp_path_factory: pytest.TempPathFactory, world: World, unlinked: frozenset[int]
+UNLINKED = st.frozensets(st.integers(2, 9))
+
+
+@settings(max_examples=25, deadline=None)
+@given(WORLDS, UNLINKED, st.one_of(st.none(), st.integers(1, 9)))
+def test_every_query_that_can_be_reached_is_asked_once_and_it_ends(
+    tmp_path_factory: pytest.TempPathFactory, world: World, unlinked: frozenset[int], size: int | None
 ) -> None:
-    base = Base(tmp_path_factory.mktemp("world"), [land(1)])
+    base = lands(tmp_path_factory.mktemp("world"))
+    by_value = None if size is None else {"size": size}
+    relations = (*RELATIONS, "river-countries")
     with pytest.MonkeyPatch.context() as patch:
-        made = base.build(patch, answering(world, unlinked), ("country-borders", "river-countries"), FAR)
-    assert sorted(asked(base)) == sorted(land(one).upper() for one in reachable(world, 1))
-    assert {query.subject for query in base.asked if query.relation == RIVERS} == {land(1)}  # whose class is not known
+        made = base.build(patch, answering(world, unlinked), relations, FAR, by_value=by_value)
+    there = reachable(world, 1)
+    assert sorted(asked(base)) == sorted(asked(base, LANGUAGES)) == sorted(there)
+    assert asked(base, RIVERS) == [1]  # whose class is not known
     assert made["graph"]["stopped"] == "closed"
-    assert made["graph"]["entities"] == len(reachable(world, 1))
-    assert sum(level["subjects"] for level in made["graph"]["levels"]) == made["counts"]["subjects"]
+    assert made["counts"]["subjects"] == len(there)
+    facts = [facts[0].subject_row for facts in Knowledge(base.out).by_subject()]
+    assert facts == list(range(len(there)))
 
 
-CHAIN: World = {n: (n + 1, n - 1) for n in range(2, 50)} | {1: (2,)}
+FORK: World = {1: ((2, 0.3), (3, 0.9), (4, 0.6)), 3: ((5, 0.9),), 5: ((6, 0.9),)}
+CHAIN: World = {n: ((n + 1, 0.9), (n - 1, 0.9)) for n in range(2, 50)} | {1: ((2, 0.9),)}
+WIDE: World = {n: tuple((n * 20 + k, 0.9 if n == 1 else 0.2) for k in range(20)) for n in range(1, 500)}
+
+
+def test_the_surest_subjects_and_the_relation_that_gives_most_for_its_tokens_are_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = lands(tmp_path)
+    made = base.build(monkeypatch, answering(FORK), RELATIONS, FAR, by_value={"size": 1})
+    queries = [(int(query.subject.split()[-1]), query.relation == BORDERS) for query in base.asked]
+    assert queries[2:7] == [(3, True), (5, True), (6, True), (4, True), (2, True)]
+    assert [is_border for _, is_border in queries[7:]] == [False] * 5  # as sure, and seven times the tokens
+    tokens = [shard["tokens"] for shard in made["shards"]]
+    assert tokens[:2] == [{"country-borders": 100, "country-languages": 700}, {"country-borders": 100}]
 
 
 @pytest.mark.parametrize(
-    ("bounds", "stopped", "levels"),
+    ("world", "bounds", "by_value", "stopped", "found"),
     [
-        (Bounds(depth=3), "depth", [1, 1, 1, 1]),
-        (Bounds(depth=99, budget=5), "budget", [1, 1, 1, 1, 1]),
-        (Bounds(depth=99, novelty=0.6), "novelty", [1, 1]),
-        (Bounds(), None, None),
+        (CHAIN, Bounds(depth=3), None, "depth", 4),
+        (CHAIN, Bounds(depth=99, budget=5), None, "budget", 5),
+        (CHAIN, Bounds(depth=99, novelty=0.6), None, "novelty", 2),
+        (CHAIN, Bounds(), None, None, 1),
+        (FORK, Bounds(depth=2), {"size": 2}, "depth", 5),
+        (FORK, Bounds(depth=99, budget=3), {"size": 2}, "budget", 3),
+        (WIDE, Bounds(depth=4), {"precision": 0.5, "size": 20}, "precision", 21),  # whose newest facts are unsure
     ],
 )
 def test_every_bound_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: Bounds, stopped: str | None, levels: list[int] | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    world: World,
+    bounds: Bounds,
+    by_value: dict[str, Any] | None,
+    stopped: str | None,
+    found: int,
 ) -> None:
-    base = Base(tmp_path, [land(1)])
-    made = base.build(monkeypatch, answering(CHAIN), ("country-borders",), bounds)
-    assert made.get("graph", {}).get("stopped") == stopped
-    assert [level["subjects"] for level in made.get("graph", {}).get("levels", [])] == (levels or [])
-    assert len(base.asked) == sum(levels or [1])
+    base = lands(tmp_path)
+    made = base.build(monkeypatch, answering(world), RELATIONS[:1], bounds, by_value=by_value)
+    graph = made.get("graph", {})
+    assert (graph.get("stopped"), made["counts"]["subjects"], len(base.asked)) == (stopped, found, found)
+    assert (graph.get("closed") == ["country-borders"]) == (stopped == "precision")
 
 
 def test_a_budget_that_cuts_a_level_takes_its_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = Base(tmp_path, [land(1)])
-    base.build(monkeypatch, answering({1: (5, 4, 3, 2)}), ("country-borders",), Bounds(depth=9, budget=3))
-    assert asked(base) == ["LAND 1", "LAND 5", "LAND 4"]
+    base = lands(tmp_path)
+    world = {1: tuple((other, 0.9) for other in (5, 4, 3, 2))}
+    base.build(monkeypatch, answering(world), RELATIONS[:1], Bounds(depth=9, budget=3))
+    assert asked(base) == [1, 5, 4]
 
 
 def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = Base(tmp_path, [land(1)])
-    made = base.build(monkeypatch, answering({1: (2, 3), 2: (3, 4)}, frozenset({3})), ("country-borders",), FAR)
+    base = lands(tmp_path)
+    world = {1: ((2, 0.9), (3, 0.9)), 2: ((3, 0.9), (4, 0.9))}
+    made = base.build(monkeypatch, answering(world, frozenset({3})), RELATIONS[:1], FAR)
     first, second, third = made["graph"]["levels"]
     assert first == {
         "depth": 0,
@@ -115,17 +165,17 @@ def test_a_level_is_described_and_rows_of_subjects_go_on(tmp_path: Path, monkeyp
     spent = json.loads((base.out / "timing.json").read_text())["usage"]
     assert spent == [{"model": {"calls": calls}} for calls in (1, 2, 1)]
     facts = pl.read_parquet(base.out / "facts").sort("subject_row")
-    assert facts.select("subject_row", "subject").rows() == [(0, land(1))] * 2 + [(1, land(2))] * 2
+    assert facts.select("subject_row", "subject").rows() == [(0, "Land 1")] * 2 + [(1, "Land 2")] * 2
 
 
 def test_relations_vote_for_what_a_new_subject_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first relation that names it calls it a country; the surer one calls it a river, by another spelling."""
-    base = Base(tmp_path, [land(1)], "2023")
+    base = Base(tmp_path, ["Land 1"], "2023")
     named = {BORDERS: ("Elbe", "Q50", 0.6), "CityLocatedAtRiver": ("ELBE", None, 0.9)}
 
     def answer(query: Query) -> CandidateSet:
         return answered(
-            query, *([named[query.relation]] if query.subject == land(1) and query.relation in named else [])
+            query, *([named[query.relation]] if query.subject == "Land 1" and query.relation in named else [])
         )
 
     base.build(monkeypatch, answer, ("country-borders", "city-rivers", "river-countries"), Bounds(depth=1))
@@ -133,28 +183,47 @@ def test_relations_vote_for_what_a_new_subject_is_asked(tmp_path: Path, monkeypa
     assert "ELBE" not in {query.subject for query in base.asked}
 
 
-def test_a_killed_growth_goes_on_where_it_was_and_failed_queries_are_asked_before_it_grows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "alone").mkdir()
-    alone, base = Base(tmp_path / "alone", [land(1)]), Base(tmp_path, [land(1)])
-    whole = alone.build(monkeypatch, answering(CHAIN), ("country-borders",), Bounds(depth=6))
+class Backwards:
+    """Engine whose blocks come back in another order than they went."""
 
-    def fails(query: Query) -> CandidateSet:
-        return failed(query) if query.subject == land(4) else answering(CHAIN)(query)
+    workers, usage = 3, ()
+
+    def __init__(self, answer: Callable[[Query], CandidateSet]) -> None:
+        self._answer = answer
+
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
+        for part in reversed(list(parts)):
+            sets = [self._answer(ask.query) for ask in part.asks]
+            made = Answers(part.asks, sets).tables(work.maker)
+            yield part, Tables.decoded(made.encoded())
+
+
+LONG: World = {n: ((2 * n, 0.9), (2 * n + 1, 0.4)) for n in range(1, 16)}
+
+
+@pytest.mark.parametrize("by_value", [None, {"size": 8}])
+def test_kills_failures_and_workers_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_value: dict[str, Any] | None
+) -> None:
+    alone, workers, killed = (lands(tmp_path / name) for name in ("alone", "workers", "killed"))
+    how: dict[str, Any] = {"relations": RELATIONS, "bounds": FAR, "by_value": by_value}
+    alone.build(monkeypatch, answering(LONG), **how)
+    workers.build(monkeypatch, answering(LONG), engine=Backwards(answering(LONG)), **how)
+    assert tree(workers.out) == tree(alone.out)
+
+    def spoilt(query: Query) -> CandidateSet:
+        return failed(query) if query.subject == "Land 12" else answering(LONG)(query)
 
     def dies(query: Query) -> CandidateSet:
-        if query.subject == land(6):
+        if query.subject == "Land 13":
             raise KeyboardInterrupt
-        return answering(CHAIN)(query)
+        return answering(LONG)(query)
 
-    made = base.build(monkeypatch, fails, ("country-borders",), Bounds(depth=6))
-    assert made["graph"]["stopped"] == "failed queries"
+    assert killed.build(monkeypatch, spoilt, **how)["graph"]["stopped"] == "failed queries"
     with pytest.raises(KeyboardInterrupt):
-        base.build(monkeypatch, dies, ("country-borders",), Bounds(depth=6))
-    assert base.build(monkeypatch, answering(CHAIN), ("country-borders",), Bounds(depth=6)) == whole
-    counts = {name: asked(base).count(name) for name in asked(base)}
-    assert counts == {f"LAND {n}": 2 if n in (4, 6) else 1 for n in range(1, 8)}
-    for table in ("facts", "nothing"):
-        parts = [sorted(path.rglob("*.parquet")) for path in (alone.out / table, base.out / table)]
-        assert [path.read_bytes() for path in parts[0]] == [path.read_bytes() for path in parts[1]]
+        killed.build(monkeypatch, dies, **how)
+    killed.build(monkeypatch, answering(LONG), **how)
+    assert len(killed.asked) < len(alone.asked) + 4 * killed.shard
+    assert tree(killed.out) == tree(alone.out)
+    rows = pl.read_parquet(alone.out / "facts" / "relation=country-languages")["subject_row"]
+    assert rows.n_unique() == len(rows)

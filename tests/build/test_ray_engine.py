@@ -19,7 +19,7 @@ import pytest
 from bases import SPACE, tree
 from loopback import Loopback
 from postgres import Server
-from ray_nodes import ROOT, Nodes, nodes
+from ray_nodes import ROOT, Deadly, Nodes, nodes
 from typer.testing import CliRunner
 
 from lmkbc.build.engine import Ask, ShardPart, Work
@@ -156,8 +156,6 @@ def work(*tables: dict[str, object]) -> Work:
 
 @at_length
 def test_a_block_that_kills_workers_twice_is_missing_and_selection_runs_apart(cluster: Nodes) -> None:
-    from deadly import Deadly
-
     from lmkbc.build.ray_engine import connected
 
     plain = work()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -10,72 +9,43 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from command import Command
 
-from lmkbc.cli import main
-from lmkbc.cli.terminal import printable
+import lmkbc
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Ended(NamedTuple):
-    """How a command ended, and what it wrote to stdout and stderr."""
-
-    code: int
-    out: str
-    told: str
-
-
-def apart(*arguments: object, cwd: Path) -> Ended:
-    """The command in a process of its own, as a user starts it."""
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which the embedded default has predicted mini's val split, in a process of its own."""
+    path = tmp_path_factory.mktemp("run")
     # Warnings are errors in the tests' own process; here a user's own settings hold.
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("LMKBC_", "HF_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "lmkbc", *map(str, arguments)],
-        cwd=cwd,
-        env=clean | {"XDG_CACHE_HOME": str(cwd / "cache"), "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "lmkbc", "predict", "--split", "val", "--system", "embedded"],
+        cwd=path,
+        env=clean | {"XDG_CACHE_HOME": str(path / "cache"), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
         timeout=240,
     )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def here(*arguments: object, cwd: Path) -> Ended:
-    """The command in this process, in which the libraries are loaded."""
-    out, told = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(told):
-        patch.setenv("XDG_CACHE_HOME", str(cwd / "cache"))
-        patch.setenv("COLUMNS", "200")
-        patch.setattr(sys, "argv", ["lmkbc", *map(str, arguments)])
-        patch.chdir(cwd)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Ended(int(ended.value.code or 0), out.getvalue(), told.getvalue())
-
-
-def lmkbc(*arguments: object, cwd: Path, code: int = 0, start: Callable[..., Ended] = here) -> tuple[str, str]:
-    """Run the command without data, without network tools; returns stdout and stderr."""
-    ended = start(*arguments, cwd=cwd)
-    assert ended.code == code, ended.told
-    return ended.out, ended.told
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which the embedded default has predicted mini's val split."""
-    path = tmp_path_factory.mktemp("run")
-    _, told = lmkbc("predict", "--split", "val", "--system", "embedded", cwd=path, start=apart)
-    assert "No data of edition 2026 here: using the small bundled edition 'mini'" in told
-    assert "lmkbc data fetch 2026" in told
+    assert "No data of edition 2026 here: using the small bundled edition 'mini'" in done.stderr
+    assert "lmkbc data fetch 2026" in done.stderr
     return path
+
+
+@pytest.fixture
+def here(command: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in that directory."""
+    monkeypatch.chdir(run)
+    monkeypatch.setenv("COLUMNS", "200")
+    return command
 
 
 def test_predict_ends_with_a_checked_submission(run: Path) -> None:
@@ -94,56 +64,56 @@ def test_predict_ends_with_a_checked_submission(run: Path) -> None:
     assert str(run) not in (folder / "manifest.json").read_text()
 
 
-def test_the_same_inputs_give_the_same_bytes(run: Path) -> None:
-    lmkbc("predict", "--split", "val", "--edition", "mini", "--system", "embedded", "--out", "again", cwd=run)
+def test_the_same_inputs_give_the_same_bytes(run: Path, here: Command) -> None:
+    here.done("predict", "--split", "val", "--edition", "mini", "--system", "embedded", "--out", "again")
     folder = run / "submissions" / "mini-val-embedded"
     for name in ("candidates.jsonl.gz", "manifest.json", "predictions.jsonl", "predictions.zip"):
         assert (run / "again" / name).read_bytes() == (folder / name).read_bytes(), name
 
 
 @pytest.mark.slow
-def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path) -> None:
+def test_the_default_beats_its_own_prior_and_the_empty_file(run: Path, here: Command) -> None:
     scores = {}
     for system in ("prior", "bl22-empty"):
-        lmkbc("predict", "-s", "val", "-e", "mini", "--system", system, "--out", system, cwd=run)
+        here.done("predict", "-s", "val", "-e", "mini", "--system", system, "--out", system)
     for folder in ("submissions/mini-val-embedded", "prior", "bl22-empty"):
-        out, _ = lmkbc("evaluate", f"{folder}/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
+        out, _ = here.done("evaluate", f"{folder}/predictions.jsonl", "--edition", "mini", "--json")
         scores[folder] = json.loads(out)["macro_f1"]
     assert scores["submissions/mini-val-embedded"] > max(scores["prior"], scores["bl22-empty"])
 
 
-def test_evaluate_prints_the_official_table(run: Path) -> None:
+def test_evaluate_prints_the_official_table(run: Path, here: Command) -> None:
     path = "submissions/mini-val-embedded/predictions.jsonl"
-    out, _ = lmkbc("evaluate", path, "--edition", "mini", "--split", "dev", cwd=run)
+    out, _ = here.done("evaluate", path, "--edition", "mini", "--split", "dev")
     assert re.search(r"CountryBordersCountry +0\.\d{3} +0\.\d{3} +0\.\d{3}", out)
     assert "*** Average ***" in out
-    out, _ = lmkbc("evaluate", path, "--edition", "mini", "--json", "--rows", cwd=run)
+    out, _ = here.done("evaluate", path, "--edition", "mini", "--json", "--rows")
     shown = json.loads(out)
     assert set(shown) >= {"edition", "macro_f1", "macro_p", "macro_r", "relations", "rows"}
     assert len(shown["rows"]) == 160
 
 
-def test_candidates_of_a_run_are_read_back_and_submitted(run: Path) -> None:
+def test_candidates_of_a_run_are_read_back_and_submitted(run: Path, here: Command) -> None:
     candidates = "submissions/mini-val-embedded/candidates.jsonl.gz"
-    lmkbc("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed", cwd=run)
-    _, told = lmkbc("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip", cwd=run)
+    here.done("predict", "-s", "val", "-e", "mini", "--from", candidates, "--out", "replayed")
+    _, told = here.done("submit", "replayed/predictions.jsonl", "-e", "mini", "-s", "val", "--out", "it.zip")
     assert "it.zip: 160 queries of mini val, each once and in order" in told
 
 
-def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
+def test_tuning_writes_thresholds_that_predict_uses(run: Path, here: Command) -> None:
     space = run / "space"
     for name in ("relations", "eval", "thresholds"):
         shutil.copytree(ROOT / name, space / name)
     common = ("-e", "mini", "--workspace", "space", "--from", "submissions/mini-val-embedded/candidates.jsonl.gz")
-    out, _ = lmkbc("tune", "-s", "val", "--trials", "5", "--json", *common, cwd=run)
+    out, _ = here.done("tune", "-s", "val", "--trials", "5", "--json", *common)
     shown = json.loads(out)
     assert 0 < shown["cv_macro_f1"] <= shown["insample_macro_f1"] + 0.05
     (tuned,) = (space / "thresholds" / "mini").iterdir()
-    _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run)
+    _, told = here.done("predict", "-s", "val", "--out", "tuned", *common)
     assert f"selected by thresholds/mini/{tuned.name}; " in told
     assert 0 <= shown["confidence"]["recall_at_precision_90"] <= 1
     assert len({sum(bar[0] for bar in shown["confidence"][kind]["bins"]) for kind in ("raw", "calibrated")}) == 1
-    _, told = lmkbc("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common, cwd=run)
+    _, told = here.done("predict", "-s", "val", "--out", "sure", "--precision", "0.8", *common)
     assert re.search(r"at precision 0\.8, promised by \d of 8 relations", told)
     rows = [json.loads(line) for line in (run / "sure" / "predictions.jsonl").read_text().splitlines()]
     empty = {(row["SubjectEntity"], row["Relation"]) for row in rows if not row["ObjectEntitiesID"]}
@@ -153,20 +123,20 @@ def test_tuning_writes_thresholds_that_predict_uses(run: Path) -> None:
     assert {(row["SubjectEntity"], row["Relation"]) for row in listed} <= empty
     counts = json.loads((run / "sure" / "manifest.json").read_text())["counts"]
     assert (counts["withheld"], counts["failed"]) == (len(listed), 0)
-    out, _ = lmkbc("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json", cwd=run)
+    out, _ = here.done("evaluate", "sure/predictions.jsonl", "--edition", "mini", "--json")
     assert json.loads(out)["macro_p"] > 0.8
-    _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "90", cwd=run, code=2)
+    told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "90")
     assert told == "error: --precision is 90: give a share between 0 and 1, as in 0.9\n"
-    _, told = lmkbc("predict", "-e", "mini", "--system", "prior", "--precision", "0.8", cwd=run, code=2)
+    told = here.fails("predict", "-e", "mini", "--system", "prior", "--precision", "0.8")
     assert told.startswith("error: --precision needs thresholds of edition mini and system prior, tuned with confid")
     assert told.count("\n") == 1
     val = space / "eval" / "mini" / "val.jsonl"
     val.write_text("\n".join(val.read_text().splitlines()[:-1]))
-    _, told = lmkbc("predict", "-s", "val", "--out", "tuned", *common, cwd=run, code=2)
+    told = here.fails("predict", "-s", "val", "--out", "tuned", *common)
     assert "tuned on other data" in told
 
 
-def test_a_predictions_file_is_linked_and_a_link_explained(run: Path) -> None:
+def test_a_predictions_file_is_linked_and_a_link_explained(run: Path, here: Command) -> None:
     row = {
         "SubjectEntity": "Elbe",
         "Relation": "RiverBasinsCountry",
@@ -175,58 +145,101 @@ def test_a_predictions_file_is_linked_and_a_link_explained(run: Path) -> None:
     (run / "strings.jsonl").write_text(json.dumps(row))
     (run / "search.json").write_text('{"czechia": "Q213", "atlantis": ""}')
     common = ("--edition", "mini", "--search-table", "search.json")
-    out, told = lmkbc("link", "strings.jsonl", *common, cwd=run)
+    out, told = here.done("link", "strings.jsonl", *common)
     assert json.loads((run / "linked.jsonl").read_text())["ObjectEntitiesID"] == ["Q183", "Q213"]
     assert "1 text stays unlinked" in told
     assert re.search(r"RiverBasinsCountry +2 +1 +0", out)
-    out, told = lmkbc("link", "--explain", "Germany", "--relation", "RiverBasinsCountry", *common, cwd=run)
+    out, told = here.done("link", "--explain", "Germany", "--relation", "RiverBasinsCountry", *common)
     assert "Q183" in out
     assert "'Germany' -> Q183 (relation: most rows)" in told
-    _, told = lmkbc("link", "build", "aliases.sqlite", "--edition", "mini", cwd=run)
+    _, told = here.done("link", "build", "aliases.sqlite", "--edition", "mini")
     assert "0 broken lines" in told
-    out, _ = lmkbc("link", "labels", "Q183", "--index", "aliases.sqlite", cwd=run)
+    out, _ = here.done("link", "labels", "Q183", "--index", "aliases.sqlite")
     assert re.search(r"Q183 +Germany", out)
 
 
-def test_relations_are_those_of_the_workspace(tmp_path: Path) -> None:
+def test_relations_are_those_of_the_workspace(command: Command, tmp_path: Path) -> None:
     space = Workspace()
     relations = {relation.name for relation in space.relations.values()}
-    out, _ = lmkbc("relations", "list", cwd=tmp_path)
+    out, _ = command.done("relations", "list")
     assert {line.split()[0] for line in out.splitlines()[1:]} == relations
-    _, told = lmkbc("relations", "check", cwd=tmp_path)
+    _, told = command.done("relations", "check")
     assert (
         f"{len(relations)} relations, {len(space.editions)} editions and {len(space.classes)} classes are sound" in told
     )
 
 
-def test_relations_systems_and_data_are_listed_and_shown(tmp_path: Path) -> None:
-    out, _ = lmkbc("relations", "show", "CompoundHasParts", "--json", cwd=tmp_path)
+def test_relations_systems_and_data_are_listed_and_shown(command: Command, tmp_path: Path) -> None:
+    out, _ = command.done("relations", "show", "CompoundHasParts", "--json")
     assert json.loads(out)["property"] == "P527"
-    out, _ = lmkbc("systems", "list", "--json", cwd=tmp_path)
+    out, _ = command.done("systems", "list", "--json")
     systems = {system["name"]: system for system in json.loads(out)}
     assert systems["prop22"]["year"] == 2022
-    out, _ = lmkbc("systems", "list", cwd=tmp_path)
+    out, _ = command.done("systems", "list")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
     counts = [str(len(systems["prop22"][kind])) for kind in ("differs", "shortcuts")]
     assert rows["prop22"] == ["2022", "text-davinci-002", "0.676", *counts]
     assert rows.keys() - {"system"} == systems.keys()
     assert max(map(len, out.splitlines())) <= 80
-    (tmp_path / "my.toml").write_text(lmkbc("systems", "show", "li22", cwd=tmp_path)[0])
-    mine, theirs = (lmkbc("systems", "show", name, "--json", cwd=tmp_path)[0] for name in ("my.toml", "li22"))
+    (tmp_path / "my.toml").write_text(command.done("systems", "show", "li22")[0])
+    mine, theirs = (command.done("systems", "show", name, "--json")[0] for name in ("my.toml", "li22"))
     assert json.loads(mine) | {"name": "li22"} == json.loads(theirs)
-    out, _ = lmkbc("data", "check", "mini", "--json", cwd=tmp_path)
+    out, _ = command.done("data", "check", "mini", "--json")
     assert [(row["state"], row["rows"]) for row in json.loads(out)] == [("ok", 320), ("ok", 160), ("ok", 160)]
 
 
-def test_data_check_names_a_split_that_differs(tmp_path: Path) -> None:
+def test_data_check_names_a_split_that_differs(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "lmkbc2024"
     folder.mkdir()
     row = {"SubjectEntity": "x", "Relation": "awardWonBy", "ObjectEntitiesID": []}
     (folder / "val.jsonl").write_text(json.dumps(row))
-    out, error = lmkbc("data", "check", "2024", "--data", tmp_path, cwd=tmp_path, code=1)
+    _, out, error = command("data", "check", "2024", "--data", tmp_path)
     assert "differs" in out
     assert "lmkbc data fetch EDITION" in error
 
 
-def test_a_name_cannot_drive_the_terminal() -> None:
-    assert printable("\x1b[31m[bold]x\n") == "\N{REPLACEMENT CHARACTER}[31m\\[bold]x\N{REPLACEMENT CHARACTER}"
+RELATION = "CountryBordersCountry"
+
+
+def completions(folder: Path, *texts: str) -> Path:
+    path = folder / "said.jsonl"
+    row = {"SubjectEntity": "Atlantis", "Relation": RELATION, "model": "some-model", "completions": list(texts)}
+    path.write_text(json.dumps(row) + "\n")
+    return path
+
+
+def test_the_answer_its_links_and_what_the_model_wrote(command: Command, tmp_path: Path) -> None:
+    said = completions(tmp_path, "Chile, Peru", "Chile")
+    shown, told = command.done(
+        "ask", "Atlantis", "country-borders", "--edition", "mini", "--from", said, "--offline", "--untuned"
+    )
+    chile = next(line.split() for line in shown.splitlines() if "Chile" in line)
+    assert chile[:3] == ["*", "Chile", "Q298"]
+    assert "train, as an object of the relation" in shown
+    assert f"Atlantis, {RELATION}: Chile" in told
+    assert "the model wrote" not in told  # these answers were given, not asked for
+
+
+def test_a_question_is_answered_as_in_a_run(tmp_path: Path) -> None:
+    run = lmkbc.predict(edition="mini", split="val", system="prior", out=tmp_path / "run", relation=RELATION, limit=1)
+    subject, _, objects = run.predictions.row(0)
+    answer = lmkbc.ask(subject, "country-borders", edition="mini", system="prior")
+    assert [one.id for one in answer.kept] == objects
+    assert (answer.relation, answer.edition, answer.system) == (RELATION, "mini", "prior")
+    assert [one.kept for one in answer.objects] == sorted((one.kept for one in answer.objects), reverse=True)
+    assert len(answer) == len(list(answer))
+    assert subject in answer._repr_html_()
+
+
+def test_an_empty_answer_is_an_answer_and_a_missing_one_is_a_failure(command: Command, tmp_path: Path) -> None:
+    options = ("--edition", "mini", "--offline", "--untuned", "--from")
+    shown, told = command.done("ask", "Atlantis", RELATION, *options, completions(tmp_path, "None"))
+    assert f"Atlantis, {RELATION}: nothing" in told
+    assert shown == ""
+    told = command.fails("ask", "Atlantis", RELATION, *options, completions(tmp_path, "-"), status=1)
+    assert "gave no usable answer about 'Atlantis' (unparsed)" in told
+
+
+@pytest.mark.parametrize("given", ["Q419", "https://www.wikidata.org/wiki/Q419"])
+def test_a_subject_s_id_is_a_qid(command: Command, given: str) -> None:
+    command.done("ask", "Peru", "country-borders", "-e", "mini", "--system", "prior", "--subject-id", given)

@@ -1,4 +1,4 @@
-"""A command loads what it needs: nothing of the field to be listed, no server's library for a local model."""
+"""A command loads what it needs, and ends with a sentence where it is interrupted or cannot write."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from command import Command
+from loopback import Loopback
+from opened import recipe_file
 
+from lmkbc import cli
 from lmkbc.cli import COMMANDS, MODULES
 from lmkbc.report.figures import UNDRAWN
 
@@ -40,38 +45,26 @@ def called(folder: Path, *words: object, status: int = 0) -> set[str]:
     return set(json.loads(note.read_text()))
 
 
-def test_help_loads_nothing_of_the_field(tmp_path: Path) -> None:
-    assert called(tmp_path, "--help") == set()
-
-
-TABLES = {"audit", "build", "export", "link"}
-"""The commands that are about tables."""
-
-
-def test_no_command_that_shows_no_table_loads_a_library_of_tables() -> None:
-    modules = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
-    found = loaded("\n".join(f"import {module}" for module in modules))
-    assert not found & {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}
-
-
 PREDICT = ("predict", "--edition", "mini", "--split", "val", "--limit", "2", "--search-table", "table.json")
+MODELS = {"torch", "transformers", "sklearn"}
 
 
-def test_selecting_loads_no_study_and_no_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "status", "not_loaded"),
+    [
+        (("--help",), 0, {*HEAVY}),
+        ((*PREDICT, "--system", "prior", "--out", "run"), 0, {*HEAVY} - {"numpy", "httpx2", "matplotlib", "pint"}),
+        (("predict", "--edition", "mini", "--split", "nope"), 2, MODELS),
+        (("predict", "--edition", "mini", "--relation", "nope"), 2, MODELS),
+        (("evaluate", "p.jsonl", "--gold", "p.jsonl", "--edition", "2026"), 0, {*HEAVY} - {"numpy"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(
+    tmp_path: Path, words: tuple[str, ...], status: int, not_loaded: set[str]
+) -> None:
     (tmp_path / "table.json").write_text("{}")
-    found = called(tmp_path, *PREDICT, "--system", "prior", "--out", "run")
-    assert not found & {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "scipy", "sklearn"}
-
-
-@pytest.mark.parametrize("wrong", [("--split", "nope"), ("--relation", "nope")])
-def test_what_is_wrong_is_told_before_the_default_loads_its_model(tmp_path: Path, wrong: tuple[str, str]) -> None:
-    assert not called(tmp_path, "predict", "--edition", "mini", *wrong, status=2) & {"torch", "transformers", "sklearn"}
-
-
-def test_scoring_loads_no_client_either(tmp_path: Path) -> None:
-    row = '{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}\n'
-    (tmp_path / "p.jsonl").write_text(row)
-    assert called(tmp_path, "evaluate", "p.jsonl", "--gold", "p.jsonl", "--edition", "2026") <= {"numpy"}
+    (tmp_path / "p.jsonl").write_text('{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}\n')
+    assert not called(tmp_path, *words, status=status) & not_loaded
 
 
 def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s_library(tmp_path: Path) -> None:
@@ -90,9 +83,15 @@ def test_a_local_model_that_answers_recalls_verifies_and_links_loads_no_server_s
     assert not found & {"openai", "optuna", "polars", "sklearn"}  # the store takes its statements from SQLAlchemy
 
 
+TABLES = {"audit", "build", "export", "link"}
+"""The commands that are about tables."""
+OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*COMMANDS} - TABLES)]
+
+
 @pytest.mark.parametrize(
     ("module", "not_loaded"),
     [
+        (", ".join(OTHERS), {"polars", "optuna", "torch", "transformers", "openai", "sqlalchemy"}),
         (
             "lmkbc.cli.evaluate",
             {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
@@ -144,3 +143,53 @@ def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
     pages = [page.read_text() for page in tmp_path.rglob("report.html")]
     assert ["<figure" in page for page in pages] == [False] * (lacking == "pictures")
     assert all(UNDRAWN in page for page in pages)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> None:
+    recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
+    with Loopback(delay=120) as server:
+        words = ("predict", "-e", "mini", "--system", "chat.toml", "--base-url", server.url)
+        command = [sys.executable, "-m", "lmkbc", *words]
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        run = subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+        while not server.served and run.poll() is None:
+            time.sleep(0.05)
+        run.terminate()
+        _, told = run.communicate(timeout=100)
+    assert (run.returncode, told.splitlines()[-1]) == (1, f"error: {cli.INTERRUPTED}; {cli.ANSWERS}")
+
+
+def ended(*arguments: str, out: int) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "lmkbc", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("relations", "list"), ("relations", "list", "--json")])
+def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    assert ended(*arguments, out=write) == (0, "")
+    os.close(write)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
+def test_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("wb") as full:
+        status, told = ended("relations", "list", out=full.fileno())
+    assert (status, told.count("\n"), "No space left on device" in told) == (1, 1, True)
+
+
+def test_a_dump_that_is_none_is_named_as_the_person_did(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "dump.json").write_text(json.dumps({"no": "entity"})[:-1])
+    assert "dump.json, line 1: " in command.fails("link", "build", "index.sqlite", "--dump", "dump.json")

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Unpack
 
 import pytest
 import typer
 from command import Command
+from typer.testing import CliRunner
 
 from lmkbc.cli import COMMANDS, KEPT, build
+from lmkbc.cli.options import spread
+from lmkbc.run.options import RunOptions
 from lmkbc.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,58 +57,6 @@ def test_the_version_is_told(command: Command) -> None:
     assert command("--version") == (0, f"lmkbc {version('lmkbc')}\n", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("frobnicate",), "no such command 'frobnicate'; see 'lmkbc --help'"),
-        (("--frobnicate",), "no such option: --frobnicate"),
-        (("predict", "--frobnicate"), "see 'lmkbc predict --help'"),
-        (("report",), "missing argument 'RUN'; see 'lmkbc report --help'"),
-        (("probe", "kamel"), "missing argument 'SOURCE'"),
-        (("train", "mlm"), "missing option '--backbone'"),
-        (("predict", "--limit", "x"), "invalid value for '--limit'"),
-        (("predict", "a\x1b[31m"), "unexpected extra argument"),
-        (("tune", "-e", "mini", "--rules", "foo"), "rule 'foo' cannot be tuned"),
-        (("tune", "-e", "mini", "--system", "prior", "--relation", "foo"), "edition mini asks for no relation 'foo'"),
-        (("predict", "-e", "mini", "--system", "answers.jsonl"), "answers.jsonl is no recipe: a recipe is a TOML file"),
-        (("link", "absent.jsonl", "-e", "mini"), "absent.jsonl does not exist"),
-        (("link", "answers.jsonl", "-e", "mini"), "answers.jsonl, line 1: Object missing required field `Relation`"),
-        (("link", "--explain", "Rome", "-e", "mini", "-r", "foo"), "unknown relation 'foo'"),
-        (("evaluate", "other.jsonl", "-e", "mini"), "other.jsonl is a file of edition 2025 or 2026, not of mini"),
-        (("evaluate", "folder", "-e", "mini"), "folder holds no predictions.jsonl: this is no run"),
-        (("evaluate", "other.jsonl", "-e", "2026", "--rows"), "--rows is shown as JSON: add --json"),
-        (("compare", "other.jsonl"), "compare needs two runs at least"),
-        (("predict", "--edition", "2032"), "unknown edition '2032'"),
-        (("predict", "--edition", "2023"), "run 'lmkbc data fetch 2023'"),
-        (("predict", "-e", "mini", "--system", "embeded"), "did you mean 'embedded'"),
-        (("predict", "-e", "mini", "--system", "recorded"), "name at least one file with --from"),
-        (("predict", "-e", "mini", "--from", "absent.jsonl"), "absent.jsonl does not exist"),
-        (("predict", "-e", "mini", "--split", "trial"), "has no split 'trial'"),
-        (("predict", "--data", "absent"), "absent is not a directory"),
-        (("evaluate", "absent.jsonl", "--edition", "mini"), "absent.jsonl does not exist"),
-        (("evaluate", "absent.jsonl", "--edition", "mini", "--split", "test"), "has no gold"),
-        (("relations", "show", "spouze"), "did you mean 'spouse'"),
-        (("systems", "show", "nothing"), "unknown system 'nothing'"),
-        (("data", "fetch", "mini"), "there is nothing to fetch"),
-        (("predict", "--limit", "0"), "invalid value for '--limit'"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence_of_one_style(
-    command: Command, tmp_path: Path, arguments: tuple[str, ...], told: str
-) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "answers.jsonl").write_text('{"SubjectEntity": "a"}')
-    row = {"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}
-    (tmp_path / "other.jsonl").write_text(json.dumps(row))
-    status, shown, error = command(*arguments)
-    assert (status, shown) == (2, "")
-    assert error.startswith("error: ")
-    assert told in error
-    assert error.count("\n") == 1
-    assert error[:-1].isprintable()
-    assert not (tmp_path / "submissions").exists()
-
-
 def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path: Path) -> None:
     command.done("predict", "-e", "mini", "-s", "val", "--system", "prior", "--out", "a")
     one = command("evaluate", "a")
@@ -123,18 +76,13 @@ def test_a_run_its_zip_and_its_file_are_scored_alike(command: Command, tmp_path:
     assert "is a run of edition mini" not in command("evaluate", "a/predictions.jsonl", "-e", "2023")[2]
 
 
-def test_explaining_a_link_needs_no_contact_and_linking_says_what_it_needs(command: Command, tmp_path: Path) -> None:
-    shown, told = command.done("link", "--explain", "Germany", "-e", "mini", "--relation", "CountryBordersCountry")
-    assert "Q183" in shown
-    assert "'Germany' -> Q183" in told
-    assert "by train objects and --index alone" in told
+def test_a_part_of_a_file_is_linked(command: Command, tmp_path: Path) -> None:
     rows = [
         {"SubjectEntity": f"s{n}", "Relation": "CountryBordersCountry", "ObjectEntities": ["Germany"]} for n in "ab"
     ]
     rows.append(rows[0] | {"Relation": "PersonHasSpouse"})
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.json").write_text("{}")
-    assert "set LMKBC_CONTACT" in command("link", "p.jsonl", "-e", "mini")[2]
     only = ("--relation", "CountryBordersCountry", "--limit", "1")
     assert command("link", "p.jsonl", "-e", "mini", "--search-table", "t.json", *only)[0] == 0
     linked = [json.loads(line) for line in (tmp_path / "linked.jsonl").read_text().splitlines()]
@@ -182,8 +130,52 @@ def test_an_interrupted_command_says_what_is_kept(command: Command, monkeypatch:
     assert told == f"error: interrupted; nothing half-written is left behind; {KEPT[name]}\n"
 
 
-def test_systems_fit_a_terminal(command: Command) -> None:
-    _, shown, _ = command("systems", "list")
-    assert max(map(len, shown.splitlines())) <= 80
-    assert shown.splitlines()[0].split() == ["system", "year", "model", "F1", "N", "S"]
-    assert ["smollm2-embedded", "SmolLM2-135M-Instruct"] in [line.split() for line in shown.splitlines()]
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    seed: Annotated[int, typer.Option("--seed")] = 0
+
+
+SHARED = (
+    "--edition --system --model --from --data --offline --search-table --index --workspace "
+    "--base-url --concurrency --max-cost --max-tokens --prices --store"
+).split()
+
+
+@pytest.mark.parametrize("words", ["predict", "tune", "probe controls"])
+def test_the_shared_options_are_shown_once_and_in_one_order(command: Command, words: str) -> None:
+    shown, _ = command.done(*words.split(), "--help")
+    options = shown.partition("Example:")[0].split()
+    places = [[at for at, word in enumerate(options) if word.rstrip(",") == name] for name in SHARED]
+    assert all(len(found) == 1 for found in places), dict(zip(SHARED, places, strict=True))
+    assert sorted(places) == places
+
+
+@pytest.mark.parametrize("group", ["", "probe", "probe kmir", "train", "store", "data", "relations", "systems", "link"])
+def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -> None:
+    shown, _ = command.done(*group.split(), "--help")
+    commands = shown.partition("Commands:")[2].splitlines()
+    assert len(commands) > 2
+    assert [line for line in commands if line.endswith("...")] == []
+
+
+def test_groups_give_way_to_their_options() -> None:
+    got: list[object] = []
+
+    def command(
+        *, shared: Shared, limit: Annotated[int, typer.Option("--limit")] = 3, **options: Unpack[RunOptions]
+    ) -> None:
+        """Do it."""
+        got.extend((shared, limit, options))
+
+    shown = spread(command)
+    assert list(inspect.signature(shown).parameters) == ["seed", "limit", *RunOptions.__annotations__]
+    assert shown.__doc__ == "Do it."
+    app = typer.Typer()
+    app.command()(shown)
+    words = ["-e", "2023", "--from", "a", "--from", "b", "--offline", "--prices", "2.50,10", "--seed", "4"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    shared, limit, options = got
+    assert (shared, limit) == (Shared(seed=4), 3)
+    assert isinstance(options, dict)
+    given = {name: value for name, value in options.items() if value}
+    assert given == {"edition": "2023", "files": [Path("a"), Path("b")], "offline": True, "prices": (2.5, 10.0)}

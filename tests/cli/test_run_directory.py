@@ -1,16 +1,23 @@
-"""`lmkbc predict --out`: what is there stays, a part is no whole, and a run that lacks answers says how to go on."""
+"""Runs: what is there stays, a part is no whole, what lacks answers says how to go on; and lists of runs."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command import Command
 from opened import recipe_file
 from space import SPACE
+
+import lmkbc
+from lmkbc.compare import score_interval
+from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")
 PREDICT = ("predict", "--split", "val", "--edition", "mini", "--system", "bl22-empty")
@@ -35,21 +42,6 @@ def answers(path: Path, numbers: range) -> Path:
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-@pytest.mark.parametrize("out", [".", "", "/", "mine", "notes.txt", "link", "notes.txt/run", "run/.."])
-def test_what_is_no_place_for_a_run_is_told_before_anything_is_generated(
-    out: str, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "link").symlink_to("empty")
-    monkeypatch.setattr("lmkbc.pipeline.Steps", lambda *_: pytest.fail("something was generated"))
-    told = command.fails(*PREDICT, "--out", out)
-    assert (told.count("\n"), told.startswith("error: ")) == (1, True)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "link", "mine", "notes.txt", "thesis.tex"]
 
 
 def test_a_run_replaces_a_run_and_keeps_a_persons_own_files(command: Command, tmp_path: Path) -> None:
@@ -81,13 +73,6 @@ def test_a_limited_run_has_a_name_of_its_own_and_no_zip(command: Command, tmp_pa
     assert names(part) == WHOLE
     assert command.done(*PREDICT, "--limit", 10**6)[0] == ""  # cuts nothing off
     assert names(tmp_path / "submissions") == ["mini-val-bl22-empty", "mini-val-bl22-empty-first5"]
-
-
-def test_a_run_of_dev_is_one_of_val(command: Command, tmp_path: Path) -> None:
-    _, told = command.done(*(word.replace("val", "dev") for word in PREDICT), "--limit", "1")
-    made = tmp_path / "submissions" / "mini-val-bl22-empty-first1"
-    assert manifest(made)["split"] == "val"
-    assert "the first 1 of 160 queries, 0 objects, 1 empty answer; " in told
 
 
 def test_a_run_with_failed_queries_keeps_the_rest_and_says_how_to_go_on(command: Command, tmp_path: Path) -> None:
@@ -157,7 +142,7 @@ def test_every_score_of_a_run_comes_back(command: Command, tmp_path: Path) -> No
         assert b'"score"' in lines
 
 
-def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> None:
+def test_a_zip_lies_beside_its_predictions_and_replaces_zips_alone(command: Command, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     rows = SPACE.split_path(SPACE.edition("mini"), "val").read_text()
     (tmp_path / "mine" / "p.jsonl").write_text(rows)
@@ -177,6 +162,10 @@ def test_a_zip_lies_beside_its_predictions(command: Command, tmp_path: Path) -> 
     assert command.done(*submit, "--out", "mine/p.zip")[0] == ""
     assert (tmp_path / "mine" / "p.zip").read_bytes() != written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+    (tmp_path / "notes.zip").write_text("no zip of this program")
+    assert "notes.zip is there already and is no zip that this command wrote" in command.fails(
+        *submit, "--out", "notes.zip"
+    )
 
 
 @pytest.mark.parametrize("words", [("data", "list"), PREDICT], ids=" ".join)
@@ -189,40 +178,116 @@ def test_data_that_the_environment_names_and_that_is_absent_is_told(
     )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("submit", "rows.jsonl", "--edition", "mini", "--split", "val", "--out", "rows.jsonl"),
-        ("link", "rows.jsonl", "--edition", "mini", "--offline", "--out", "rows.jsonl"),
-        ("link", "build", "rows.jsonl", "--table", "rows.jsonl"),
-        ("link", "build", "rows.jsonl", "--edition", "mini"),
-        ("link", "build", "rows", "--edition", "mini"),
-        ("store", "export", "--store", "rows.jsonl", "--out", "rows.jsonl"),
-        ("probe", "kamel", "rows.jsonl", "--model", "x", "--out", "rows.jsonl"),
-        ("probe", "optiprompt", "rows.jsonl", "--model", "x", "--kept", "rows.jsonl"),
-        ("probe", "kmir", "run", "rows.jsonl", "--model", "x", "--out", "."),
-        ("probe", "kmir", "build", "rows.jsonl", "--out", "mine"),
-        ("train", "mlm", "--backbone", "x", "--out", "mine", "--edition", "mini"),
-        ("train", "lora", "--model", "x", "--out", "mine", "--edition", "mini"),
-        ("predict", "--edition", "mini", "--out", "mine"),
-    ],
-    ids=" ".join,
-)
-def test_no_command_writes_over_its_input_or_a_strangers_files(
-    arguments: tuple[str, ...], command: Command, tmp_path: Path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("runs")
+    lmkbc.predict(edition="mini", split="val", system="prior", out=place / "whole", page=False)
+    lmkbc.predict(edition="mini", split="val", system="prior", out=place / "part <b>", limit=9, page=False)
+    lmkbc.predict(edition="mini", split="test", system="prior", out=place / "test", page=False)
+    (place / "part <b>" / "report.html").write_text("<p>a page</p>")
+    (place / "notes").mkdir()
+    (place / "notes" / "todo.txt").write_text("no run")
+    return place
+
+
+def test_runs_are_listed_with_what_they_score(command: Command, folder: Path) -> None:
+    shown, _ = command.done("runs", folder, "--json")
+    rows = {row["name"]: row for row in json.loads(shown)}
+    assert {*rows} == {"whole", "part <b>", "test"}
+    whole = rows["whole"]
+    assert whole["f1"] == pytest.approx(lmkbc.score(folder / "whole").f1)
+    assert whole["low"] < whole["f1"] < whole["high"]
+    assert (whole["edition"], whole["split"], whole["system"], whole["rules"]) == ("mini", "val", "prior", "untuned")
+    assert (rows["test"]["f1"], rows["part <b>"]["part"]) == (None, "first 9")
+    assert "whole" in command.done("runs", folder, "--edition", "mini")[0]
+
+
+def test_the_page_links_reports_and_escapes_names(folder: Path, tmp_path: Path) -> None:
+    page = lmkbc.runs(folder).write(tmp_path / "index.html").read_text()
+    links = re.findall(r'<a href="([^"]+)">', page)
+    assert len(links) == 1
+    assert links[0].endswith("/part%20%3Cb%3E/report.html")
+    assert "part &lt;b&gt;" in page
+    assert "<b>" not in page
+
+
+def test_a_damaged_run_is_left_out_with_a_line(folder: Path, tmp_path: Path, command: Command) -> None:
+    for name in ("whole", "bad"):
+        shutil.copytree(folder / "whole", tmp_path / name)
+    (tmp_path / "bad" / "manifest.json").write_text("{")
+    (tmp_path / "whole" / "timing.json").write_text("[")
+    shown, told = command.done("runs", tmp_path)
+    assert "bad" not in shown
+    assert "left out" in told
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
+    draw = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        f1 = draw.choice([0.0, 0.5, 1.0], p=[0.5, 0.2, 0.3], size=120)
+        rows = {(f"s{at}", f"r{at % 3}"): RowScore(1, 1, float(own), 1, 1, 1) for at, own in enumerate(f1)}
+        found = score_interval(rows, by_relation=True)
+        assert found is not None
+        covered += found[0] <= 0.4 <= found[1]
+    assert 0.9 <= covered / 200 <= 0.99
+    assert score_interval({("a", "r"): RowScore(1, 1, 1.0, 1, 1, 1)}, by_relation=True) is None
+
+
+def test_evaluate_prints_the_interval(command: Command, folder: Path) -> None:
+    _, told = command.done("evaluate", folder / "whole", "--interval")
+    assert re.search(r"macro-F1 0\.\d{3}, 95 % interval 0\.\d{3} to 0\.\d{3}", told)
+    shown, _ = command.done("evaluate", folder / "whole", "--interval", "--json")
+    low, high = json.loads(shown)["macro_f1_interval"]
+    assert 0 < low < high < 1
+
+
+def test_a_run_whose_predictions_were_changed_is_named_everywhere(
+    command: Command, folder: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "rows.jsonl").write_text("mine")
-    (tmp_path / "rows.partial").write_text("mine, and no unfinished index")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    told = command.fails(*arguments)
-    assert told.splitlines()[-1].startswith("error: ")
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    for name in ("whole", "edited"):
+        shutil.copytree(folder / "whole", tmp_path / name)
+    rows = (tmp_path / "edited" / "predictions.jsonl").read_text().splitlines(keepends=True)
+    first = {**json.loads(rows[0]), "ObjectEntitiesID": []}
+    (tmp_path / "edited" / "predictions.jsonl").write_text("".join([json.dumps(first) + "\n", *rows[1:]]))
+    for words in (
+        ("evaluate", "edited"),
+        ("evaluate", "edited/predictions.jsonl", "--edition", "mini"),
+        ("compare", "whole", "edited"),
+        ("runs", "."),
+    ):
+        shown, told = command.done(*words)
+        assert "the predictions are not those of the run's manifest" in " ".join((shown + told).split())
+    assert "edited" in told
+    assert "whole" not in told
+    assert json.loads(command.done("evaluate", "edited", "--json")[0])["changed"] is True
+    changed = {row["name"]: row["changed"] for row in json.loads(command.done("runs", ".", "--json")[0])}
+    assert changed == {"whole": False, "edited": True}
+    command.done("report", "edited", "--out", "page.html")
+    assert "<dt>predictions</dt><dd>the predictions are not those" in (tmp_path / "page.html").read_text()
+    for words in (
+        ("evaluate", "whole"),
+        ("evaluate", "whole/predictions.jsonl"),
+        ("evaluate", "whole/predictions.zip"),
+    ):
+        assert "not those of" not in "".join(command.done(*words))
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--\u202edne",), ("predict", "--\u202ex"), ("submit", "a", "b\u202ec"), ("predict", "-e", "\u202e")]
-)
-def test_a_complaint_steers_no_terminal(arguments: tuple[str, ...], command: Command) -> None:
-    assert "\u202e" not in command.fails(*arguments)
+def test_a_page_replaces_pages_alone(command: Command, folder: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    shutil.copytree(folder / "whole", runs / "whole")
+    pages = {
+        "index.html": ("runs", "runs", "--html"),
+        "compare.html": ("compare", "runs/whole", "runs/whole/predictions.jsonl", "--html"),
+        "page.html": ("report", "runs/whole", "--out"),
+    }
+    for name, words in pages.items():
+        own = tmp_path / name
+        own.write_text("<!doctype html><title>my notes</title>")
+        assert f"{name} is there already and is no page of this program" in command.fails(*words, own)
+        assert own.read_text() == "<!doctype html><title>my notes</title>"
+        own.unlink()
+        for _ in range(2):
+            command.done(*words, own)
+        own.write_text("")
+        command.done(*words, own)

@@ -75,26 +75,27 @@ def test_a_line_has_count_rate_and_time(done: int, total: int | None, seconds: f
     assert terminal._line(bar.tasks[task]) == line
 
 
-def test_the_best_published_score_stands_beside_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stderr", written := StringIO())
-    edition = replace(
-        MINI,
-        published=(Published("A", "val", 0.2), Published("B", "val", 0.3), Published("C", "test", 0.9)),
-    )
-    terminal.note_published(edition, "dev")
-    terminal.note_published(edition, "train")
-    assert written.getvalue() == "best published on dev: B, F1 0.300\n"
+OWN = "best published on val by the official scorer: A, F1 0.200"
+OLDER = "best published on val by older: B, F1 0.300"
+PUBLISHED = Published("A", "val", 0.2), Published("B", "val", 0.3), Published("C", "test", 0.9)
 
 
-def test_a_score_by_an_earlier_scorer_is_named_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stderr", written := StringIO())
-    published = (Published("A", "val", 0.2), Published("B", "val", 0.3, profile="older"))
-    edition = replace(MINI, published=published, profiles={"older": MINI.metric})
-    terminal.note_published(edition, "val")
-    terminal.note_published(edition, "val", "older")
-    own = "best published on val by the official scorer: A, F1 0.200"
-    older = "best published on val by older: B, F1 0.300"
-    assert written.getvalue().splitlines() == [own, older, older, own]
+@pytest.mark.parametrize(
+    ("profiles", "split", "profile", "lines"),
+    [
+        ((), "dev", "", ["best published on dev: B, F1 0.300"]),
+        ((), "train", "", []),
+        (("older",), "val", "", [OWN, OLDER]),
+        (("older",), "val", "older", [OLDER, OWN]),
+    ],
+)
+def test_the_best_published_score_stands_beside_ones_own_with_its_scorer(
+    capsys: pytest.CaptureFixture[str], profiles: tuple[str, ...], split: str, profile: str, lines: list[str]
+) -> None:
+    published = tuple(replace(one, profile=(*profiles, "")[0]) if one.system == "B" else one for one in PUBLISHED)
+    edition = replace(MINI, published=published, profiles=dict.fromkeys(profiles, MINI.metric))
+    terminal.note_published(edition, split, profile)
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_a_piped_table_is_plain_text_whatever_the_environment_says(

@@ -1,4 +1,4 @@
-"""`lmkbc export`: a whole base in every format, by the command; nothing of a base that is damaged or not finished."""
+"""`lmkbc export`: a base in every format, by the command, whatever a model wrote; nothing of a damaged base."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 import pytest
@@ -15,15 +16,15 @@ from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
 from opened import recipe_file
-from rdflib import Graph
+from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
 from wikidata_readers import comma_separated, items, version_1
 
 from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
-from lmkbc.export.ntriples import Triples
-from lmkbc.export.quickstatements import commands, comment, proposals, read_known, table
+from lmkbc.export.ntriples import XSD, Triples, checked_base, iri, line, text
+from lmkbc.export.quickstatements import commands, proposals, read_known, table
 from lmkbc.export.wikidata_json import entity, lines, quantity
 from lmkbc.types import CandidateSet, Query
 
@@ -57,13 +58,16 @@ def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
     assert run("kb", "--format", "ntriples", "--out", "t.nt")[0] == 0
     assert run("kb", "--format", "ntriples", "--out", "sure.nt", "--least", "0.7")[0] == 0
     assert run("kb", "--format", "statements", "--out", "s.nt", "--date", "2026-11-01")[0] == 0
-    truthy, sure, statements = (Graph().parse(tmp_path / name, format="nt") for name in ("t.nt", "sure.nt", "s.nt"))
-    direct = [str(p) for _, p, _ in truthy if "/direct/" in p]
+    truthy, sure, statements = (
+        [(quad.predicate.value, quad.object.value) for quad in parse(path=tmp_path / name, format=RdfFormat.N_TRIPLES)]
+        for name in ("t.nt", "sure.nt", "s.nt")
+    )
+    direct = [p for p, _ in truthy if "/direct/" in p]
     assert (direct.count("http://www.wikidata.org/prop/direct/P47"), len(direct)) == (8, 12)
-    assert sum("/direct/" in p for _, p, _ in sure) == 8
-    confidences = [float(o) for _, p, o in statements if p.endswith("confidence")]
+    assert sum("/direct/" in p for p, _ in sure) == 8
+    confidences = [float(o) for p, o in statements if p.endswith("confidence")]
     assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
-    assert {str(o) for _, p, o in statements if p.endswith("created")} == {"2026-11-01"}
+    assert {o for p, o in statements if p.endswith("created")} == {"2026-11-01"}
 
 
 def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: Command) -> None:
@@ -174,29 +178,6 @@ def test_only_linked_facts_that_are_not_known_are_for_review(
         ("Q3", "P1971", "4", ()),
     ]
     assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("Acme *| rest", "Acme * / rest"),
-        ("***/", "*** /"),
-        ("a*||/b", "a* ///b"),
-        ("/* a */", "/* a * /"),
-        ("*|*|", "* /* /"),
-    ],
-)
-def test_no_text_ends_its_comment(text: str, shown: str) -> None:
-    assert comment(text) == shown
-
-
-def test_a_quantity_has_its_unit_and_no_text_leaves_its_comment() -> None:
-    area = FactRow(
-        0, "a\tb */ |", "Q1", "1", None, "10.5", 0.5, [], "m\n", "area", About("P2046", "number", "km2", "Q712226")
-    )
-    written = commands([*proposals(iter([area]), set())])
-    assert version_1(written)[0][:3] == ("Q1", "P2046", "10.5U712226")
-    assert (written.count("\t"), written.count("\n"), written.count("|"), written.count("*/")) == (2, 1, 0, 1)
 
 
 @given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
@@ -334,3 +315,106 @@ def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Pat
     known = read_known(tmp_path / "known.csv", {"P2046": about})
     assert [*proposals(iter([quantity_of(about)]), known)] == []
     assert len([*proposals(iter([quantity_of(about, "25000")]), known)]) == 1
+
+
+ENTITY, BORDERS, AREA = About("P47", "entity"), About("P47", "entity"), About("P2046", "number", "km2", "Q712226")
+WDT = "http://www.wikidata.org/prop/direct/"
+
+
+def read(written: str) -> list[Triple]:
+    """Return the triples of a file as a strict reader gives them. Every line is one."""
+    made = [quad.triple for quad in parse(written, RdfFormat.N_TRIPLES)]
+    assert len(made) == written.count("\n")
+    return made
+
+
+@given(st.text())
+def test_any_text_round_trips(value: str) -> None:
+    (triple,) = read(line("<a:a>", "<a:b>", text(value)))
+    assert triple.object == Literal(value)
+
+
+@given(st.text(min_size=1))
+def test_any_name_is_an_iri_of_its_own(name: str) -> None:
+    (triple,) = read(line(iri("urn:lmkbc:entity/", name), "<a:b>", "<a:c>"))
+    assert unquote(triple.subject.value.removeprefix("urn:lmkbc:entity/")) == name
+
+
+def fact(subject: str = "Chad", qid: str | None = "Q657", **more: object) -> FactRow:
+    base = FactRow(0, subject, qid, "Libya", "Q1016", None, 0.875, ["gpt#0"], "gpt", "country-borders", BORDERS)
+    return base._replace(**more)  # type: ignore[arg-type]
+
+
+LARGE = fact(object="1,284,000", object_id=None, literal="1284000", relation="area", about=AREA)
+OWN = "urn:lmkbc:entity/"
+
+
+def test_truthy_triples_are_wikidata_s() -> None:
+    facts = [fact(), fact("A b", None), fact(object='"N"\n', object_id=None), LARGE, LARGE._replace(literal=None)]
+    made = read("".join(one for each in facts for one in Triples().truthy(each)))
+    chad, borders = NamedNode(f"{WD}Q657"), NamedNode(f"{WDT}P47")
+    label = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
+    assert {(one.subject, one.predicate, one.object) for one in made} == {
+        (chad, borders, NamedNode(f"{WD}Q1016")),
+        (NamedNode(f"{OWN}A%20b"), borders, NamedNode(f"{WD}Q1016")),
+        (NamedNode(f"{OWN}A%20b"), label, Literal("A b")),
+        (chad, borders, NamedNode(f"{OWN}%22N%22%0A")),
+        (NamedNode(f"{OWN}%22N%22%0A"), label, Literal('"N"\n')),
+        (chad, NamedNode(f"{WDT}P2046"), Literal("+1284000", datatype=NamedNode(f"{XSD}decimal"))),
+    }
+
+
+def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit() -> None:
+    triples = Triples(date="2026-11-22", run="0123456789abcdef")
+    made = Store()
+    written = "".join(one for each in (fact(model="gpt; bert"), LARGE) for one in triples.statement(each))
+    made.load(written, RdfFormat.N_TRIPLES)
+    query = """
+        PREFIX p: <http://www.wikidata.org/prop/> PREFIX ps: <http://www.wikidata.org/prop/statement/>
+        PREFIX psv: <http://www.wikidata.org/prop/statement/value/> PREFIX wd: <http://www.wikidata.org/entity/>
+        PREFIX wikibase: <http://wikiba.se/ontology#> PREFIX own: <urn:lmkbc:> PREFIX dct: <http://purl.org/dc/terms/>
+    """
+    (borders,) = made.query(
+        query
+        + """SELECT ?o ?c ?d (GROUP_CONCAT(?m; separator=",") AS ?ms) { wd:Q657 p:P47 ?s . ?s a wikibase:Statement ;
+        ps:P47 ?o ; wikibase:rank wikibase:NormalRank ; own:confidence ?c ; own:model ?m ; dct:created ?d ;
+        own:source "gpt#0" ; own:run "0123456789abcdef" } GROUP BY ?o ?c ?d"""
+    )
+    assert [borders[name].value for name in "ocd"] == [f"{WD}Q1016", "0.875", "2026-11-22"]
+    assert sorted(borders["ms"].value.split(",")) == ["bert", "gpt"]
+    (area,) = made.query(
+        query
+        + """SELECT ?a ?u ?v { wd:Q657 p:P2046 ?s . ?s ps:P2046 ?v ; psv:P2046 ?n . ?n a wikibase:QuantityValue ;
+        wikibase:quantityAmount ?a ; wikibase:quantityUnit ?u }"""
+    )
+    assert [area[name].value for name in "auv"] == ["1284000", f"{WD}Q712226", "1284000"]
+    counted = LARGE._replace(about=About("P1971", "number", "children"))
+    assert f"{WD}Q199" in "".join(triples.statement(counted))
+
+
+@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
+def test_whatever_a_model_wrote_every_line_is_a_triple(
+    subject: str, value: str, model: str, source: str, kind: str
+) -> None:
+    hostile = fact(subject, None, object=value, object_id=None, model=model, sources=[source])._replace(
+        about=About("P1", kind)  # type: ignore[arg-type]
+    )
+    for write in (Triples().truthy, Triples(date="2026-11-22", run="x").statement):
+        read("".join(write(hostile)))
+
+
+def test_the_same_fact_is_the_same_statement_and_another_another() -> None:
+    nodes = {next(Triples().statement(one)) for one in (fact(), fact(confidence=0.1), fact(object_id="Q2"), LARGE)}
+    assert len(nodes) == 3
+
+
+@pytest.mark.parametrize("base", ["urn:x:", "https://example.org/kb/", "http://a.b#"])
+def test_an_own_space_of_iris(base: str) -> None:
+    assert checked_base(base) == base
+    assert f"<{base}entity/A%20b>" in "".join(Triples(base).truthy(fact("A b", None)))
+
+
+@pytest.mark.parametrize("base", ["", "kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:"])
+def test_what_is_no_space_of_iris_is_refused(base: str) -> None:
+    with pytest.raises(InputError, match="give the beginning of an absolute IRI"):
+        checked_base(base)

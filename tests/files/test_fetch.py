@@ -10,8 +10,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from loopback import Files
-from responses import Fault, response
+from loopback import Fault, Files, response
 from space import SPACE
 
 from lmkbc.edition import Download, Edition

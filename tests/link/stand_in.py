@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from loopback import Request, Server
-from responses import OK, Fault, Sent, response, unbounded
+from loopback import OK, Fault, Request, Sent, Server, response, unbounded
 
 GZIP = "Content-Encoding: gzip"
 STATUSES = {"429": 429, "500": 500, "502": 502, "503": 503, "504": 504}

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bases import Base, answered, failed
+from bases import ATTACK, Base, answered, failed
 
 from lmkbc.link.build import build_index
 from lmkbc.types import CandidateSet, Query
 
-ATTACK = '<script>window.broken = 1</script>"><img src=x onerror="window.broken = 2">{{ 7 * 7 }}</script>\u2028'
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")
 
 

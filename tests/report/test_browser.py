@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import hostile
@@ -79,15 +76,6 @@ def test_a_phone_shows_f1_without_scrolling(browser: Any, files: dict[str, Path]
     box = heads.filter(has_text="F1").first.bounding_box()
     assert box["x"] + box["width"] <= 390
     opened.context.close()
-
-
-def test_the_scheme_changes_the_colours(browser: Any, files: dict[str, Path]) -> None:
-    shades = []
-    for scheme in ("light", "dark"):
-        opened = ReportView(browser, files["report"], scheme)
-        shades.append(opened.page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
-        opened.context.close()
-    assert shades[0] != shades[1]
 
 
 def test_rows_are_filtered_by_relation_error_and_text(view: ReportView) -> None:
@@ -171,18 +159,6 @@ def test_pages_are_turned(view: ReportView) -> None:
     assert view.subjects == before
 
 
-def test_a_cut_list_says_how_many_there_are(browser: Any, tmp_path: Path) -> None:
-    run, gold, _ = hostile.run(tmp_path, 2)
-    query = {"SubjectEntity": "subject 000", "Relation": hostile.RELATIONS[0]}
-    some = [{"object": f"n{place}", "score": 0.5, "id": f"Q{place + 700}"} for place in range(1200)]
-    hostile.lines(run / "candidates.jsonl.gz", [{**query, "candidates": some, "pooled": True}])
-    opened = ReportView(browser, lmkbc.report(run, gold=gold).path)
-    opened.page.locator("#body .open", has_text="subject 000").first.click()
-    summary = opened.page.locator("tr.detail summary", has_text="Dropped").inner_text()
-    assert summary == "Dropped: the first 100 of 1,200 objects"
-    opened.context.close()
-
-
 def test_no_text_of_a_model_runs(view: ReportView) -> None:
     view.page.fill("#search", "onerror")
     for row in range(view.page.locator("#body .open").count())[:4]:
@@ -206,42 +182,6 @@ def test_a_base_is_accessible(browser: Any, knowledge: Path, scheme: str, width:
         opened.page.evaluate("fragment => { location.hash = fragment }", fragment)
         opened.page.wait_for_function("text => document.body.dataset.shown === text", arg=fragment[1:])
         opened.check_access()
-    opened.context.close()
-
-
-class StrictHost(SimpleHTTPRequestHandler):
-    """A host that lets its pages load nothing but its own files."""
-
-    def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", "default-src 'self'")
-        super().end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture
-def host(knowledge: Path) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(StrictHost, directory=knowledge.parent)) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
-
-
-def test_a_base_works_under_the_strict_policy_of_a_host(browser: Any, knowledge: Path, host: str) -> None:
-    opened = ReportView(browser, knowledge, address=host)
-    assert opened.page.evaluate("getComputedStyle(document.querySelector('.tiles')).display") != "block"
-    opened.page.fill("#search", "jamahir")
-    opened.page.locator("#results a", has_text="Libyan Jamahiriya").wait_for()
-    opened.page.keyboard.press("Enter")
-    opened.page.locator("#entity h2", has_text="Libya").wait_for()
-    bar = "getComputedStyle(document.querySelector('.sure')).getPropertyValue('--sure')"
-    assert 0 < float(opened.page.evaluate(bar)) < 1
-    opened.page.goto(f"{host}#Q9")
-    opened.page.locator("#in + * tbody tr").first.wait_for()
-    assert opened.complaints == []
     opened.context.close()
 
 

@@ -16,8 +16,7 @@ from zlib import crc32
 import hostile
 import polars as pl
 import pytest
-from audit_bases import base, fact
-from bases import tree
+from bases import fact, tree, written
 from command import Command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,5 +191,5 @@ def test_relations_without_a_module_are_shown_and_a_base_without_facts(made: Any
 
 def test_models_that_agree_on_a_fact_are_named_one_by_one(tmp_path: Path) -> None:
     facts = [fact(row, "children", "2", 0.9, literal="2", model=model) for row, model in enumerate(("a", "a; b"))]
-    page = lmkbc.report(base(tmp_path / "kb", facts)).path.read_text("utf-8")
+    page = lmkbc.report(written(tmp_path / "kb", facts)).path.read_text("utf-8")
     assert re.search(r"models\W[^;]*\ba, b\b", page)

@@ -6,8 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from loopback import Body, Loopback
-from providers import KEY, Anthropic, Gemini
+from loopback import KEY, Anthropic, Body, Gemini, Loopback
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import Body, Loopback, Request
+from loopback import Body, Fault, Loopback, Request, Sent, response, whole
 from opened import HASTY
-from responses import Fault, Sent, response, whole
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import LmkbcError

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, Request, Server
-from responses import Sent, response
+from loopback import Loopback, Request, Sent, Server, response
 from test_server_odd import Make, one, spain
 
 from lmkbc.errors import InputError, LmkbcError

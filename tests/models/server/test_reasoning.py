@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import Body, Loopback
+from loopback import Body, Loopback, Reasoning
 from opened import HASTY
-from providers import Reasoning
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.models.answers import Store

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Body, Loopback
+from loopback import OK, Body, Loopback, Sent, response
 from opened import generators, recipe_of
-from responses import OK, Sent, response
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError

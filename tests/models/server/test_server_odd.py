@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import NAMES, Loopback, Request, prompt_of
+from loopback import NAMES, Loopback, Request, Sent, prompt_of, response
 from opened import HASTY
-from responses import Sent, response
 
 from lmkbc.errors import LmkbcError
 from lmkbc.generate.language_model import AnswerGenerator

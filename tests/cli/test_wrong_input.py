@@ -1,0 +1,181 @@
+"""Wrong input: exit 2 and one sentence of one style, before any work, and no file is touched."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from command import Command
+from opened import recipe_file
+
+from lmkbc.link.build import build_index
+
+LINKED = '{"SubjectEntity": "Nile", "Relation": "RiverBasinsCountry", "ObjectEntities": ["Egypt"]}\n'
+FILES = {
+    "answers.jsonl": '{"SubjectEntity": "a"}',
+    "other.jsonl": '{"SubjectEntity": "a", "Relation": "hasArea", "ObjectEntities": ["1"]}',
+    "taken": "kept",
+    "rows.jsonl": "mine",
+    "rows.partial": "mine, and no unfinished index",
+    "mine/thesis.tex": "years of work",
+    "notes.txt": "mine",
+    "kinds.toml": 'description = "x"\ngenerate = "x"\nselect = 1\n',
+    "p.jsonl": LINKED,
+    "odd.jsonl": f"{LINKED}\n{LINKED.replace('ObjectEntities', 'Objects')}",
+    "t.csv": "text,id\nInn,Q1\n",
+    "s.json": '{"Egypt": "Q79"}',
+}
+
+
+@pytest.fixture
+def _files(tmp_path: Path) -> None:
+    """The files that the words below name."""
+    for name in ("folder", "empty", "mine"):
+        (tmp_path / name).mkdir()
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "link").symlink_to("empty")
+    recipe_file(tmp_path / "rule.toml", {"component": "prior"}, select={"rule": "topk"})
+    build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("frobnicate", "no such command 'frobnicate'; see 'lmkbc --help'"),
+        ("--frobnicate", "no such option: --frobnicate"),
+        ("predict --frobnicate", "see 'lmkbc predict --help'"),
+        ("report", "missing argument 'RUN'; see 'lmkbc report --help'"),
+        ("probe kamel", "missing argument 'SOURCE'"),
+        ("train mlm", "missing option '--backbone'"),
+        ("predict --limit x", "invalid value for '--limit'"),
+        ("predict 'a\x1b[31m'", "unexpected extra argument"),
+        ("tune -e mini --rules foo", "rule 'foo' cannot be tuned"),
+        ("tune -e mini --system prior --relation foo", "edition mini asks for no relation 'foo'"),
+        ("predict -e mini --system answers.jsonl", "answers.jsonl is no recipe: a recipe is a TOML file"),
+        ("link absent.jsonl -e mini", "absent.jsonl does not exist"),
+        ("link answers.jsonl -e mini", "answers.jsonl, line 1: Object missing required field `Relation`"),
+        ("link --explain Rome -e mini -r foo", "unknown relation 'foo'"),
+        ("evaluate other.jsonl -e mini", "other.jsonl is a file of edition 2025 or 2026, not of mini"),
+        ("evaluate folder -e mini", "folder holds no predictions.jsonl: this is no run"),
+        ("evaluate other.jsonl -e 2026 --rows", "--rows is shown as JSON: add --json"),
+        ("compare other.jsonl", "compare needs two runs at least"),
+        ("predict --edition 2032", "unknown edition '2032'"),
+        ("predict --edition 2023", "run 'lmkbc data fetch 2023'"),
+        ("predict -e mini --system embeded", "did you mean 'embedded'"),
+        ("predict -e mini --system recorded", "name at least one file with --from"),
+        ("predict -e mini --from absent.jsonl", "absent.jsonl does not exist"),
+        ("predict -e mini --split trial", "has no split 'trial'"),
+        ("predict --data absent", "absent is not a directory"),
+        ("evaluate absent.jsonl --edition mini", "absent.jsonl does not exist"),
+        ("evaluate absent.jsonl --edition mini --split test", "has no gold"),
+        ("relations show spouze", "did you mean 'spouse'"),
+        ("systems show nothing", "unknown system 'nothing'"),
+        ("data fetch mini", "there is nothing to fetch"),
+        ("predict --limit 0", "invalid value for '--limit'"),
+        ("predict --edition mini --out taken", "taken is a file: name a directory"),
+        ("predict --edition mini --out taken/run", "is no directory: name another place"),
+        ("submit rows.jsonl --edition mini --out folder", "folder is a directory: name a file to write"),
+        ("link rows.jsonl --edition mini --offline --out folder", "folder is a directory"),
+        ("link build folder --edition mini", "folder is a directory: name a file to write"),
+        ("link --explain Rome --edition mini", "both --explain TEXT and --relation NAME"),
+        ("probe kamel KAMEL --model x --out folder", "folder is a directory: name a file to write"),
+        ("probe kamel absent --model x", "absent does not exist"),
+        ("probe lama absent --model x", "absent does not exist"),
+        ("probe optiprompt absent --model x --kept folder", "folder is a directory"),
+        ("probe kmir build absent.tsv --out taken", "taken is a file"),
+        ("data fetch 2023 --data taken", "taken is a file: name a directory"),
+        ("predict --edition mini --system rule.toml", "rule.toml: select: unknown selection rule"),
+        (
+            "predict --edition mini --system kinds.toml",
+            "kinds.toml: a recipe: setting 'generate' is 'x': give a list of tables",
+        ),
+        ("relations check --workspace folder", "folder is no workspace: it needs at least one of relations"),
+        ("predict -e mini --max-cost inf", "--max-cost is inf: give a finite number, not below 0"),
+        ("predict -e mini --precision nan", "--precision is nan: give a share between 0 and 1, as in 0.9"),
+        ("tune -e mini --prices 1,inf", "--prices is '1,inf': give two numbers"),
+        ("tune -e mini --prices 1", "--prices is '1': give two numbers"),
+        ("predict -e mini --prices 1,1 --max-cost nan", "invalid value for '--max-cost'"),
+        ("predict -e mini --prices 1,1 --max-cost -1", "invalid value for '--max-cost'"),
+        ("predict -e mini --max-cost 1 --prices=nan,nan", "--prices is 'nan,nan': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=-1,-1", "--prices is '-1,-1': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=inf,1", "--prices is 'inf,1': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=1,-inf", "--prices is '1,-inf': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=1,2,3", "--prices is '1,2,3': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=a,b", "--prices is 'a,b': give two numbers"),
+        ("predict -e mini --max-cost 1 --prices=", "--prices is '': give two numbers"),
+        ("submit rows.jsonl --edition mini --split val --out rows.jsonl", ""),
+        ("link rows.jsonl --edition mini --offline --out rows.jsonl", ""),
+        ("link build rows.jsonl --table rows.jsonl", ""),
+        ("link build rows.jsonl --edition mini", ""),
+        ("link build rows --edition mini", ""),
+        ("store export --store rows.jsonl --out rows.jsonl", ""),
+        ("probe kamel rows.jsonl --model x --out rows.jsonl", ""),
+        ("probe optiprompt rows.jsonl --model x --kept rows.jsonl", ""),
+        ("probe kmir run rows.jsonl --model x --out .", ""),
+        ("probe kmir build rows.jsonl --out mine", ""),
+        ("train mlm --backbone x --out mine --edition mini", ""),
+        ("train lora --model x --out mine --edition mini", ""),
+        ("predict --edition mini --out mine", ""),
+        ("predict --split val --edition mini --system bl22-empty --out .", ""),
+        ("predict --split val --edition mini --system bl22-empty --out ''", ""),
+        ("predict --split val --edition mini --system bl22-empty --out /", ""),
+        ("predict --split val --edition mini --system bl22-empty --out mine", ""),
+        ("predict --split val --edition mini --system bl22-empty --out notes.txt", ""),
+        ("predict --split val --edition mini --system bl22-empty --out link", ""),
+        ("predict --split val --edition mini --system bl22-empty --out notes.txt/run", ""),
+        ("predict --split val --edition mini --system bl22-empty --out run/..", ""),
+        ("'--\u202edne'", ""),
+        ("predict '--\u202ex'", ""),
+        ("submit a 'b\u202ec'", ""),
+        ("predict -e '\u202e'", ""),
+        ("ask Peru borders-of --edition mini", "edition mini asks for no relation 'borders-of'"),
+        ("ask Peru borders-of", "unknown relation 'borders-of'"),
+        ("ask ' ' country-borders", "the subject has no name"),
+        ("ask Peru award-winners --edition mini", "edition mini asks for no relation 'award-winners'"),
+        ("ask Peru country-borders -e mini --system prior --subject-id 419", "--subject-id is '419', which is no QID"),
+        (
+            "ask Peru country-borders -e mini --system prior --subject-id Peru",
+            "--subject-id is 'Peru', which is no QID",
+        ),
+        ("ask Peru country-borders -e mini --system prior --subject-id P17", "--subject-id is 'P17', which is no QID"),
+        ("ask Peru country-borders -e mini --system prior --subject-id Q0", "--subject-id is 'Q0', which is no QID"),
+        ("ask Peru country-borders -e mini --system prior --subject-id ''", "--subject-id is '', which is no QID"),
+        (
+            "link p.jsonl --edition mini --search-table s.json --out p.jsonl",
+            "is what is read: name another file to write",
+        ),
+        (
+            "link p.jsonl --edition mini --search-table s.json --out ./p.jsonl",
+            "is what is read: name another file to write",
+        ),
+        (
+            "link p.jsonl --edition mini --search-table s.json --out s.json",
+            "is what is read: name another file to write",
+        ),
+        ("link build t.csv --table t.csv", "t.csv is what is read"),
+        ("link build t.csv -e mini", "t.csv exists and is no index"),
+        ("link labels foo --index i", "is no QID"),
+        ("link labels 'Q1|Q2' --index i", "is no QID"),
+        ("link labels ../../x --index i", "is no QID"),
+        ("link labels Q0 --index i", "is no QID"),
+        ("link labels 5 --index i", "is no QID"),
+        ("link labels P31 --index i", "is no QID"),
+        ("link labels Q99999999999999999999 --index i", "is no QID"),
+        ("link odd.jsonl -e mini --search-table s.json", "odd.jsonl, line 3, field ObjectEntities: absent"),
+        ("runs nowhere", "is no folder"),
+        ("runs folder", "holds no run"),
+        ("runs . --edition 2031", "unknown edition"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_nothing_is_done(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, told: str
+) -> None:
+    monkeypatch.setattr("lmkbc.pipeline.Steps.over", lambda *_: pytest.fail("something was generated"))
+    before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+    error = command.fails(*shlex.split(words))
+    style = error.startswith("error: "), error.count("\n"), error[:-1].isprintable()
+    assert (told in error, *style) == (True, True, 1, True), error
+    assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
