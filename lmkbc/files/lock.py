@@ -17,12 +17,13 @@ def writing_alone(directory: Path) -> Iterator[None]:
     """Keep other commands from writing a directory until the block ends. InputError if another one writes it.
 
     The lock is a hidden file beside the directory, which is removed with the block. A killed process leaves the file,
-    but not the lock.
+    but not the lock. Parent directories that were made for it go, if nothing was written into them.
     """
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
     check_directory(directory)
     path = directory.with_name(f".{directory.name}.lock")
+    made = [parent for parent in path.absolute().parents if not parent.exists()]
     with refusals(directory):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path)
@@ -38,6 +39,9 @@ def writing_alone(directory: Path) -> Iterator[None]:
         with suppress(OSError):  # some systems cannot remove an open file
             path.unlink()
         lock.release()
+        with suppress(OSError):  # raised at the first parent that is not empty
+            for parent in made:
+                parent.rmdir()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmkbc.errors import InputError
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.link.builder import IndexBuilder
+from lmkbc.link.builder import PARTIAL, SQLITE, IndexBuilder
 from lmkbc.link.dump import LANGUAGES, add_dump
 from lmkbc.link.tables import example_entities, read_table
 from lmkbc.names import as_qid
@@ -66,6 +66,9 @@ def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits
         raise InputError("nothing to build an index from: give labelled splits, a table or a dump")
     if path.exists() and path.stat().st_size and not _is_index(path):
         raise InputError(f"{path} exists and is no index, so it is not replaced: name another place, or remove it")
+    staging = path.with_name(path.name + PARTIAL)
+    if staging.exists() and staging.stat().st_size and not _begins(staging).startswith(SQLITE):
+        raise InputError(f"{staging} is no unfinished index, and would be replaced: name another place, or remove it")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a directory: create it, or write the index elsewhere")
     for file in files:
@@ -74,6 +77,11 @@ def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits
     for qid in classes:
         if as_qid(qid) != qid:
             raise InputError(f"class {qid!r} is no QID: write one like 'Q5'")
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(16)
 
 
 def _is_index(path: Path) -> bool:

@@ -22,6 +22,8 @@ from lmkbc.link.names import filed_under, key
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"
 """Suffix of the staging file that stands beside the index during a build."""
+SQLITE = b"SQLite format 3"
+"""First bytes of a SQLite file."""
 STAGING = """
 CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, label TEXT NOT NULL, description TEXT NOT NULL,
     classes TEXT NOT NULL, popularity INTEGER NOT NULL);
