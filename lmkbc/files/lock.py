@@ -17,7 +17,7 @@ def writing_alone(directory: Path) -> Iterator[None]:
     """Keep other commands from writing a directory until the block ends. InputError if another one writes it.
 
     The lock is a hidden file beside the directory, which is removed with the block. A killed process leaves the file,
-    but not the lock. Parent directories that were made for it go, if nothing was written into them.
+    but not the lock. If the block fails, parent directories that were made for the lock are removed.
     """
     if directory.name in ("", ".."):
         raise InputError(f"'{directory}' is no name of a directory to write: name a new one")
@@ -35,6 +35,7 @@ def writing_alone(directory: Path) -> Iterator[None]:
             ) from None
     try:
         yield
+        made.clear()
     finally:
         with suppress(OSError):  # some systems cannot remove an open file
             path.unlink()
