@@ -7,9 +7,10 @@ import pytest
 
 from lmkbc.errors import InputError
 from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
-from lmkbc.select.cutoffs import Relative
+from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore
-from lmkbc.tune.families import CalibrationData, check_rules, grid, logistic_fit
+from lmkbc.select.ranking import Mask
+from lmkbc.tune.families import CalibrationData, Task, check_rules, grid, logistic_fit
 from lmkbc.tune.outcomes import Outcomes
 from tests.tune.test_tune import EDITION, example, scored
 
@@ -49,3 +50,18 @@ def test_a_grid_has_every_whole_number_and_even_ratios() -> None:
 def test_each_rule_is_looked_at_before_any_is_tuned() -> None:
     with pytest.raises(InputError, match="'nonsense' cannot be tuned"):
         check_rules([Relative.name, "cutoff", "nonsense"])
+
+
+def test_a_query_is_judged_by_a_rule_that_no_query_of_its_fold_has_taught() -> None:
+    examples = [example(f"s{i}", "Q1") for i in range(9)]
+    outcomes = Outcomes([scored(one, Q1=0.9) for one in examples], examples, EDITION)
+    rows, inner = np.arange(9) != 4, np.arange(9) % 3
+    taught = dict[int, list[int]]()
+
+    def fit(learned: Mask, fold: int) -> Cutoff:
+        taught[fold] = np.flatnonzero(learned).tolist()
+        return Cutoff(threshold=1.0 if fold == 1 else 0.5)
+
+    f1 = Task("borders", outcomes, nullable=True).held_out(rows, inner, fit)
+    assert taught == {0: [1, 2, 5, 7, 8], 1: [0, 2, 3, 5, 6, 8], 2: [0, 1, 3, 6, 7]}
+    assert f1.tolist() == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0]
