@@ -9,8 +9,8 @@ Item = TypeVar("Item")
 Report = Callable[[str, int, int | None], None]
 """Callback for progress, called with step, done and total; first with 0 done, if the total is known before the work.
 
-A step's name may end with the unit in brackets, as in "link (queries)". The text from ", loss" on may change from call
-to call. An `ExpectedStep` announces a step that comes later.
+A step's name may end with the unit in brackets, as in "link (queries)". The unit may change from call to call. An
+`ExpectedStep` announces a step that comes later.
 """
 
 

@@ -33,7 +33,8 @@ from lmkbc.select.rule import PerRelation, Rule, significant
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
-    from lmkbc.tune.confidence import RelationConfidence, Reliability
+    from lmkbc.tune.confidence import RelationConfidence
+    from lmkbc.tune.reliability import Reliability
     from lmkbc.tune.tune import Tuned
 
 
@@ -149,7 +150,8 @@ def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
 def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[Path]:
     """Yield the thresholds files of an edition and system: those of the origin, then those of others, by name."""
     own = path_of(folder, edition, system, origin)
-    yield from filter(Path.is_file, [own])
+    if own.is_file():
+        yield own
     for path in sorted((folder / edition).glob(f"{glob.escape(system)}*.toml")):
         if path != own:
             about = read_toml(path).get("provenance")

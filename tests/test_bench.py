@@ -28,12 +28,8 @@ def main(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     return importlib.import_module(f"eval.bench.{request.param}").main
 
 
-def test_a_small_run_ends(
-    main: Callable[[Sequence[str]], None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    main(["--small", "--figures", str(tmp_path / "figures.toml")])
+def test_a_small_run_ends(main: Callable[[Sequence[str]], None], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--small"])
     assert capsys.readouterr().out
 
 

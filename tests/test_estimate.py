@@ -17,9 +17,9 @@ from space import MINI, SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import CallCounter, DryStore, Store
-from lmkbc.models.call import Database, Place
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
+from lmkbc.models.store_place import Database, Place
 from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
 from lmkbc.run.base import Run

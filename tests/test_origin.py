@@ -11,7 +11,7 @@ import pytest
 from loopback import Loopback
 from space import MINI, SPACE
 
-from lmkbc.models.call import place_of
+from lmkbc.models.store_place import place_of
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers

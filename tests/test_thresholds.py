@@ -14,7 +14,8 @@ from lmkbc.select.confidence import calibration_of
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.thresholds import Origin
-from lmkbc.tune.confidence import Bin, Confidences, Kept, RelationConfidence, Reliability
+from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
+from lmkbc.tune.reliability import Bin, Reliability
 from lmkbc.tune.tune import Tuned, TunedRelation
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 EDITIONS = ("2022", "2023", "2024", "2025", "2026")
@@ -21,12 +21,18 @@ sys.path += [str(ROOT / "tests" / folder) for folder in ("", "link", "scoring")]
 Row = TypeVar("Row")
 
 
-def parser_of(about: str | None, *rows: str) -> argparse.ArgumentParser:
-    """Return a parser with the options of all benchmarks. about: of the benchmark. rows: those to choose from."""
+def parser_of(about: str | None, *rows: str, data: bool = True, figures: bool = False) -> argparse.ArgumentParser:
+    """Return a parser with the options that benchmarks share.
+
+    about: text of the benchmark. rows: those to choose from. data: whether it reads official splits. figures: whether
+    documents show its tables.
+    """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a run of a second or two, to try the benchmark")
-    parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
-    parser.add_argument("--figures", type=Path, metavar="FILE", help="keep tables in this file (eval/figures.toml)")
+    if data:
+        parser.add_argument("--data", type=Path, help="directory of the official splits (default: $LMKBC_DATA)")
+    if figures:
+        parser.add_argument("--figures", type=Path, metavar="FILE", help="keep tables in this file (eval/figures.toml)")
     if rows:
         listed = f"of {', '.join(rows)}; all by default"
         parser.add_argument("rows", nargs="*", type=one_of(rows), default=rows, metavar="ROW", help=listed)
@@ -34,8 +40,8 @@ def parser_of(about: str | None, *rows: str) -> argparse.ArgumentParser:
 
 
 def few_of(rows: Sequence[Row], limit: int | None) -> list[Row]:
-    """Return about so many rows, evenly spaced; all without a limit."""
-    return list(rows[:: max(1, len(rows) // limit)] if limit else rows)
+    """Return at most so many rows, evenly spaced; all without a limit."""
+    return list(rows[:: max(1, -(-len(rows) // limit))] if limit else rows)
 
 
 def one_of(names: Sequence[str]) -> Callable[[str], str]:
@@ -68,14 +74,22 @@ def model_of(given: argparse.Namespace) -> Iterator[str]:
         yield str(write(Path(folder) / "tiny.gguf", fields={"llama.context_length": 65536}))
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return the result of a call, its CPU-seconds, which hardly depend on the machine's load, and its wall seconds."""
+class Timed(NamedTuple):
+    """Result of a call, its CPU-seconds, which hardly depend on the machine's load, and its wall seconds."""
+
+    result: Any
+    cpu: float
+    wall: float
+
+
+def timed(work: Callable[..., Any], *given: Any, **named: Any) -> Timed:
+    """Call a function, and return its result with its cost."""
     wall, cpu = time.perf_counter(), time.process_time()
-    done = work()
-    return done, time.process_time() - cpu, time.perf_counter() - wall
+    result = work(*given, **named)
+    return Timed(result, time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def peak_mb() -> int:
     """Return the peak memory of this program in MB. getrusage may include the process that started it."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 // 10**6

@@ -2,8 +2,7 @@
 
 Each line shows official F1 without and with a mechanism. The first: channels for numbers, pooled and cut where most
 draws agree (stab-mid), on numbers only. The second: a threshold per relation in place of one for all, both tuned out of
-fold. The third: votes in two stages in place of one, untuned. The gain of a corroborating source needs answers of two
-kinds, which no file has. With --model, a small real model gives both, on the first rows of the relation.
+fold. The third: votes in two stages in place of one, untuned.
 
 --partitions prints two more tables with F1 per relation. Their tuned columns are means over partitions into folds, out
 of fold, with the standard deviation. Published rules are used as published.
@@ -16,32 +15,30 @@ published rules; then the rule that tuning chooses.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
 
-from eval.bench import few_of, one_of, parsed, parser_of
+from eval.bench import few_of, parsed, parser_of
 from eval.bench.figures import Table
 from eval.bench.recorded import GEMMA, QWEN, context_of, proposed
 from lmkbc.generate.recorded import RecordedSpec
-from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
-from lmkbc.select.composed import AbstentionThreshold, Corroborated
+from lmkbc.recipe import read_recipe
+from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.tune.calibrate import CalibrationData, general
 from lmkbc.tune.defaults import FOLDS
-from lmkbc.tune.families import CalibrationData, Task, fit, general
+from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import official, tune
-from lmkbc.types import CandidateSet, Example, Prediction, Query
+from lmkbc.types import CandidateSet, Prediction, Query
 from lmkbc.workspace import Workspace
 
 GRID = [step / 20 for step in range(1, 21)]
@@ -76,19 +73,15 @@ NUMBERS: Mapping[str, Way] = {
 def main(argv: Sequence[str]) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--partitions", type=int, default=0, help="of the tables per relation (default: none of them)")
-    parser.add_argument("--answers", nargs="+", type=one_of([*ANSWERS]), default=ANSWERS, help="of these tables")
-    parser.add_argument("--model", help="a small real model of this machine, for the last line")
-    parser.add_argument("--rows", type=int, default=2, help="first rows of the relation for the last line")
+    parser.add_argument("--answers", nargs="+", choices=ANSWERS, default=ANSWERS, help="of these tables")
     parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
     given = parsed(parser, argv, partitions=1, answers=["Gemma"], limit=80)
-    bench = Bench(Workspace(data=given.data), given.limit)
-    table = Table(given.figures, "ablation", "2026 val")
-    for line, without, with_it in bench.lines():
+    mechanisms = Mechanisms(Workspace(data=given.data), given.limit)
+    table = Table("ablation", "2026 val")
+    for line, without, with_it in mechanisms.lines():
         table.add(line, {"without": f"{without:.3f}", "with": f"{with_it:.3f}"})
     if given.partitions:
-        bench.tables(given.figures, given.answers, range(given.partitions))
-    if given.model:
-        print("award lists, corroborated by another source:", bench.corroborated(given.model, given.rows))
+        mechanisms.tables(given.answers, range(given.partitions))
 
 
 def deviated(f1: Sequence[float]) -> str:
@@ -97,7 +90,7 @@ def deviated(f1: Sequence[float]) -> str:
     return f"{fmean(f1):.3f}" + (f" ± {spread:.3f}" if spread > 1e-9 else "")
 
 
-class Bench:
+class Mechanisms:
     """The pooled answers, and the scores of rules on them."""
 
     def __init__(self, workspace: Workspace, limit: int | None) -> None:
@@ -124,9 +117,9 @@ class Bench:
             self.f1(staged.select, both, strings),
         )
 
-    def tables(self, file: Path | None, answers: Sequence[str], seeds: Sequence[int]) -> None:
+    def tables(self, answers: Sequence[str], seeds: Sequence[int]) -> None:
         """Print the two tables per relation: answers and relation -> mechanism -> F1."""
-        tables = {kind: Table(file, f"ablation-{kind}") for kind in ("empties", "numbers")}
+        tables = {kind: Table(f"ablation-{kind}") for kind in ("empties", "numbers")}
         systems = {name: read_recipe(self.workspace, name).select for name in PUBLISHED}
         for name in answers:
             tasks = self.tasks(ANSWERS[name])
@@ -186,7 +179,7 @@ class Bench:
         """Return F1 out of fold with one cut-off for all relations, and with one for each relation."""
         relations = context_of(self.workspace, self.edition).relations
         own = tune(sets, self.examples, self.edition, relations=relations, rules=[Cutoff.name], trials=0)
-        folds = fold_of(self.examples, by_subject(self.examples, 5, 0))
+        folds = fold_of(self.examples, by_subject(self.examples, FOLDS, 0))
         made: dict[Query, Prediction] = {}
         tables = {cut: [Cutoff(threshold=cut).select(one) for one in sets] for cut in GRID}
         for fold in set(folds.tolist()):
@@ -198,25 +191,3 @@ class Bench:
     def _total(self, predictions: Sequence[Prediction], rows: Sequence[int]) -> float:
         made = {predictions[place].query: predictions[place] for place in rows}
         return official(made, [self.examples[place] for place in rows], self.edition).overall.f1
-
-    def corroborated(self, model: str, rows: int) -> str:
-        """Compare a small model's lists with and without the corroborating source, on a relation's first rows."""
-        os.environ["HF_HUB_OFFLINE"] = "1"
-        recipe, rule, relation = corroborating_rule(read_recipe(self.workspace, "cs2-26"), self.edition.relations)
-        chosen: list[Example] = [example for example in self.examples if example.query.relation == relation][:rows]
-        run = Run(workspace=self.workspace, edition=self.edition, model=model, offline=True)
-        sets = proposed(run, recipe, chosen)
-        f1 = []
-        for selector in (Corroborated(inner=rule.inner, source=rule.source, corroborating=""), rule):
-            made = {one.query: one for one in selector.select_all(sets)}
-            f1.append(official(made, chosen, self.edition).overall.f1)
-        return f"{f1[0]:7.4f}  {f1[1]:6.4f}  ({model}, {len(chosen)} rows)"
-
-
-def corroborating_rule(recipe: Recipe, relations: Sequence[str]) -> tuple[Recipe, Corroborated, str]:
-    """Return a recipe, its rule with a corroborating source, and the relation of the rule, by the edition's name."""
-    rules: Mapping[str, Rule] = recipe.select.rules
-    for relation in relations:
-        if isinstance(rule := rules.get(relation), Corroborated):
-            return recipe, rule, relation
-    raise ValueError(f"{recipe.name} has no rule with a corroborating source")

@@ -63,17 +63,21 @@ def compare(name: str, causal: CausalModel, texts: list[str], asked: int) -> Non
     list(causal.complete(texts[:2], Decoding(max_tokens=2)))  # the first call of a process is slower
     few = range(0, len(texts) - len(texts) % asked, len(texts) // asked)
     half = len(few) // 2
-    before, *first = timed(lambda: [alone(causal, texts[place]) for place in few[:half]])
-    found, *shared = timed(lambda: dict(causal.complete(texts, how)))
-    after, *second = timed(lambda: [alone(causal, texts[place]) for place in few[half:]])
-    cpu, wall = ((one + other) * len(texts) / len(few) for one, other in zip(first, second, strict=True))
-    same = sum(found[place][0].text == text for place, text in zip(few, before + after, strict=True))
+    before = timed(lambda: [alone(causal, texts[place]) for place in few[:half]])
+    shared = timed(lambda: dict(causal.complete(texts, how)))
+    after = timed(lambda: [alone(causal, texts[place]) for place in few[half:]])
+    part = len(texts) / len(few)
+    wall, cpu = (before.wall + after.wall) * part, (before.cpu + after.cpu) * part
+    same = sum(
+        shared.result[place][0].text == text for place, text in zip(few, before.result + after.result, strict=True)
+    )
     encoded = causal.encode(texts)
     length = sum(map(len, encoded)) / len(texts)
     own = length - max((group.shared for group in groups(encoded)), default=0)
-    ratios = f"{wall / shared[1]:5.1f}  {cpu / shared[0]:17.1f}"
+    ratios = f"{wall / shared.wall:5.1f}  {cpu / shared.cpu:17.1f}"
     print(
-        f"{name:16} {length:7.0f} {own:6.0f}  {wall:7.1f}  {shared[1]:8.2f}  {ratios}  {same} of {len(few)}", flush=True
+        f"{name:16} {length:7.0f} {own:6.0f}  {wall:7.1f}  {shared.wall:8.2f}  {ratios}  {same} of {len(few)}",
+        flush=True,
     )
 
 

@@ -14,7 +14,7 @@ from eval.bench import model_of, parsed, parser_of, peak_mb, timed
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.prior import ClosedSet
+from lmkbc.generate.baselines import ClosedSet
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.model import CausalModel
 from lmkbc.workspace import Workspace
@@ -66,8 +66,8 @@ def main(argv: Sequence[str]) -> None:
     grown, longest = peak_mb() - before, max(map(len, model.encode(prompts)))
     tree = one_by_one = worst = 0.0
     for prompt, choices in zip(prompts, options, strict=True):
-        ours, cpu, _ = timed(lambda: model.log_probabilities([prompt], [choices]))  # noqa: B023
-        theirs, own_cpu, _ = timed(lambda: alone(model, prompt, choices))  # noqa: B023
+        ours, cpu, _ = timed(model.log_probabilities, [prompt], [choices])
+        theirs, own_cpu, _ = timed(alone, model, prompt, choices)
         tree, one_by_one = tree + cpu, one_by_one + own_cpu
         worst = max(worst, *(abs(a - b) for a, b in zip(ours[0], theirs, strict=True)))
     print(f"{len(prompts)} prompts of up to {longest} tokens, {len(options[0])} options each")

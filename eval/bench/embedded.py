@@ -31,7 +31,7 @@ BASELINES = {"class prior": "prior", "all-empty file": "bl22-empty"}
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, figures=True)
     parser.add_argument("--editions", nargs="+", default=EDITIONS)
     parser.add_argument("--no-encoder", action="store_true", help="strings only, as on a machine without the encoder")
     parser.add_argument("--as-test", action="store_true", help="learn from the other folds of the split too")
@@ -41,15 +41,15 @@ def main(argv: Sequence[str]) -> None:
     recipe = read_recipe(workspace, given.system)
     recipe = _without_encoder(recipe) if given.no_encoder else recipe
     column = "without the sentence encoder" if given.no_encoder else given.system
-    kept = "embedded-no-encoder" if given.no_encoder else given.system
-    table = Table(given.figures, f"{kept}-as-test" if given.as_test else kept, "edition")
+    kept = f"{given.system}-no-encoder" if given.no_encoder else given.system
+    table = Table(f"{kept}-as-test" if given.as_test else kept, "edition", given.figures)
     for name in given.editions:
         run = Run(workspace=workspace, edition=workspace.edition(name), offline=True)
         examples = workspace.examples(run.edition, run.edition.held_out)
         if given.as_test:
-            cells, _, seconds = timed(lambda: with_and_without(run, examples, recipe, f"{column}, as for test"))  # noqa: B023
+            cells, _, seconds = timed(with_and_without, run, examples, recipe, f"{column}, as for test")
         else:
-            f1, _, seconds = timed(lambda: untuned(run, examples, recipe))  # noqa: B023
+            f1, _, seconds = timed(untuned, run, examples, recipe)
             floors = {what: untuned(run, examples, read_recipe(workspace, one)) for what, one in BASELINES.items()}
             cells = {what: f"{score:.3f}" for what, score in {column: f1, **floors}.items()}
         table.add(name, cells, seconds=f"{seconds:.1f}")

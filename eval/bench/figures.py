@@ -37,7 +37,7 @@ Values = Mapping[str, Mapping[str, str]]
 class Table:
     """A table whose rows are printed and kept as soon as they are measured. file: where figures are kept, or None."""
 
-    def __init__(self, file: Path | None, name: str, first: str = "") -> None:
+    def __init__(self, name: str, first: str = "", file: Path | None = None) -> None:
         self._file, self._name, self._first = file, name, first or name
         self.rows: dict[str, Mapping[str, str]] = {}
 
@@ -88,7 +88,10 @@ def read(file: Path = FIGURES) -> dict[str, Any]:
 
 def written(known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return entries as TOML: sorted by name, rows in the order of their command, one per line."""
-    lines = ["# Written by the commands named below, with --figures eval/figures.toml; documents show it."]
+    lines = [
+        "# Written by the commands named below, with --figures eval/figures.toml; those of lmkbc are copied by hand.",
+        "# Documents show them.",
+    ]
     for name, entry in sorted(known.items()):
         lines += ["", f"[{name}]", f"command = {quoted(entry['command'])}", f"date = {entry['date'].isoformat()}"]
         lines += [f"machine = {quoted(entry['machine'])}", "", f"[{name}.rows]"]
@@ -164,7 +167,7 @@ def differing(file: Path = FIGURES) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, data=False)
     parser.add_argument("--write", action="store_true", help="write the documents in place of naming what differs")
     given = parsed(parser, argv)
     if not given.write:

@@ -1,4 +1,4 @@
-"""The engine in numbers, and the call path of `predict`: the modules that a run enters from the command to the zip.
+"""Call path of `predict`: the modules that a run enters from the command to the zip, and those that it loads.
 
 The path is traced at run time. `predict` runs twice on the bundled edition with the given system. The first run imports
 everything. In the second, every call between two modules of the engine is recorded. Construction lasts until the first
@@ -8,7 +8,6 @@ goes back and forth. A later call from a loop over rows does not count.
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from eval.bench import ROOT, parsed, parser_of
+from eval.bench import parsed, parser_of
 from lmkbc.cli import build
 
 LOADED = """
@@ -48,7 +47,7 @@ def waiting(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-class Way:
+class CallPath:
     """The modules that are entered, in order, and how often each is entered while it waits itself."""
 
     def __init__(self) -> None:
@@ -74,25 +73,17 @@ def predict(options: Sequence[str], folder: Path) -> None:
     build()(command, standalone_mode=False)
 
 
-def trace(options: Sequence[str]) -> Way:
+def trace(options: Sequence[str]) -> CallPath:
     """Run `predict` twice, and record the calls of the second run."""
-    way = Way()
+    path = CallPath()
     with tempfile.TemporaryDirectory() as folder:
         predict(options, Path(folder))
-        sys.setprofile(way.note)
+        sys.setprofile(path.note)
         try:
             predict(options, Path(folder))
         finally:
             sys.setprofile(None)
-    return way
-
-
-def statements(text: str) -> int:
-    """Return the number of statements of a module, without docstrings."""
-    nodes = list(ast.walk(ast.parse(text)))
-    values = (node.value for node in nodes if isinstance(node, ast.Expr))
-    docstrings = sum(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
-    return sum(isinstance(node, ast.stmt) for node in nodes) - docstrings
+    return path
 
 
 def loaded(options: str) -> int:
@@ -104,14 +95,10 @@ def loaded(options: str) -> int:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument("--system", default="prior", help="the system whose way is traced")
+    parser = parser_of(__doc__, data=False)
+    parser.add_argument("--system", default="prior", help="the system whose path is traced")
     parser.add_argument("--runs", nargs="*", default=RUNS, help="options of `predict` whose modules are counted")
-    parser.add_argument("--folders", nargs="+", default=("lmkbc", "tests", "eval"), help="whose statements are counted")
-    given = parsed(parser, argv, runs=(), folders=["eval"])
-    for folder in given.folders:
-        texts = [path.read_text(encoding="utf-8") for path in (ROOT / folder).rglob("*.py")]
-        print(f"{folder}/: {sum(map(statements, texts)):,} statements in {len(texts)} files")
+    given = parsed(parser, argv, runs=())
     for run in given.runs:
         print(f"modules of the engine that `predict {run}` loads: {loaded(run)}")
     options = ["--system", given.system, *(["--limit", "1", "--no-report", "--untuned"] if given.small else [])]

@@ -27,14 +27,14 @@ COLUMNS = ("facts", "checked", "precision", "95 % interval", "confidence")
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, figures=True)
     parser.add_argument("--edition", default="2023", help="an edition whose answers are QIDs")
     parser.add_argument("--system", default=DEFAULT)
     parser.add_argument("--least", type=float, default=0.1, help="smallest confidence of a fact")
     given = parsed(parser, argv, edition="mini", system="naive-bayes")
-    found, cpu, _ = timed(lambda: measured(given))
+    found, cpu, _ = timed(measured, given)
     kept = "known" if given.system == DEFAULT else f"known-{given.system}"
-    table = Table(given.figures, kept, "relation, confidence")
+    table = Table(kept, "relation, confidence", given.figures)
     for row in found:
         table.add(_name(row), _cells(row))
     print(f"{cpu:.0f} CPU-seconds")

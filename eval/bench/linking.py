@@ -94,7 +94,7 @@ class Linking:
                 tally = {"n": 1, "first": first == [right], "right": link.id == right, "none": link.id is None}
                 counts[group.query.relation].update(tally)
         counts["all"] = sum(counts.values(), Counter())
-        shown = Table(self.given.figures, "linking-gold", "relation")
+        shown = Table("linking-gold", "relation")
         for name, tally in counts.items():
             shares = {what: f"{tally[what] / max(tally['n'], 1):.2%}" for what in ("first", "right")}
             shown.add(name, {"objects": str(tally["n"]), **shares, "unlinked": str(int(tally["none"]))})
@@ -132,7 +132,7 @@ class Linking:
             for run in ("cold", "warm"):
                 before = sum(stand_in.searched.values())
                 search = Wikidata(client, Path(folder) / "cache.sqlite")
-                linked, _, seconds = timed(lambda: list(self.linker(search).link(asked)))  # noqa: B023
+                linked, _, seconds = timed(list, self.linker(search).link(asked))
                 searches = sum(stand_in.searched.values()) - before
                 same = sum(one == other for one, other in zip(linked, plain, strict=True))
                 print(f"{run}: {searches} searches, {same} of {len(plain)} as from the table, {seconds:.1f} s")
@@ -184,7 +184,7 @@ class Linking:
         labels = sorted(made)
         with tempfile.TemporaryDirectory() as folder:
             rows = (IndexEntity(f"Q{number}", label) for number, label in enumerate(labels, 1))
-            index, _, seconds = timed(lambda: indexed(Path(folder) / "million", rows))
+            index, _, seconds = timed(indexed, Path(folder) / "million", rows)
             print(f"{len(labels)} labels, built in {seconds:.0f} s")
             sample = dice.sample(labels, len(labels) // 10)
             _, _, seconds = timed(lambda: [index.exact(label) for label in sample])
@@ -250,7 +250,7 @@ def write_dump(path: Path, size: int) -> None:
 
 def build(folder: Path) -> tuple[float, int]:
     """Build an index from a folder's dump, and return CPU-seconds and this process's peak memory in MB."""
-    _, cpu, _ = timed(lambda: build_index(folder / "index", dump=folder / "dump.json"))
+    _, cpu, _ = timed(build_index, folder / "index", dump=folder / "dump.json")
     return cpu, peak_mb()
 
 

@@ -154,7 +154,7 @@ def work(name: str, path: str, given: argparse.Namespace, line: Connection) -> N
     answer, _, seconds = timed(ready)
     line.send(seconds)
     while (portion := line.recv()) is not None:
-        line.send(timed(lambda: answer(portion)))
+        line.send(timed(answer, portion))
 
 
 def causal(path: str, given: argparse.Namespace, dtype: str) -> Answer:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eval.bench import few_of, model_of, parsed, parser_of
+from eval.bench import few_of, model_of, parsed, parser_of, peak_mb
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, scored
 from lmkbc.generate.spec import merged
@@ -70,7 +69,7 @@ class Row:
 
     def measured(self) -> dict[str, str]:
         """Return the values of the row."""
-        space, start = Workspace(), time.process_time()
+        space, start = Workspace(data=self.given.data), time.process_time()
         edition = space.edition(self.edition)
         train = few_of(space.examples(edition, "train"), self.given.limit)
         held_out = few_of(space.examples(edition, edition.held_out), self.given.limit)
@@ -89,7 +88,7 @@ class Row:
             ]
             scores = sorted(draw.cv_macro_f1 for draw in draws)
             shown |= {"out of fold": fmean(scores), "lowest": scores[0], "highest": scores[-1]}
-        spent = {"CPU-s": time.process_time() - start, "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+        spent = {"CPU-s": time.process_time() - start, "MB": peak_mb()}
         return {name: f"{f1:.3f}".lstrip("0") for name, f1 in shown.items()} | {
             name: f"{value:,.0f}" for name, value in spent.items()
         }
@@ -147,7 +146,7 @@ def main(argv: Sequence[str]) -> None:
     with TemporaryDirectory() as folder, model_of(given) if given.small else nullcontext() as tiny:
         store = given.store or Path(folder) / "answers.sqlite"
         for name in given.edition:
-            table = Table(given.figures, f"models-{name}", name)
+            table = Table(f"models-{name}", name)
             for label, generate, stack in rows([tiny] if tiny else given.models):
                 if tiny is None and label in (given.rows or [label]):
                     table.add(label, _apart(Row(name, generate, stack, store, given)))

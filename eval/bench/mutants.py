@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from coverage import Coverage, CoverageData
 
 from eval.bench import ROOT, parsed, parser_of
@@ -38,6 +39,7 @@ LEFT_OUT = ("Variable", "_Eq_Is", "_NotEq_Is")
 FLAGS = ("frozen", "slots", "kw_only", "eq", "repr")
 UNMEASURED = "kill or ray or server"
 """Tests that take minutes or processes of their own; none of them is about these packages."""
+NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 TESTS_SECONDS = 60.0
 """Most time of the tests that try one mutant, by the record."""
 
@@ -156,9 +158,10 @@ def recorded(packages: Sequence[str], processes: int) -> tuple[CoverageData, dic
 
 def _pytest(checkout: Path, words: Sequence[str], given: Mapping[str, str], limit: float | None = None) -> int | None:
     """Return the exit status of the tests, None if they took too long."""
-    data = os.environ.get("LMKBC_DATA") or str((checkout.parent / "shared" / "data").resolve())
+    from checkout import DATA
+
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
-    env = {**os.environ, "PYTHONPATH": str(checkout), "LMKBC_DATA": data, "PYTHONDONTWRITEBYTECODE": "1", **given}
+    env = {**os.environ, "PYTHONPATH": str(checkout), "LMKBC_DATA": DATA, "PYTHONDONTWRITEBYTECODE": "1", **given}
     try:
         return subprocess.run(
             command, cwd=checkout, env=env, timeout=limit, capture_output=True, check=False
@@ -189,7 +192,8 @@ def caught(mutant: Mutant, copy: Path, tests: Sequence[str]) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as listed:
             listed.write("\n".join(tests))
             listed.flush()
-            return bool(tests) and _pytest(copy, ["-x", f"@{listed.name}"], {}, 5 * TESTS_SECONDS) != 0
+            status = _pytest(copy, ["-x", f"@{listed.name}"], {}, 5 * TESTS_SECONDS)
+            return bool(tests) and status not in (0, NO_TESTS)
     finally:
         path.write_text(kept, encoding="utf-8")
 
@@ -208,7 +212,7 @@ def copies(folder: Path, count: int) -> Iterator[Path]:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__, *PACKAGES)
+    parser = parser_of(__doc__, *PACKAGES, data=False)
     parser.add_argument("--count", type=int, default=200, help="mutants to plant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -244,7 +248,7 @@ def main(argv: Sequence[str]) -> None:
             word = "caught" if was_caught else "equivalent" if left_out else "survives"
             change = f"{mutant.path}:{mutant.line}: {mutant.before}  ->  {mutant.after}"
             print(f"{number:3} {word} ({tests} tests) {change}", flush=True)
-    table = Table(given.figures, "mutants", "package")
+    table = Table("mutants", "package")
     for package, count in [*planted.items(), ("all", planted.total())]:
         of = found.total() if package == "all" else found[package]
         table.add(package, {"planted": str(count), "caught": f"{of} ({of / max(1, count):.1%})"})

@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
     given = parsed(parser, argv, limit=40, partitions=2, folds=2)
     seeds = range(given.seed, given.seed + given.partitions)
-    table = Table(given.figures, "pools-2026" if given.shown else "pools", "pool")
+    table = Table("pools-2026" if given.shown else "pools", "pool")
     made = dict[str, list[float]]()
     chosen = SHOWN if given.shown else FEW if given.small else {name: POOLS[name] for name in given.rows}
     for name, (edition, sources) in chosen.items():

@@ -63,29 +63,29 @@ ROWS = {
 }
 
 
-def row_parser(about: str | None, *rows: str) -> argparse.ArgumentParser:
+def row_parser(about: str | None, *rows: str, figures: bool = False) -> argparse.ArgumentParser:
     """Return a parser with the options of benchmarks of recorded answers: rows, folds, seed."""
-    parser = parser_of(about, *rows)
+    parser = parser_of(about, *rows, figures=figures)
     parser.add_argument("--folds", type=int, default=FOLDS)
     parser.add_argument("--seed", type=int, default=SEED)
     return parser
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = row_parser(__doc__, *ROWS)
+    parser = row_parser(__doc__, *ROWS, figures=True)
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
     given = parsed(parser, argv, rows=["Qwen"], trials=0, folds=2, limit=40)
-    workspace, table = Workspace(data=given.data), Table(given.figures, "recorded", "recorded answers")
+    workspace, table = Workspace(data=given.data), Table("recorded", "recorded answers", given.figures)
     for row in map(ROWS.__getitem__, given.rows):
         edition = workspace.edition(row.edition)
         examples = few_of(workspace.examples(edition, edition.held_out), given.limit)
         plain = Run(workspace=workspace, edition=edition)
         prior, empty = (untuned(plain, examples, read_recipe(workspace, name)) for name in ("prior", "bl22-empty"))
         run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
-        sets, _, proposing = timed(lambda: proposed(run, recipe, examples))  # noqa: B023
+        sets, _, proposing = timed(proposed, run, recipe, examples)
         how = {"folds": given.folds, "trials": given.trials, "seed": given.seed}
-        tuned, _, tuning = timed(lambda: tune(sets, examples, edition, relations=run.relations, **how))  # noqa: B023
+        tuned, _, tuning = timed(tune, sets, examples, edition, relations=run.relations, **how)
         scores = {
             "untuned": scored(recipe, sets, examples, edition),
             "out of fold": tuned.cv_macro_f1,

@@ -189,10 +189,10 @@ ROWS = {
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = row_parser(__doc__, *ROWS)
+    parser = row_parser(__doc__, *ROWS, figures=True)
     parser.add_argument("--untuned", action="store_true", help="leave out our rules, which take most of the time")
     given = parsed(parser, argv, rows=["organisers-GPT-3", "Gemma"], folds=2)
-    workspace, table = Workspace(data=given.data), Table(given.figures, "replay", "answers")
+    workspace, table = Workspace(data=given.data), Table("replay", "answers", given.figures)
     notes = []
     for name in given.rows:
         row = ROWS[name]

@@ -10,13 +10,11 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,11 @@ print(int(peak[1]) * 1024 // 10**6)
 """A process that makes a report, and prints its peak memory in MB."""
 
 
-def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[Path, Path]:
+CANDIDATES = 10
+"""Drawn for each row, beside its gold."""
+
+
+def made_up(folder: Path, rows: list[dict[str, Any]]) -> tuple[Path, Path]:
     """Write a run's directory and its gold, and return both paths."""
     draw = random.Random(0)
     ids = [
@@ -44,7 +46,7 @@ def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[
     answers, pools = [], []
     for row in rows:
         query = {"SubjectEntity": row["SubjectEntity"], "Relation": row["Relation"]}
-        pool = {name: one for name, one in draw.sample(ids, candidates) if name and one}
+        pool = {name: one for name, one in draw.sample(ids, CANDIDATES) if name and one}
         own = zip(row["ObjectEntities"], row["ObjectEntitiesID"], strict=False)
         pool |= {name: one for name, one in own if one and draw.random() < 0.6}
         listed: list[dict[str, Any]] = [
@@ -61,32 +63,23 @@ def made_up(folder: Path, rows: list[dict[str, Any]], candidates: int) -> tuple[
     return run, folder / "gold.jsonl"
 
 
-@contextmanager
-def page(path: Path, **settings: Any) -> Iterator[Any]:
-    """Yield a report that is open in Chromium, with its rows."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        opened = browser.new_page(**settings)
-        opened.goto(path.resolve().as_uri())
-        opened.wait_for_selector("body[data-ready]", timeout=120_000)
-        yield opened
-        browser.close()
-
-
 def paint(path: Path) -> tuple[float, float]:
-    """Return the seconds until the first contentful paint, and until the rows are shown."""
-    with page(path) as opened:
-        ready = opened.evaluate("performance.now()") / 1000
-        first = opened.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
+    """Return the seconds until the first contentful paint in Chromium, and until the rows are shown."""
+    from browsing import chromium
+
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(path.resolve().as_uri())
+        page.wait_for_selector("body[data-ready]", timeout=120_000)
+        ready = page.evaluate("performance.now()") / 1000
+        first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
     return float(first), float(ready)
 
 
-def measured(rows: list[dict[str, Any]], edition: str, candidates: int, *, browser: bool) -> dict[str, str]:
+def measured(rows: list[dict[str, Any]], edition: str, *, browser: bool) -> dict[str, str]:
     """Make a run and its report, and return the cost."""
     with tempfile.TemporaryDirectory() as name:
-        run, gold = made_up(Path(name), rows, candidates)
+        run, gold = made_up(Path(name), rows)
         out, start = Path(name) / "report.html", time.perf_counter()
         alone = [sys.executable, "-c", ALONE, *map(str, (run, gold, out)), edition]
         memory = int(subprocess.run(alone, check=True, stdout=subprocess.PIPE).stdout)
@@ -99,22 +92,18 @@ def measured(rows: list[dict[str, Any]], edition: str, candidates: int, *, brows
 
 
 def main(argv: Sequence[str]) -> None:
+    from browsing import BROWSER
+
     parser = parser_of(__doc__)
     parser.add_argument("--sizes", nargs="+", type=int, default=[2_000, 20_000, 100_000], help="rows, fewest first")
     parser.add_argument("--edition", default="2023")
-    parser.add_argument("--candidates", type=int, default=10)
-    parser.add_argument("--screenshot", type=Path, help="write a picture of --page, and measure nothing")
-    parser.add_argument("--page", type=Path, help="a run's report.html")
     given = parsed(parser, argv, sizes=[20], edition="mini")
-    if given.screenshot:
-        with page(given.page, viewport={"width": 1200, "height": 690}, color_scheme="light") as opened:
-            opened.screenshot(path=given.screenshot)
-        return
     space = Workspace(data=given.data)
-    lines = space.split_path(space.edition(given.edition), "val").read_text(encoding="utf-8").splitlines()
+    edition = space.edition(given.edition)
+    lines = space.split_path(edition, edition.held_out).read_text(encoding="utf-8").splitlines()
     base, key = [json.loads(line) for line in lines], "SubjectEntity"
-    browser = bool(shutil.which("chromium")) and not given.small
-    table = Table(given.figures, "report", "rows")
+    browser = BROWSER is not None and not given.small
+    table = Table("report", "rows")
     for count in given.sizes:
         rows = [{**row, key: f"{row[key]} {place}"} for place, row in zip(range(count), cycle(base), strict=False)]
-        table.add(f"{count:,}", measured(rows, given.edition, given.candidates, browser=browser))
+        table.add(f"{count:,}", measured(rows, given.edition, browser=browser))

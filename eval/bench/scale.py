@@ -233,7 +233,7 @@ PARTS: dict[str, Callable[[Path, Any, argparse.Namespace], Values]] = {
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__, *PARTS)
+    parser = parser_of(__doc__, *PARTS, data=False)
     parser.add_argument("--queries", type=int, default=200_000, help="of the eight workers; other parts have fewer")
     parser.add_argument("--delay", type=float, default=0.2, help="seconds in which the model server answers")
     given = parsed(parser, argv, rows=["workers"], queries=1600, delay=0.01)
@@ -242,6 +242,6 @@ def main(argv: Sequence[str]) -> None:
         with cluster as started:
             for name in given.rows:
                 (Path(folder) / name).mkdir()
-                table = Table(given.figures, f"scale-{name}", name)
+                table = Table(f"scale-{name}", name)
                 for row, cells in PARTS[name](Path(folder) / name, started, given).items():
                     table.add(row, cells)

@@ -62,7 +62,7 @@ def score(side: str, edition: str, folder: str) -> None:
     if side == "literal":
         from literal_scorers import macro_f1
 
-        f1, _, seconds = timed(lambda: macro_f1(edition, pred, gold))
+        f1, _, seconds = timed(macro_f1, edition, pred, gold)
     else:
         from lmkbc.evaluate import evaluate
         from lmkbc.workspace import Workspace
@@ -81,14 +81,14 @@ def apart(side: str, edition: str, folder: Path) -> dict[str, float]:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, data=False)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--editions", nargs="+", default=EDITIONS, type=one_of(EDITIONS))
     parser.add_argument("--sides", nargs="+", default=SIDES[:2], type=one_of(SIDES), help=f"of {', '.join(SIDES)}")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--fuzz", type=int, metavar="ROWS", help="random rows through the command, in place of speed")
     given = parsed(parser, argv, rows=100, editions=["2026"], times=1)
-    table = Table(given.figures, "scoring", "edition")
+    table = Table("scoring", "edition")
     for edition in given.editions:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--editions", nargs="+", default=EDITIONS)
     parser.add_argument("--system", default="embedded", help="a bundled system that learns from labelled rows")
     given = parsed(parser, argv, editions=["mini"], system="naive-bayes")
-    workspace, table = Workspace(data=given.data), Table(given.figures, "sides", "edition, relation")
+    workspace, table = Workspace(data=given.data), Table("sides", "edition, relation")
     recipe = read_recipe(workspace, given.system)
     for name in given.editions:
         edition = workspace.edition(name)

@@ -39,7 +39,8 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--runs", type=int, default=7)
     given = parsed(parser, argv, edition="mini", runs=1)
     space = Workspace(data=given.data)
-    gold = str(space.split_path(space.edition(given.edition), "val"))
+    edition = space.edition(given.edition)
+    gold = str(space.split_path(edition, edition.held_out))
     ours = [sys.executable, "-m", "lmkbc"]
     commands = {
         "lmkbc --help": [*ours, "--help"],
@@ -52,7 +53,7 @@ def main(argv: Sequence[str]) -> None:
         environment = plain if given.small else plain | {"PYTHONPYCACHEPREFIX": folder}
         before = not given.small  # the first run of an installation compiles
         runs = [{name: cost(line, environment) for name, line in commands.items()} for _ in range(given.runs + before)]
-    table = Table(given.figures, "startup", "command")
+    table = Table("startup", "command")
     for name in commands:
         cpu, wall = (median(values) for values in zip(*(run[name] for run in runs[before:]), strict=True))
         table.add(name, {"CPU s": f"{cpu:.3f}", "wall s": f"{wall:.3f}"})

@@ -18,7 +18,8 @@ from typing import Any
 from eval.bench import one_of, parsed, parser_of
 from eval.bench.figures import Table
 from lmkbc.models.answers import Store
-from lmkbc.models.call import Call, Database, Place
+from lmkbc.models.call import Call
+from lmkbc.models.store_place import Database, Place
 
 PROMPT = "Which of these does the subject share a border with? " * 40
 """A prompt of about 2 kB, as few-shot prompts are."""
@@ -90,7 +91,7 @@ def rate(place: Place, work: Work, writers: int, answers: int, *, shared: bool =
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, data=False)
     parser.add_argument("--url", help="an empty PostgreSQL database; else a server is started on loopback")
     parser.add_argument("--answers", type=int, default=3200, help="of all writers together, each time")
     parser.add_argument("--writers", type=int, nargs="+", default=[1, 8, 64])
@@ -101,7 +102,7 @@ def main(argv: Sequence[str]) -> None:
         from postgres import Server
 
         server = Server(fsync=True)
-    table = Table(given.figures, "store", "answers per second")
+    table = Table("store", "answers per second")
     try:
         for (name, (work, shared)), kind in product(WORKS.items(), given.kinds):
             cells = {}

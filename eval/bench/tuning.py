@@ -33,16 +33,16 @@ def main(argv: Sequence[str]) -> None:
     parser = row_parser(__doc__)
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--limit", type=int, help="queries of a split, about so many, evenly spaced")
-    parser.add_argument("--answers", nargs="+", default=ANSWERS, help="of the benchmark 'recorded'")
+    parser.add_argument("--answers", nargs="+", default=ANSWERS, choices=ANSWERS, help="of the benchmark 'recorded'")
     given = parsed(parser, argv, answers=["BERT"], folds=2, trials=0, limit=80)
-    workspace, table = Workspace(data=given.data), Table(given.figures, "tuning", "answers")
+    workspace, table = Workspace(data=given.data), Table("tuning", "answers")
     edition = workspace.edition("2023")
     examples = few_of(workspace.examples(edition, "val"), given.limit)
     how = {"folds": given.folds, "trials": given.trials, "seed": given.seed}
     for name in given.answers:
         run = context_of(workspace, edition, ROWS[name].files)
         sets = proposed(run, read_recipe(workspace, "recorded"), examples)
-        tuned, _, seconds = timed(lambda: tune(sets, examples, edition, relations=run.relations, **how))  # noqa: B023
+        tuned, _, seconds = timed(tune, sets, examples, edition, relations=run.relations, **how)
         scores = {
             "out of fold": tuned.cv_macro_f1,
             "swept": tuned.cv_macro_f1_without_optuna,
@@ -88,7 +88,7 @@ def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Ed
         "one parameter set, cut-off per relation": lambda: sum(curve.total(0.05) for curve in curves),
         "one parameter set, any prefix rule": lambda: [one.f1(rule) for one in outcomes],
     }
-    spent = {name: statistics.median(timed(run)[2] for _ in range(times)) for name, run in ways.items()}
+    spent = {name: statistics.median(timed(run).wall for _ in range(times)) for name, run in ways.items()}
     whole = next(iter(spent.values()))
     for name, seconds in spent.items():
         print(f"{name}: {1e3 * seconds:.3f} ms, {whole / seconds:.1f} x as fast as an official evaluation")

@@ -1,4 +1,4 @@
-"""What only carries an answer, and its tables and tags.
+"""Signs, tables and tags around an answer, which carry it and are no part of it.
 
 Signs around an answer are those of vocabularies, LaTeX, links, references, flags and other scripts. The texts of tags
 are an object whose keys are the tags; a table has heads and rows.

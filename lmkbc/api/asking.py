@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmkbc.api.options import keywords, opened_relation, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lmkbc.api.options import keywords, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords
 from lmkbc.audit import known as known_facts
 from lmkbc.audit.estimate import Recalibration
 from lmkbc.audit.findings import (

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import msgspec
 import polars as pl
 
-from lmkbc.api.options import keywords, opened, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords, opened
 from lmkbc.build.build import Build, BuildPlan, chosen
 from lmkbc.build.directory import Directory
 from lmkbc.build.engine import REACHED, Engine

@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmkbc.api.options import keywords, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords
 from lmkbc.api.scores import HasRun, open_run, other_split, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError

@@ -1,11 +1,10 @@
-"""Options of the public functions, the run that they describe, and how a notebook shows results."""
+"""Options of the public functions: their list, a TypeError for unknown keywords, and the run that they describe."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from html import escape
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -19,8 +18,6 @@ from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from lmkbc.recipe import Recipe
     from lmkbc.run.base import Run
 
@@ -192,9 +189,3 @@ def _learned(given: str | None, space: Workspace, edition: Edition, split: str) 
     for name in names:
         space.gold_path(edition, name)
     return tuple(dict.fromkeys(("train", *names)))
-
-
-def shown(title: str, *parts: pl.DataFrame | str) -> str:
-    """Return HTML for a notebook: a title, then tables and sentences, with all text escaped."""
-    shown_parts = (f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_() for part in parts)
-    return f"<h4>{escape(title)}</h4>" + "".join(shown_parts)

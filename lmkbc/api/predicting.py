@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
-from lmkbc.api.options import keywords, opened_subset, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords, opened_subset
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition

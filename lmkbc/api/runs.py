@@ -11,7 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmkbc.api.options import keywords, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import keywords
 from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes

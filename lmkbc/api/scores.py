@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from lmkbc.api.options import chosen_edition, keywords, shown
+from lmkbc.api.frames import Answers, given, shown
+from lmkbc.api.options import chosen_edition, keywords
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.evaluate import Evaluation, evaluate
-from lmkbc.files.columns import Given, MemoryRow
+from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import numbered
 from lmkbc.run.saved import CHANGED, InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.scoring.table import Pair, Summary
+from lmkbc.scoring.table import Summary
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
     import polars as pl
-
-Answers: TypeAlias = "Mapping[Pair, Sequence[Any]] | Iterable[Mapping[str, Any]] | pl.DataFrame"
-"""Objects by (subject, relation); or rows with SubjectEntity, Relation and the edition's column, as in its files."""
-
 
 SAMPLE = 200
 """Rows that are read to find the edition of a file."""
@@ -182,28 +179,6 @@ def score(
         )
     seen, changed = (run.in_sample, run.changed) if run else (None, False)
     return Scores(chosen, named, profile, result, subset, seen, changed)
-
-
-def given(answers: Any, edition: Edition, name: str) -> Given:
-    """Return `Answers` as rows. InputError for a row that lacks a field. name: name of the answers in messages."""
-    if isinstance(answers, Mapping):
-        found = {(str(subject), str(relation)): _listed(objects) for (subject, relation), objects in answers.items()}
-        return Given.of(Path(name), edition.column, found)
-    rows = answers.to_dicts() if hasattr(answers, "to_dicts") else answers
-    made = []
-    for number, row in enumerate(rows):
-        try:
-            subject, relation, objects = row["SubjectEntity"], row["Relation"], row[edition.column]
-        except KeyError as error:
-            lacks = f"{name}, row {number}: lacks {error.args[0]}"
-            raise InputError(f"{lacks}, a column of edition {edition.name}") from None
-        made.append(MemoryRow(subject, relation, _listed(objects), row.get("SubjectEntityID")))
-    return Given(Path(name), edition.column, made)
-
-
-def _listed(objects: Any) -> Any:
-    """Return a collection as a list; anything else unchanged, since it is counted as malformed later."""
-    return list(objects) if isinstance(objects, Iterable) and not isinstance(objects, str | bytes) else objects
 
 
 def _asked_subset(run: SavedRun, space: Workspace, edition: Edition) -> Subset:

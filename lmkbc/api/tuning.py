@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmkbc.api.options import check_kept, keywords, opened_subset, shown
+from lmkbc.api.frames import shown
+from lmkbc.api.options import check_kept, keywords, opened_subset
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file

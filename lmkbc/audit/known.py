@@ -27,7 +27,7 @@ from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
 from lmkbc.export import quickstatements
-from lmkbc.export.wikidata_json import has_unit, known_number
+from lmkbc.export.quantities import has_unit, known_number
 from lmkbc.link import dump
 from lmkbc.link.schema import Empty, ShapeError, decode
 from lmkbc.names import as_qid, folded_key

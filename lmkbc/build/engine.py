@@ -16,7 +16,7 @@ import polars as pl
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
-from lmkbc.models.call import Database, default_place
+from lmkbc.models.store_place import Database, default_place
 from lmkbc.pipeline import Steps
 from lmkbc.progress import Report
 from lmkbc.recipe import Recipe

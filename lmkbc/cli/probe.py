@@ -14,7 +14,7 @@ from lmkbc.cli.terminal import note, note_published, progress, show_json, show_t
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
-from lmkbc.models.call import Place
+from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
 from lmkbc.probe.kamel.benchmark import KamelBenchmark
 from lmkbc.probe.kamel.build import KamelBuild

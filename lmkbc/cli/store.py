@@ -14,7 +14,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
 from lmkbc.models.answers import Store
-from lmkbc.models.call import Place, default_place
+from lmkbc.models.store_place import Place, default_place
 
 app = typer.Typer(no_args_is_help=True, help="Show, export and prune stored answers of models.", rich_markup_mode=None)
 OfModel = Annotated[str | None, typer.Option("--model", help="Only this model's answers.")]

@@ -101,8 +101,6 @@ def printable(text: str) -> str:
 
 PERIOD = 10.0
 """Seconds between two plain lines about progress."""
-_STEP = re.compile(r"(.*?)(?: \(([^()]*)\))?", re.DOTALL)
-"""A step's name and its unit."""
 WIDEST = 1 << 20
 """Most columns of a piped table."""
 
@@ -180,18 +178,17 @@ def progress() -> Iterator[Report]:
     announced, latest = set[str](), list[TaskID]()
 
     def report(step: str, done: int, total: int | None) -> None:
-        name, unit = _STEP.fullmatch(step).groups("")  # type: ignore[union-attr]  # it matches every text
-        key = name.partition(", loss")[0]
+        name, _, unit = step.removesuffix(")").partition(" (")
         if isinstance(step, ExpectedStep):
-            announced.add(key)
+            announced.add(name)
             return
-        if key not in tasks:
-            tasks[key] = bar.add_task("", unit=printable(unit), number="")
-        elif done < bar.tasks[tasks[key]].completed:  # the step begins again, so its clock is reset
-            bar.reset(tasks[key])
-        number = f"step {[*tasks].index(key) + 1} of {len(announced | tasks.keys())}" if announced else ""
-        bar.update(tasks[key], description=printable(name), completed=done, total=total, number=number)
-        latest[:] = [tasks[key]]
+        if name not in tasks:
+            tasks[name] = bar.add_task(printable(name), unit="", number="")
+        elif done < bar.tasks[tasks[name]].completed:  # the step begins again, so its clock is reset
+            bar.reset(tasks[name])
+        number = f"step {[*tasks].index(name) + 1} of {len(announced | tasks.keys())}" if announced else ""
+        bar.update(tasks[name], completed=done, total=total, unit=printable(unit), number=number)
+        latest[:] = [tasks[name]]
 
     def write() -> None:
         while not ended.wait(PERIOD):

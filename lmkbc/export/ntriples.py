@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.wikidata_json import ENTITY, quantity, signed
+from lmkbc.export.quantities import quantity
+from lmkbc.export.wikidata_json import ENTITY, signed
 from lmkbc.files.checksum import sha256
 
 PROP = "http://www.wikidata.org/prop/"

@@ -21,7 +21,8 @@ from lmkbc.build.facts import decimal
 from lmkbc.build.manifest import About
 from lmkbc.build.saved import FactRow
 from lmkbc.errors import InputError
-from lmkbc.export.wikidata_json import known_number, plain, quantity
+from lmkbc.export.quantities import known_number, quantity
+from lmkbc.export.wikidata_json import plain
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.names import QID, as_qid

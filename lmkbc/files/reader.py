@@ -28,7 +28,7 @@ _NO_ROWS = (".md", ".zip", ".pdf", ".docx", ".html", ".png", ".toml", ".yml", ".
 _TABLES = (".jsonl", ".csv", ".tsv", ".json")
 """Suffixes of the files that are sought in a zip, in this order."""
 _HIDDEN = (".", "__MACOSX")
-_SOME = 5
+_LISTED = 5
 """Most names of a zip's files in a message."""
 _DAMAGED = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
@@ -167,7 +167,7 @@ def _member(path: Path, archive: zipfile.ZipFile) -> IO[bytes]:
     if len(found) > 1:
         found = [name for name in found if names[name].name == "predictions.jsonl"]
     if len(found) != 1:
-        listed = ", ".join(shown[:_SOME]) + ", ..." * (len(shown) > _SOME)
+        listed = ", ".join(shown[:_LISTED]) + ", ..." * (len(shown) > _LISTED)
         holds = f"holds {counted(len(shown), 'file')} ({listed})" if shown else "holds no file"
         raise InputError(f"{path} {holds}: give a zip with one file of rows, or unpack it and give that file")
     return archive.open(found[0])

@@ -17,7 +17,7 @@ from lmkbc.ask.plan import Asking
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.errors import refuse
-from lmkbc.generate.prior import ClosedSet, ranked
+from lmkbc.generate.baselines import ClosedSet, ranked
 from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel, Prompt
 from lmkbc.names import folded_key

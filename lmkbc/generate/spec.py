@@ -54,9 +54,9 @@ GENERATORS = {
     "embedded": "lmkbc.generate.embedded.generator:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
     "masked": "lmkbc.generate.masked.generator:Masked",
-    "naive-bayes": "lmkbc.generate.prior:NaiveBayesSpec",
-    "nothing": "lmkbc.generate.prior:Nothing",
-    "prior": "lmkbc.generate.prior:Prior",
+    "naive-bayes": "lmkbc.generate.baselines:NaiveBayesSpec",
+    "nothing": "lmkbc.generate.baselines:Nothing",
+    "prior": "lmkbc.generate.baselines:Prior",
     "recorded": "lmkbc.generate.recorded:RecordedSpec",
 }
 """Component -> module:dataclass. Plug-ins add others (`lmkbc.plugins`)."""

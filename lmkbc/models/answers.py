@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.models.call import Call, Place, canonical_json
+from lmkbc.models.call import Call, canonical_json
+from lmkbc.models.store_place import Place
 
 if TYPE_CHECKING:
     from lmkbc.models.store_rows import Row, Rows

@@ -1,4 +1,4 @@
-"""What this machine computes with: its device, its precision, and several passes at a time on a CPU.
+"""Hardware of this machine: its device, its precision, and several passes at a time on a CPU.
 
 The layers of a small model are too small for several threads. Two threads that synchronise in each layer are slower
 than one as soon as the machine has other work. Two independent passes do not synchronise.

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import WAIT
-from lmkbc.models.call import Database
+from lmkbc.models.store_place import Database
 from lmkbc.models.store_rows import VERSION, Rows, Statement
 
 Result = TypeVar("Result")

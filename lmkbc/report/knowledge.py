@@ -21,9 +21,9 @@ from lmkbc.files.checksum import sha256
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.report import entities
-from lmkbc.report.coverage import ClassCoverage, Consistency, Coverage
 from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, RowGroups, keys, shortened
 from lmkbc.report.page import as_toml, asset, render
+from lmkbc.report.quality import ClassCoverage, Consistency, Coverage
 
 FOLDER, INDEX, RECORD = "report", "index.html", "report.json"
 ASSETS = {"page.js": "entities.js", "style.css": "style.css", "icon.svg": "icon.svg"}

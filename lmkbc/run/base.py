@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from lmkbc.edition import Edition
 from lmkbc.models.answers import CallCounter, DryStore, FreshStore, Store
 from lmkbc.models.budget import Budget
-from lmkbc.models.call import default_place
 from lmkbc.models.reference import Backend
+from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.run.options import Servers, check_servers

@@ -16,8 +16,8 @@ from msgspec import Meta
 
 from lmkbc.errors import OptionError
 from lmkbc.models.budget import checked_prices
-from lmkbc.models.call import Place, place_of
 from lmkbc.models.reference import Backend
+from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 
 

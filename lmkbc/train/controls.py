@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lmkbc.generate.prior import log_posterior
+from lmkbc.generate.baselines import log_posterior
 from lmkbc.groups import grouped
 from lmkbc.models.masked.tensors import word_vectors
 from lmkbc.names import folded_key

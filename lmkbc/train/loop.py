@@ -28,6 +28,8 @@ from lmkbc.progress import Report, silent
 from lmkbc.train.settings import TrainingPlan
 
 Example = TypeVar("Example")
+COUNTERS = ("done", "losses", "running", "held_out")
+"""What a checkpoint counts."""
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """AdamW's state of a parameter."""
 
@@ -96,7 +98,7 @@ def train(
         model.train()
         batch = [examples[number] for number in order[at * plan.batch : (at + 1) * plan.batch]]
         run.step(lambda batch=batch: loss(batch))  # type: ignore[misc]
-        report(f"{name}, loss {sum(run.running) / len(run.running):.3f}", run.done, run.steps)
+        report(f"{name} (steps, loss {sum(run.running) / len(run.running):.3f})", run.done, run.steps)
         ended = at + 1 == per_epoch
         if ended:
             run.losses.append(sum(run.running) / len(run.running))
@@ -176,7 +178,7 @@ class _Run:
         values = {name: {"value": value, **state.get(value, {})} for name, value in self.parameters.items()}
         tensors = {f"{key}/{name}": tensor for name, own in values.items() for key, tensor in own.items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
-        counters = {"done": self.done, "losses": self.losses, "running": self.running, "held_out": self.held_out}
+        counters = {name: getattr(self, name) for name in COUNTERS}
         about = {"run": identity, "counters": json.dumps(counters)}
         write_bytes(path, save({name: one.detach().cpu().contiguous() for name, one in tensors.items()}, about))
 
@@ -190,7 +192,8 @@ class _Run:
             raise InputError(f"{path} is no checkpoint, or damaged ({error}): remove it to start anew") from None
         if about.get("run") != identity:
             raise InputError(f"{path} is of a training with other settings: remove it to start anew, or restore them")
-        vars(self).update(json.loads(about["counters"]))
+        counters = json.loads(about["counters"])
+        self.done, self.losses, self.running, self.held_out = (counters[name] for name in COUNTERS)
         parts = {
             key: {name: tensors[f"{key}/{name}"] for name in self.parameters if f"{key}/{name}" in tensors}
             for key in ("value", "best", *MOMENTS)

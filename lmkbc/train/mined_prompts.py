@@ -212,7 +212,7 @@ _BRACKETS = frozenset("{}[]<>")
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _MinedText:
     """Counts of a text. pairs: relation -> number of adjacent subjects and objects.
 
     clozes: relation -> cloze -> count.
@@ -256,9 +256,9 @@ class TrainFacts:
                     yield relation, _cloze(text, tokens[end:start], is_object)
 
 
-def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> _Found:
+def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> _MinedText:
     """Count the clozes that sentences give for the facts of train rows."""
-    facts, found, number = TrainFacts(rows), _Found(0, Counter(), defaultdict(Counter)), 0
+    facts, found, number = TrainFacts(rows), _MinedText(0, Counter(), defaultdict(Counter)), 0
     for number, sentence in enumerate(sentences, start=1):
         for relation, cloze in facts.clozes_in(sentence):
             found.pairs[relation] += 1
@@ -269,7 +269,7 @@ def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = sil
                     found.clozes[relation] = Counter(dict(found.most(relation, MOST_SPANS // 2)))
         if number % EVERY == 0:
             report("sentences", number, None)
-    return _Found(number, found.pairs, dict(found.clozes))
+    return _MinedText(number, found.pairs, dict(found.clozes))
 
 
 def _words(text: str) -> Words:

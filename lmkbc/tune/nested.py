@@ -20,7 +20,8 @@ from lmkbc.select.composed import Combine, Verified
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import Rule
-from lmkbc.tune.families import CalibrationData, Task, Weights, applicable, fit, general
+from lmkbc.tune.calibrate import CalibrationData, Weights, general
+from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
 from lmkbc.tune.search import Joint, search
 from lmkbc.types import Example

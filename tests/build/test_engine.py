@@ -16,7 +16,7 @@ from lmkbc.build import engine as module
 from lmkbc.build.engine import Ask, ShardPart, Work, Worker
 from lmkbc.build.facts import Maker, Tables
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.call import Database
+from lmkbc.models.store_place import Database
 from lmkbc.pipeline import Block
 from lmkbc.run.base import Run
 from lmkbc.run.options import Servers

@@ -30,7 +30,7 @@ def test_on_a_terminal_each_step_has_a_bar_with_its_number_count_and_unit(monkey
     written, bars = shown(monkeypatch)
     with terminal.progress() as report:
         for done in range(3):
-            report(f"fine-tuning, loss {3 - done}.000", done, 3)  # stays one bar
+            report(f"fine-tuning (steps, loss {3 - done}.000)", done, 3)  # stays one bar
         for step in ("fine-tuning", "tune\x1b[2J[red] (relations x folds)", "link (queries)"):
             report(ExpectedStep(step), 0, 4)
         for done in range(4):

@@ -24,8 +24,9 @@ from lmkbc.build.saved import FactRow, Knowledge
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
 from lmkbc.export.ntriples import XSD, Triples, checked_base, iri, line, text
+from lmkbc.export.quantities import quantity
 from lmkbc.export.quickstatements import commands, proposals, read_known, table
-from lmkbc.export.wikidata_json import entity, lines, quantity
+from lmkbc.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")

@@ -14,7 +14,7 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import numbered, read_examples
 from lmkbc.files.pairing import KnownPairs, objects_of
-from lmkbc.generate.prior import ClassPrior
+from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc.generate.prior import NaiveBayes, log_posterior, words
+from lmkbc.generate.baselines import NaiveBayes, log_posterior, words
 from lmkbc.types import CandidateSet, Query
 
 

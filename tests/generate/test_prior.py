@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmkbc import AliasScorer, Edition, EntityType, IdScorer, MatchingScorer, Metric, Relation, ValueScorer
-from lmkbc.generate.prior import ClassPrior, ClosedSet
+from lmkbc.generate.baselines import ClassPrior, ClosedSet
 from lmkbc.relation import Kind
 from lmkbc.scoring.table import Scorer
 from lmkbc.types import Example, GoldObject, Query

@@ -18,7 +18,7 @@ from lmkbc.link.cleaning import without_subject
 from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
 from lmkbc.run.base import Run
-from lmkbc.tune.families import fit_expected_f1
+from lmkbc.tune.calibrate import fit_expected_f1
 from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tune import Tuned, official, tune

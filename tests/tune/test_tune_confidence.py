@@ -16,8 +16,9 @@ from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
 from lmkbc.select.confidence import UNREACHED, UNSURE, at_precision
 from lmkbc.select.rule import PerRelation
-from lmkbc.tune.confidence import PROMISED, STEP, Facts, Reliability
+from lmkbc.tune.confidence import PROMISED, STEP, Facts
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.reliability import Reliability
 from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from tests.candidates import candidate_set

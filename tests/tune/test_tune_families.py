@@ -10,7 +10,8 @@ from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
 from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore
 from lmkbc.select.ranking import Mask
-from lmkbc.tune.families import CalibrationData, Task, check_rules, grid, logistic_fit
+from lmkbc.tune.calibrate import CalibrationData, logistic_fit
+from lmkbc.tune.families import Task, check_rules, grid
 from lmkbc.tune.outcomes import Outcomes
 from tests.tune.test_tune import EDITION, example, scored
 

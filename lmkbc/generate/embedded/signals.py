@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from lmkbc.generate.prior import class_prior, log_posterior
+from lmkbc.generate.baselines import class_prior, log_posterior
 from lmkbc.select.ranking import Floats
 
 PSEUDO = 30.0

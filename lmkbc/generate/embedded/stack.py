@@ -16,9 +16,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from lmkbc.edition import Edition
+from lmkbc.generate.baselines import ClosedSet, ranked
 from lmkbc.generate.embedded.signals import Texts
 from lmkbc.generate.embedded.table import Links, OtherSources, Pairs, RelationTable
-from lmkbc.generate.prior import ClosedSet, ranked
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.select.ranking import Floats, Ints, Mask

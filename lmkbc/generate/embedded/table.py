@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from lmkbc.edition import Edition
+from lmkbc.generate.baselines import ClosedSet
 from lmkbc.generate.embedded.signals import Fit, Texts, scores, steady
-from lmkbc.generate.prior import ClosedSet
 from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent

@@ -1,22 +1,16 @@
-"""Bodies: of requests, with the optional fields that a server supports, and of answers.
-
-Optional fields of an answer are read leniently, the others strictly. What a server supports is found by trying.
-"""
+"""Bodies of servers' answers: optional fields are read leniently, the fields of an answer strictly."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
 from lmkbc.files.jsonl import without_halves
-from lmkbc.models.base import CUT_OFF, WITHHELD, Prompt, Reply, Request
-from lmkbc.models.call import Call
-from lmkbc.models.server.address import Server
+from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 
 _SAME = {
     **dict.fromkeys(("max_tokens", "model_length", "model_context_window_exceeded"), "length"),
@@ -281,127 +275,3 @@ class _Answer(msgspec.Struct):
     model: str | None = None
     usage: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
-
-
-LENGTH = ("max_tokens", "max_completion_tokens")
-"""Fields that limit an answer's length: in general, and for the API's newer models."""
-
-OPTIONAL = ("n", "response_format", "logprobs", "top_logprobs", "seed", "chat_template_kwargs")
-"""Fields that some servers do not support, and that are not essential for an answer. The first is left out first."""
-
-SAMPLERS = ("temperature", "top_p")
-"""Fields that reasoning models do not support. For a server that supports only one of them, the first is kept."""
-
-_UNKNOWN = re.compile(
-    r"\b(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|cannot both|only the default|extra_forbidden"
-    r"|not (?:support|allow|permit|a valid)\w*)\b",
-    re.IGNORECASE,
-)
-"""Words of a server for a field that it does not support, whatever the value."""
-
-MOST_DRAWS = 128
-"""Maximum number of draws of one request: the API's limit."""
-
-
-def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
-    """Return one call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
-    text, sampling = prompt.form == "completion", request.sampling
-    given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
-    if given["stop"] is None and text:
-        given["stop"] = request.stops
-    fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
-    if sampling.logprobs:
-        fields["logprobs"] = 1 if text else True
-    return [
-        server.call(
-            prompt.text if text else prompt.messages(),
-            fields,
-            schema=request.schema,
-            seed=None if sampling.seed is None else sampling.seed + draw,
-            draw=draw,
-        )
-        for draw in request.draws
-    ]
-
-
-@dataclass(slots=True)
-class Offers:
-    """Optional fields that a server refuses.
-
-    several: whether it returns as many draws as `n` requests. model: the server's name for the model.
-    accepted: fields of requests that it answered.
-    """
-
-    model: str
-    refused: set[str] = field(default_factory=set)
-    several: bool = True
-    accepted: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        """Request one draw at a time if `n` is refused already."""
-        self.several = self.several and "n" not in self.refused
-
-    def body(self, call: Call, draws: int) -> dict[str, Any]:
-        """Return the body that requests `draws` draws of a call, without fields that the server refuses."""
-        body: dict[str, Any] = {"model": self.model}
-        body["prompt" if isinstance(call.prompt, str) else "messages"] = call.prompt
-        body |= call.sampling
-        if draws > 1:
-            body["n"] = draws
-        if call.seed is not None:
-            body["seed"] = call.seed
-        if call.schema is not None:
-            schema = {"name": "answer", "strict": True, "schema": dict(call.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return without(body, self.refused)
-
-    def refuse(self, fields: Collection[str]) -> None:
-        """Record fields without which a refused request succeeded."""
-        self.refused.update(fields)
-        self.several = self.several and "n" not in fields
-
-
-def without(body: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    """Return a body without some fields. The answer's length stays limited, by the field's other name."""
-    left = {name: value for name, value in body.items() if name not in fields}
-    return left | ({LENGTH[1]: body[LENGTH[0]]} if LENGTH[0] in fields and LENGTH[0] in body else {})
-
-
-def blamed(body: Mapping[str, Any], message: str) -> list[str] | None:
-    """Return the fields that a refusal names, and that can be left out; None if it names no field of the body.
-
-    Fields of a recipe's own are left out only if the server does not know them. Return [] for a field that the user
-    must change.
-    """
-    words = set(re.findall(r"\w+", message))
-    own = body.keys() - {"model", "messages", "prompt", "stop"}
-    named = [name for name in own if words & {name, *(body[name] if isinstance(body[name], Mapping) else ())}]
-    found = [name for name in OPTIONAL if name in named]
-    if unknown := bool(_UNKNOWN.search(message)):
-        found += [name for name in named if name not in (*OPTIONAL, *SAMPLERS, *LENGTH)]
-    if LENGTH[0] in named and (unknown or LENGTH[1] in words):
-        found.append(LENGTH[0])
-    if not found and unknown:
-        found = [name for name in SAMPLERS if name in named][-1:]
-    if "logprobs" in found and "top_logprobs" in body:
-        found = list(dict.fromkeys((*found, "top_logprobs")))
-    return found if named else None
-
-
-def guesses(body: Mapping[str, Any], accepted: Collection[str]) -> Iterator[list[str]]:
-    """Yield what to leave out after a refusal that names no field: each optional field alone, then all of them.
-
-    Fields that the server has accepted stay.
-    """
-    left = [name for name in OPTIONAL if name in body and name not in accepted]
-    alone = [name for name in left if name != "top_logprobs" or "logprobs" not in left]
-    for name in alone:
-        yield left[left.index(name) :][:2] if name == "logprobs" and "top_logprobs" in left else [name]
-    if len(alone) > 1:
-        yield left
-
-
-def without_prefill(reply: Reply, prompt: Any) -> Reply:
-    """Return a reply without a given beginning of the answer, which llama.cpp repeats."""
-    given = prompt[-1]["content"] if not isinstance(prompt, str) and prompt[-1]["role"] == "assistant" else ""
-    return msgspec.structs.replace(reply, text=reply.text.removeprefix(given)) if given else reply

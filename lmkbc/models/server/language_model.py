@@ -16,9 +16,9 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
-from lmkbc.models.server.body import LENGTH, calls
 from lmkbc.models.server.likelihood import OptionScorer
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.request import LENGTH, calls
 from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
 from lmkbc.models.thoughts import answer_of

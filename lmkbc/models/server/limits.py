@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from lmkbc.http import CallError, Pace, RequestLimits
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.server.body import LENGTH, TokenReport
+from lmkbc.models.server.body import TokenReport
+from lmkbc.models.server.request import LENGTH
 
 GUESSED_ANSWER = 256
 """Estimated tokens of an answer without a length limit."""

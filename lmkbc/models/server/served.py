@@ -24,10 +24,10 @@ from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
 from lmkbc.models.files import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
-from lmkbc.models.server.body import LENGTH
 from lmkbc.models.server.client import SOON, ChatClient
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate, limit_of
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
+from lmkbc.models.server.request import LENGTH
 
 LLAMA_CPP = "llamacpp"
 SLACK = 8

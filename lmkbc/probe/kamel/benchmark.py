@@ -18,7 +18,7 @@ from lmkbc.errors import InputError, counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
-from lmkbc.models.call import default_place
+from lmkbc.models.store_place import default_place
 from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
 from lmkbc.probe.kamel import dataset, score
 from lmkbc.probe.kamel.dataset import LAMA, Kamel, KamelAnswer, KamelFact, check_wording, prompts, questions
