@@ -56,7 +56,7 @@ class Offence:
 
 def pages() -> list[Path]:
     """Return the documents that people write."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def modules() -> list[Path]:

@@ -88,7 +88,7 @@ def commands() -> str:
         records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]
         if words[1:] and not hasattr(command, "commands"):
             sections += table(("option", "what it does"), [(f"`{name.strip()}`", cell(text)) for name, text in records])
-        if command.epilog:
+        if command.epilog and words[1:]:
             sections += ["```", command.epilog.removeprefix("Example: "), "```", ""]
     top = ["# Commands", "", "Made from the command itself; `lmkbc COMMAND --help` says the same.", ""]
     top += [f"- {about}{' ' if within else ''}{', '.join(within)}" for about, within in rows.values()]
@@ -192,7 +192,8 @@ def _parameter(one: inspect.Parameter) -> str:
     default = getattr(one.default, "__name__", repr(one.default))
     shown = "" if one.default is inspect.Parameter.empty else f" = {default}"
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
-    return f"{stars}{one.name}: {one.annotation}{shown}"
+    kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+    return f"{stars}{one.name}: {kind}{shown}"
 
 
 def _told(value: Any) -> str:

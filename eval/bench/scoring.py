@@ -107,5 +107,6 @@ def main(argv: Sequence[str]) -> None:
             least = {side: {what: min(one[what] for one in own) for what in own[0]} for side, own in runs.items()}
             cells = {f"{side}, s": f"{best['seconds']:.2f}" for side, best in least.items()}
             cells |= {f"{side}, MB": f"{best['peak']:.0f}" for side, best in least.items()}
+            cells["x"] = f"{max(best['seconds'] for best in least.values()) / least['lmkbc']['seconds']:.1f}"
             f1s = [best["f1"] for best in least.values()]
             table.add(edition, cells, equal=max(f1s) - min(f1s) < 1e-9)

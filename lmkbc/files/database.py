@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
     db = sqlite3.connect(path or ":memory:", timeout=WAIT)
     if _version(db) not in (0, version):
         raise InputError(f"{path} was written by another version of lmkbc: {advice}")
-    db.executescript("PRAGMA trusted_schema = OFF; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+    _write_ahead(db)
+    db.executescript("PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL;")
     if not _version(db):
         with db:
             db.execute("BEGIN IMMEDIATE")
@@ -46,6 +48,19 @@ def opened(path: Path | None, version: int, tables: Iterable[str], advice: str) 
                     db.execute(table)
                 db.execute(f"PRAGMA user_version = {version}")
     return db
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Switch the journal. SQLite itself does not wait for another process that switches it at the same moment."""
+    end = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(0.02)
 
 
 def _version(db: sqlite3.Connection) -> int:

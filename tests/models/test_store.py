@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,6 +84,14 @@ def test_processes_that_open_a_new_store_at_once_make_it_once(tmp_path: Path) ->
     running = [subprocess.Popen([sys.executable, "-c", OPEN, str(path), str(n)]) for n in range(4)]
     assert [one.wait(timeout=600) for one in running] == [0] * 4
     assert [row["answers"] for row in Store(path).stats()] == [4]
+
+
+def test_a_store_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.2, other.rollback).start()
+        Store(path).close()
 
 
 def test_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
