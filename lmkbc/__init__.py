@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.history import Runs, runs
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
-    from lmkbc.api.runs import Runs, runs
     from lmkbc.api.scores import Scores, score
     from lmkbc.api.tuning import Tuning, tune
     from lmkbc.edition import Download, Edition, Published
@@ -38,7 +38,7 @@ _HOMES = {
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
-    "lmkbc.api.runs": ("Runs", "runs"),
+    "lmkbc.api.history": ("Runs", "runs"),
     "lmkbc.api.scores": ("Scores", "score"),
     "lmkbc.api.tuning": ("Tuning", "tune"),
     "lmkbc.edition": ("Download", "Edition", "Published"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
@@ -280,3 +281,15 @@ class Generator(Protocol):
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one candidate set per query."""
         ...
+
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> defaultdict[Key, list[Item]]:
+    """Return the items of each key, in order, with keys in order of first occurrence; [] for any other key."""
+    groups: defaultdict[Key, list[Item]] = defaultdict(list)
+    for key, item in pairs:
+        groups[key].append(item)
+    return groups

@@ -11,22 +11,22 @@ import polars as pl
 import pytest
 from space import SPACE
 
-from lmkbc.build import build as module
-from lmkbc.build import engine as engines
-from lmkbc.build import manifest, parts
-from lmkbc.build.build import Build, BuildPlan
-from lmkbc.build.directory import Directory
-from lmkbc.build.engine import Engine
-from lmkbc.build.facts import FACTS, MISSING, NOTHING, Tables
-from lmkbc.build.frontier import Frontier
-from lmkbc.build.growth import Bounds, Growth
-from lmkbc.build.manifest import started
-from lmkbc.build.settle import REMOVED, Settled
-from lmkbc.build.subjects import Classes, SubjectFile
 from lmkbc.files.checksum import file_sha256
-from lmkbc.pipeline import Block
+from lmkbc.kb.build import engine as engines
+from lmkbc.kb.build import manifest, parts
+from lmkbc.kb.build import shards as module
+from lmkbc.kb.build.engine import Engine
+from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
+from lmkbc.kb.build.frontier import Frontier
+from lmkbc.kb.build.growth import Bounds, Growth
+from lmkbc.kb.build.manifest import started
+from lmkbc.kb.build.settle import REMOVED, Settled
+from lmkbc.kb.build.shards import Build, BuildPlan
+from lmkbc.kb.build.staged import Directory
+from lmkbc.kb.build.subjects import Classes, SubjectFile
 from lmkbc.progress import silent
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import Block
+from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from tests.opened import CUTOFF, recipe_of
 

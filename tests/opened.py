@@ -13,14 +13,14 @@ from lmkbc.ask.context import Provider
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Generator
 

@@ -18,12 +18,12 @@ from lmkbc.ask import wording
 from lmkbc.errors import InputError
 from lmkbc.files.places import fetched_frames
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.generate.masked.generator import Masked
+from lmkbc.generate.masked.masked import Masked
 from lmkbc.generate.masked.preconditions import rewritten
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.notes import Notes
 from lmkbc.recipe import make_recipe, read_file, read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 FETCHED = {name: fetched_frames(name) for name in SPACE.system_names()}

@@ -16,9 +16,9 @@ from scipy.special import stdtrit
 from space import MINI
 
 from lmkbc.api.comparing import Comparisons
-from lmkbc.compare import Comparison, compare, student
 from lmkbc.errors import InputError
 from lmkbc.run.saved import SavedRun, read_gold
+from lmkbc.scoring.comparison import Comparison, compare, student
 
 COUNT = 40
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")

@@ -13,7 +13,7 @@ from checkout import CONTRIBUTING, printed
 from opened import generators, recipe_of
 
 from lmkbc.generate import spec
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.select import registry
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from space import SPACE
 
-from lmkbc.run import default
-from lmkbc.run.default import DEFAULT, WITHOUT_MODEL, default_recipe
+from lmkbc.run import default_recipe as default
+from lmkbc.run.default_recipe import DEFAULT, WITHOUT_MODEL, default_recipe
 
 
 def test_the_default_asks_a_language_model(monkeypatch: pytest.MonkeyPatch) -> None:

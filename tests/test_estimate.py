@@ -16,15 +16,15 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import CallCounter, DryStore, Store
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
+from lmkbc.models.store import CallCounter, DryStore, Store
 from lmkbc.models.store_place import Database, Place
-from lmkbc.pipeline import Proposals, propose
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run
 from lmkbc.run.estimate import Estimate, estimate
 from lmkbc.run.options import Servers
+from lmkbc.run.pipeline import Proposals, propose
+from lmkbc.run.run import Run
 
 pytestmark = pytest.mark.model
 QUERIES = SPACE.queries(MINI, "val")[:12]

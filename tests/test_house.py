@@ -18,35 +18,36 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress settings names groups http units
+    errors progress settings names http answer.units
     types
     notes
     relation
     plugins
-    scoring
+    scoring.matchers scoring.table scoring
     edition
     files
     workspace
     run.subset
-    evaluate
+    scoring.official
     models
     ask
     answer
-    statements
-    run.options run.base
-    select
+    run.statements
+    run.options run.run
+    select.pool select.rule select.ranking select
     generate
     link
-    recipe authors
-    tune thresholds run.default run.submission run.directory
+    recipe ask.authors
+    tune select.thresholds run.default_recipe run.submission run.directory
     run run.saved
-    compare
-    selection pipeline
+    scoring.comparison
+    select.chosen run.pipeline
     run.files run.estimate
-    build
-    export
-    train probe report
-    audit
+    kb.build
+    kb.export
+    train probe report kb.pages
+    kb.audit
+    kb
     api
     cli __main__
 """
@@ -97,6 +98,13 @@ def test_imports_point_upwards() -> None:
         module: [used for used in GRAPH[module] if layers.get(used, 0) > layer] for module, layer in layers.items()
     }
     assert {module: used for module, used in below.items() if used} == {}, "imports from further down"
+
+
+def test_the_core_imports_nothing_of_bases_benchmarks_and_training() -> None:
+    outside, doors = ("kb", "probe", "train"), ("api", "cli")
+    package = {module: module.split(".")[1] for module in MODULES if "." in module}
+    core = [module for module, name in package.items() if name not in (*outside, *doors)]
+    assert {module: used for module in core for used in GRAPH[module] if package.get(used) in outside} == {}
 
 
 def test_no_circle_is_left() -> None:

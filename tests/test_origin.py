@@ -13,10 +13,10 @@ from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
-from lmkbc.selection import origin_of, selector_for
-from lmkbc.thresholds import LONGEST, Origin
+from lmkbc.run.run import Run
+from lmkbc.select.chosen import origin_of, selector_for
+from lmkbc.select.thresholds import LONGEST, Origin
 from lmkbc.workspace import Workspace
 
 RUN = Run(workspace=SPACE, edition=MINI)

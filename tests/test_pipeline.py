@@ -11,8 +11,8 @@ from opened import recipe_of
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.pipeline import Steps
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import Steps
+from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 RELATION = "CountryBordersCountry"

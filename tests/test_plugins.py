@@ -13,7 +13,7 @@ from opened import generators, recipe_of
 from lmkbc import plugins
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.select.registry import build
 from lmkbc.tune.families import check_rules, grid
 from lmkbc.types import Candidate, CandidateSet, Query

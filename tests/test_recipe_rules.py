@@ -11,14 +11,14 @@ from opened import recipe_file
 
 import lmkbc
 from lmkbc.errors import InputError
-from lmkbc.pipeline import Steps, propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import Steps, propose
+from lmkbc.run.run import Run
+from lmkbc.select.chosen import selector_for
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
 from lmkbc.select.rule import PerRelation
-from lmkbc.selection import selector_for
-from lmkbc.tune.tune import official
+from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace
 

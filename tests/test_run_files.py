@@ -16,10 +16,10 @@ from lmkbc.ask.context import lines as passage_lines
 from lmkbc.files.buffer import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
-from lmkbc.pipeline import Block
 from lmkbc.run import submission
-from lmkbc.run.base import Run
 from lmkbc.run.files import RunFiles
+from lmkbc.run.pipeline import Block
+from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State
 
 RUN, RECIPE = Run(workspace=SPACE, edition=MINI, split="val"), recipe_of({"component": "prior"})

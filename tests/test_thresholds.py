@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc import thresholds
 from lmkbc.errors import InputError
+from lmkbc.select import thresholds
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import calibration_of
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
-from lmkbc.thresholds import Origin
-from lmkbc.tune.confidence import Confidences, Kept, RelationConfidence
+from lmkbc.select.thresholds import Origin
+from lmkbc.tune.learn import Tuned, TunedRelation
+from lmkbc.tune.promises import Confidences, Kept, RelationConfidence
 from lmkbc.tune.reliability import Bin, Reliability
-from lmkbc.tune.tune import Tuned, TunedRelation
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pint
 import pytest
 
-from lmkbc.units import ITEMS, MONEY, OF_LENGTH, OTHERS, converted, item_of_unit, unit_at, unit_of, unit_of_item
+from lmkbc.answer.units import ITEMS, MONEY, OF_LENGTH, OTHERS, converted, item_of_unit, unit_at, unit_of, unit_of_item
 
 
 @pytest.mark.parametrize("unit", sorted({*OF_LENGTH, *OTHERS, *ITEMS.values()} - {*MONEY}))

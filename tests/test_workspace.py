@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmkbc.api.options import chosen_edition
+from lmkbc.api.keywords import chosen_edition
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_recipe
 from lmkbc.workspace import Workspace

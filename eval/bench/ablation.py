@@ -35,9 +35,9 @@ from lmkbc.select.rule import PerRelation, Rule
 from lmkbc.tune.calibrate import CalibrationData, general
 from lmkbc.tune.defaults import FOLDS
 from lmkbc.tune.families import Task, fit
+from lmkbc.tune.learn import official, tune
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.tune import official, tune
 from lmkbc.types import CandidateSet, Prediction, Query
 from lmkbc.workspace import Workspace
 

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from eval.bench import EDITIONS, parsed, parser_of, timed
 from eval.bench.figures import Table
 from eval.bench.recorded import proposed, untuned
-from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
-from lmkbc.statements import Statements
+from lmkbc.run.run import Run
+from lmkbc.run.statements import Statements
 from lmkbc.tune.defaults import FOLDS
+from lmkbc.tune.learn import official
 from lmkbc.tune.nested import by_subject, fold_of
-from lmkbc.tune.tune import official
 from lmkbc.types import CandidateSet, Example, Query
 from lmkbc.workspace import Workspace
 

@@ -32,10 +32,10 @@ from eval.bench.recorded import proposed, scored
 from lmkbc.generate.spec import merged
 from lmkbc.models.packaged import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
+from lmkbc.tune.learn import tune
 from lmkbc.tune.nested import by_subject, fold_of
-from lmkbc.tune.tune import tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import SYSTEMS, Workspace
 

@@ -21,7 +21,7 @@ from eval.bench.figures import Table
 from eval.bench.recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser
 from lmkbc.recipe import read_recipe
 from lmkbc.select.pool import Pool
-from lmkbc.tune.tune import tune
+from lmkbc.tune.learn import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Source, State
 from lmkbc.workspace import Workspace
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from eval.bench import few_of, parsed, parser_of, timed
 from eval.bench.figures import Table
 from lmkbc.edition import Edition
-from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.tune import official, tune
+from lmkbc.tune.learn import official, tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 

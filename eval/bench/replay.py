@@ -18,13 +18,13 @@ from typing import Any
 from eval.bench import parsed
 from eval.bench.figures import Table
 from eval.bench.recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser
-from lmkbc.evaluate import evaluate
 from lmkbc.recipe import make_recipe, read_file, read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.run.submission import prediction_lines
+from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import Summary
 from lmkbc.tune.defaults import TRIALS
-from lmkbc.tune.tune import tune
+from lmkbc.tune.learn import tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 

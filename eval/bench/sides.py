@@ -17,10 +17,10 @@ from eval.bench.embedded import Rows, as_test
 from eval.bench.figures import Table
 from lmkbc.recipe import read_recipe
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
+from lmkbc.run.statements import Statements
 from lmkbc.select.mutual import AskedSides
-from lmkbc.statements import Statements
-from lmkbc.tune.tune import official
+from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query
 from lmkbc.workspace import Workspace
 

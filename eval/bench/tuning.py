@@ -20,8 +20,8 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.submission import answers
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.tune.defaults import TRIALS
+from lmkbc.tune.learn import tune
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
-from lmkbc.tune.tune import tune
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 

@@ -20,9 +20,9 @@ from functools import lru_cache
 
 from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
 from lmkbc.answer.terms import has_term, terms
+from lmkbc.answer.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
-from lmkbc.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 
 MOST_DIGITS = 15
 """Maximum number of digits before the decimal point."""

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lmkbc.answer.markup import unstyled, without_signs
-from lmkbc.units import LETTER
+from lmkbc.answer.units import LETTER
 
 MOST_POWER = 1000
 """Powers of ten are cut to this: larger ones are unwritable anyway."""

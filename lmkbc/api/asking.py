@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened_relation
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
@@ -16,8 +16,8 @@ from lmkbc.run.options import RunOptions
 from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
-    from lmkbc.link.recipe import Linking
-    from lmkbc.run.base import Run
+    from lmkbc.link.linking import Linking
+    from lmkbc.run.run import Run
 
 MOST_OTHERS = 5
 """Most candidates that are shown in addition to the answer."""
@@ -101,9 +101,9 @@ def ask(
     the subject's QID. precision, untuned, any_thresholds: as in `lmkbc.predict`. InputError for an empty subject, for
     an unknown relation, and for an id that is no QID; LmkbcError if no model answered.
     """
-    from lmkbc.pipeline import propose
+    from lmkbc.run.pipeline import propose
+    from lmkbc.select.chosen import selector_for
     from lmkbc.select.confidence import confidences
-    from lmkbc.selection import selector_for
 
     start = time.monotonic()
     if not subject.strip():

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords
-from lmkbc.audit import known as known_facts
-from lmkbc.audit.estimate import Recalibration
-from lmkbc.audit.findings import (
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords
+from lmkbc.errors import InputError, OptionError
+from lmkbc.files.atomic import staged, writing
+from lmkbc.files.writable import check_directory, check_new
+from lmkbc.kb.audit import known as known_facts
+from lmkbc.kb.audit.findings import (
     KnownCounts,
     KnownPrecision,
     LabelledPrecision,
@@ -22,13 +24,11 @@ from lmkbc.audit.findings import (
     listed,
     recalibrated,
 )
-from lmkbc.audit.known import Known
-from lmkbc.audit.labels import LABELS, MOST, LabelsFile, page, rows_of
-from lmkbc.audit.sample import draw, facts_of
-from lmkbc.build.saved import Knowledge
-from lmkbc.errors import InputError, OptionError
-from lmkbc.files.atomic import staged, writing
-from lmkbc.files.writable import check_directory, check_new
+from lmkbc.kb.audit.known import Known
+from lmkbc.kb.audit.labels import LABELS, MOST, LabelsFile, page, rows_of
+from lmkbc.kb.audit.precision import Recalibration
+from lmkbc.kb.audit.sample import draw, facts_of
+from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.progress import Report, silent
 from lmkbc.workspace import Workspace
 

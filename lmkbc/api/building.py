@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import msgspec
 import polars as pl
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened
-from lmkbc.build.build import Build, BuildPlan, chosen
-from lmkbc.build.directory import Directory
-from lmkbc.build.engine import REACHED, Engine
-from lmkbc.build.entities import ENTITIES
-from lmkbc.build.facts import FACTS, LEAST, SCHEMAS
-from lmkbc.build.frontier import LEAST_MEAN, Frontier
-from lmkbc.build.growth import Bounds, Growth
-from lmkbc.build.manifest import inputs_of, started
-from lmkbc.build.settle import REMOVED
-from lmkbc.build.subjects import Classes, SubjectFile
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
+from lmkbc.kb.build.engine import REACHED, Engine
+from lmkbc.kb.build.entities import ENTITIES
+from lmkbc.kb.build.facts import FACTS, LEAST, SCHEMAS
+from lmkbc.kb.build.frontier import LEAST_MEAN, Frontier
+from lmkbc.kb.build.growth import Bounds, Growth
+from lmkbc.kb.build.manifest import inputs_of, started
+from lmkbc.kb.build.settle import REMOVED
+from lmkbc.kb.build.shards import Build, BuildPlan, chosen
+from lmkbc.kb.build.staged import Directory
+from lmkbc.kb.build.subjects import Classes, SubjectFile
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
-from lmkbc.run.base import Run
 from lmkbc.run.options import RunOptions
+from lmkbc.run.run import Run
 from lmkbc.run.subset import names_of
-from lmkbc.selection import selector_for
+from lmkbc.select.chosen import selector_for
 
 if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate

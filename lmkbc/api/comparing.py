@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, other_split, run_edition
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
@@ -22,7 +22,7 @@ from lmkbc.workspace import Workspace
 if TYPE_CHECKING:
     import polars as pl
 
-    from lmkbc.compare import Comparison
+    from lmkbc.scoring.comparison import Comparison
 
 MOST_ROWS = 500
 """Most rows won, and most rows lost, that a page shows of a pair of runs."""
@@ -73,7 +73,7 @@ class Comparisons:
         """Return the rows won and lost of each comparison, with the fields of a `ChangedRow`."""
         import polars as pl
 
-        from lmkbc.compare import ChangedRow
+        from lmkbc.scoring.comparison import ChangedRow
 
         rows = [(one.first, one.second, *row, row.is_won) for one in self.comparisons for row in one.changed]
         scores = {"first": pl.Float64, "second": pl.Float64, "won": pl.Boolean}
@@ -85,10 +85,10 @@ class Comparisons:
     @property
     def html(self) -> str:
         """Return the comparison as an HTML page that needs no network."""
-        from lmkbc.compare import shown_p
         from lmkbc.report.figures import drawable, forest
         from lmkbc.report.page import render
         from lmkbc.report.rows import LONGEST_TEXT, cut
+        from lmkbc.scoring.comparison import shown_p
 
         draws = drawable()
         pairs = [(one, draws and forest(one, f"forest{place}")) for place, one in enumerate(self.comparisons)]
@@ -138,8 +138,8 @@ def compare(
     run answered a subset of its split, that subset is compared. InputError for fewer than two runs, or for runs that
     are not comparable.
     """
-    from lmkbc.compare import compare as compared  # here, since it loads numpy
-    from lmkbc.compare import distinct_names
+    from lmkbc.scoring.comparison import compare as compared  # here, since it loads numpy
+    from lmkbc.scoring.comparison import distinct_names
 
     space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
     if len(opened) < 2:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmkbc.api.options import keywords
+from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.errors import OptionError
 from lmkbc.files.places import placed
@@ -80,7 +80,7 @@ def report(
         return _base(base, out, Workspace(workspace), names_of(relation), limit, progress)
     from lmkbc.report.links import Evidence
     from lmkbc.report.page import check_page
-    from lmkbc.report.run import ReportInput, write  # here, since it draws figures
+    from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
 
     opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
@@ -110,12 +110,12 @@ def _refuse(base: Path, **options: object) -> None:
 def _base(
     path: Path, out: Path | str | None, space: Workspace, relations: Sequence[str], limit: int | None, progress: Report
 ) -> Page:
-    from lmkbc.build.saved import Knowledge
-    from lmkbc.report import knowledge
+    from lmkbc.kb.build.knowledge import Knowledge
+    from lmkbc.kb.pages import site
 
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one subject")
-    folder, known = Path(out) if out is not None else path / knowledge.FOLDER, space.relations
+    folder, known = Path(out) if out is not None else path / site.FOLDER, space.relations
     chosen = [known[name].name if name in known else name for name in relations]
-    size = knowledge.write(Knowledge(path, chosen=chosen, limit=limit), known, folder, progress)
-    return Page(folder / knowledge.INDEX, size, folder=True)
+    size = site.write(Knowledge(path, chosen=chosen, limit=limit), known, folder, progress)
+    return Page(folder / site.INDEX, size, folder=True)

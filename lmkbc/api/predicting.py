@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from lmkbc.api.comparing import Comparisons, compare
-from lmkbc.api.frames import shown
-from lmkbc.api.options import keywords, opened_subset
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords, opened_subset
 from lmkbc.api.pages import Page, report
 from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
@@ -164,11 +164,11 @@ def predict(
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
     from lmkbc.files.lock import writing_alone
-    from lmkbc.pipeline import Steps, as_one
     from lmkbc.run import directory as run_directory
     from lmkbc.run import submission
     from lmkbc.run.files import RunFiles
-    from lmkbc.selection import selector_for
+    from lmkbc.run.pipeline import Steps, as_one
+    from lmkbc.select.chosen import selector_for
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)
@@ -209,7 +209,7 @@ def predict(
     if submission.PREDICTIONS not in written:
         raise run_directory.unfinished(files.tally.failures, directory, written)
     if page and has_gold(split):
-        from lmkbc.report.run import write_beside  # here, since it draws figures
+        from lmkbc.report.run_page import write_beside  # here, since it draws figures
 
         write_beside(run, directory, split, progress)
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from lmkbc.api.frames import shown
-from lmkbc.api.options import check_kept, keywords, opened_subset
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import check_kept, keywords, opened_subset
 from lmkbc.errors import InputError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
@@ -20,7 +20,7 @@ from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 if TYPE_CHECKING:
     import polars as pl
 
-    from lmkbc.tune.tune import Tuned
+    from lmkbc.tune.learn import Tuned
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ def tune(
 
     InputError for wrong input, before any model is asked.
     """
-    from lmkbc import thresholds
-    from lmkbc.pipeline import propose
     from lmkbc.run import submission
-    from lmkbc.selection import origin_of, split_sha256
-    from lmkbc.tune.tune import check
-    from lmkbc.tune.tune import tune as tune_rules
+    from lmkbc.run.pipeline import propose
+    from lmkbc.select import thresholds
+    from lmkbc.select.chosen import origin_of, split_sha256
+    from lmkbc.tune.learn import check
+    from lmkbc.tune.learn import tune as tune_rules
 
     check(rules, folds, trials, storage)
     run, recipe, subset = opened_subset(options, split, relation, limit)

@@ -25,12 +25,11 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
 from lmkbc.relation import Relation
-from lmkbc.types import Query
+from lmkbc.types import Query, grouped
 
 BATCH = 4096
 Vectors = npt.NDArray[np.float32]

@@ -17,11 +17,10 @@ import msgspec
 
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.files.jsonl import QueryRow, examples_of, numbered, read_jsonl
-from lmkbc.groups import grouped
 from lmkbc.names import folded_key, without_legal_form, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number
-from lmkbc.types import Example, Query
+from lmkbc.types import Example, Query, grouped
 from lmkbc.workspace import bundled
 
 log = logging.getLogger(__name__)

@@ -134,7 +134,7 @@ def _plain_complaints() -> Iterator[None]:
 def _loaded(name: str) -> Any:
     """Load a sub-command from its module, once per process: the group `app`, else the function of its name."""
     module = import_module(f"lmkbc.cli.{MODULES.get(name, name)}")
-    from lmkbc.cli.options import spread, spread_all
+    from lmkbc.cli.typed import spread, spread_all
 
     if group := getattr(module, "app", None):
         command = typer.main.get_group(spread_all(group))

@@ -11,10 +11,10 @@ import typer
 
 from lmkbc.api.auditing import SAMPLE, Audit
 from lmkbc.api.auditing import audit as audit_base
-from lmkbc.audit.findings import LABELS, MODEL, KnownPrecision, LabelledPrecision
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
-from lmkbc.groups import grouped
+from lmkbc.kb.audit.findings import LABELS, MODEL, KnownPrecision, LabelledPrecision
+from lmkbc.types import grouped
 
 EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"
 ALL = "*** All ***"

@@ -13,10 +13,10 @@ import typer
 
 from lmkbc.api.building import KnowledgeBase, estimate_build
 from lmkbc.api.building import build as make_base
-from lmkbc.build.engine import Engine
-from lmkbc.cli.estimate import show_estimate
+from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, LmkbcError, check_known, counted
+from lmkbc.kb.build.engine import Engine
 from lmkbc.run.options import RunOptions
 
 ENGINES = ("process", "ray")
@@ -162,7 +162,7 @@ def _engine(name: str, address: str | None, workers: int | None, gpus: float) ->
     for variable, value in QUIET.items():
         os.environ.setdefault(variable, value)
     try:
-        from lmkbc.build.ray_engine import connected
+        from lmkbc.kb.build.ray_engine import connected
     except ImportError:
         raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
     return connected(address, workers, gpus)

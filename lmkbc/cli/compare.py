@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmkbc.api.comparing import compare as compared
-from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, plain, show_json, show_table
+from lmkbc.cli.typed import OneSplit
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:
-    from lmkbc.compare import Comparison, Difference
+    from lmkbc.scoring.comparison import Comparison, Difference
 
 EXAMPLE = "Example: lmkbc compare submissions/2023-val-prior submissions/2023-val-embedded --html compare.html"
 COLUMNS = ("relation", "rows", "first", "second", "difference", "low", "high", "p", "p (Holm)", "won", "lost", "")

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from lmkbc.api.scores import Scores, score
-from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, note_published, show_json, show_table
+from lmkbc.cli.typed import OneSplit
 from lmkbc.errors import InputError, counted
 from lmkbc.scoring.table import Summary
 

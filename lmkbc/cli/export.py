@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.build.saved import Knowledge
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import InputError, counted
-from lmkbc.export import quickstatements, wikidata_json
-from lmkbc.export.ntriples import OWN, Triples, checked_base
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_new
+from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.export import quickstatements, wikidata_json
+from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 
 EXAMPLE = "Example: lmkbc export rivers --format statements --out rivers.nt"
 

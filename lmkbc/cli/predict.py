@@ -11,7 +11,7 @@ import typer
 
 from lmkbc.api.predicting import PredictedRun, estimate
 from lmkbc.api.predicting import predict as make_run
-from lmkbc.cli.estimate import show_estimate
+from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.errors import counted
 from lmkbc.run import submission

@@ -9,18 +9,18 @@ from typing import Annotated, Any, Unpack
 
 import typer
 
-from lmkbc.api.options import check_kept, opened_subset
+from lmkbc.api.keywords import check_kept, opened_subset
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
-from lmkbc.probe.kamel.benchmark import KamelBenchmark
-from lmkbc.probe.kamel.build import KamelBuild
-from lmkbc.probe.kmir.benchmark import KmirBuild, KmirRun, KmirScore
-from lmkbc.probe.lama.benchmark import LamaBenchmark
-from lmkbc.probe.optiprompt.benchmark import OptiPromptBenchmark
+from lmkbc.probe.kamel.from_triples import KamelBuild
+from lmkbc.probe.kamel.kamel import KamelBenchmark
+from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
+from lmkbc.probe.lama.lama import LamaBenchmark
+from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
 from lmkbc.report.figures import is_picture, standalone
 from lmkbc.run.options import RunOptions, Servers
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS

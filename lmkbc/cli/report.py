@@ -10,8 +10,8 @@ import typer
 from rich.filesize import decimal
 
 from lmkbc.api.pages import report as write_page
-from lmkbc.cli.options import OneSplit
 from lmkbc.cli.terminal import note, progress
+from lmkbc.cli.typed import OneSplit
 
 EXAMPLE = "Example: lmkbc report submissions/mini-val-embedded --open"
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lmkbc.api.runs import RunRow
-from lmkbc.api.runs import runs as list_runs
+from lmkbc.api.history import RunRow
+from lmkbc.api.history import runs as list_runs
 from lmkbc.cli.terminal import note, show_json, show_table
 from lmkbc.run.saved import CHANGED
 

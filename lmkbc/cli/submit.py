@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lmkbc.api.options import chosen_edition
+from lmkbc.api.keywords import chosen_edition
 from lmkbc.api.scores import other_split
 from lmkbc.cli.terminal import note
 from lmkbc.errors import InputError, counted

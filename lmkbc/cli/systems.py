@@ -67,7 +67,7 @@ def fetch(
 
     A recipe with wording = "authors" uses them. The SHA-256 of a download is checked.
     """
-    from lmkbc import authors
+    from lmkbc.ask import authors
     from lmkbc.cli.terminal import progress
 
     with progress() as report:

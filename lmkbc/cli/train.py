@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lmkbc.api.options import chosen_edition
-from lmkbc.cli.options import SHARED
+from lmkbc.api.keywords import chosen_edition
 from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.cli.typed import SHARED
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import check_replaceable, write_bytes
 from lmkbc.files.places import data_dirs
 from lmkbc.files.writable import check_new
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.run.subset import Subset
-from lmkbc.train.settings import MODEL, Lora, Masking, Training, TrainingPlan
+from lmkbc.train.training import MODEL, Lora, Masking, Training, TrainingPlan
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def mlm(
     json: bool = False,
 ) -> None:
     """Masked-LM training on verbalised facts. For an encoder without a head, or for all weights of a masked LM."""
-    from lmkbc.models.masked.entities import NOTHING
+    from lmkbc.models.masked.object_vectors import NOTHING
     from lmkbc.train import tasks
     from lmkbc.train.teach import RATES, teach
 

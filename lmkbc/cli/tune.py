@@ -12,7 +12,7 @@ import typer
 from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
-from lmkbc.cli.estimate import show_estimate
+from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.run.options import RunOptions
@@ -20,8 +20,8 @@ from lmkbc.settings import listed
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
-    from lmkbc.tune.confidence import Confidences
-    from lmkbc.tune.tune import Tuned
+    from lmkbc.tune.learn import Tuned
+    from lmkbc.tune.promises import Confidences
 
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 
@@ -104,7 +104,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
-    from lmkbc.thresholds import reliability_table
+    from lmkbc.select.thresholds import reliability_table
 
     return {
         "recall_at_precision_90": known.recall,

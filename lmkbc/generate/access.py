@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import Store
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
-from lmkbc.models.files import model_name
+from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
 from lmkbc.models.server.address import BASE_URL, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
-from lmkbc.run.base import ModelRun
+from lmkbc.run.run import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:

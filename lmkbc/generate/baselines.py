@@ -20,12 +20,11 @@ from msgspec import structs
 
 from lmkbc.edition import Edition
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.groups import grouped
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats, Mask
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
 
 if TYPE_CHECKING:
     from scipy import sparse

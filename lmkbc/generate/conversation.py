@@ -17,9 +17,9 @@ from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import parse
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context import Provider, as_context, gathered
+from lmkbc.ask.json_schema import answer_schema
 from lmkbc.ask.plan import Asking, Slots
 from lmkbc.ask.prompts import one_line
-from lmkbc.ask.schema import answer_schema
 from lmkbc.ask.steps import VERDICTS, YEARS, Step
 from lmkbc.models.base import CUT_OFF, WITHHELD, Answered, Prompt, Reply, Request, Talk
 from lmkbc.models.local.endings import list_end

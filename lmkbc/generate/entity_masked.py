@@ -10,17 +10,16 @@ import torch
 
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone, Dtype, load
-from lmkbc.models.masked.entities import FILE, Entities
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.heads import fold_model
+from lmkbc.models.masked.object_vectors import FILE, Entities
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
-from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source
+from lmkbc.run.run import Run
+from lmkbc.types import Candidate, CandidateSet, Generator, Query, Source, grouped
 
 SOURCE = Source("entity-masked")
 ALL = -1

@@ -13,22 +13,22 @@ from typing import Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
+from lmkbc.ask.json_schema import keeps_schema
 from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.schema import keeps_schema
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
-from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
+from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, Verifying
 from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
-from lmkbc.models.files import model_name
+from lmkbc.models.identity import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.relation import OTHERS, Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
 PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to have it asked again"

@@ -35,7 +35,7 @@ from lmkbc.models.base import Reply
 from lmkbc.names import subject_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import RecordedFile, Run
+from lmkbc.run.run import RecordedFile, Run
 from lmkbc.scoring.table import Pair
 from lmkbc.types import Candidate, CandidateSet, Dropped, Generator, Nil, Query, Source, State, together
 from lmkbc.workspace import Workspace

@@ -16,7 +16,7 @@ from lmkbc.errors import InputError, check_known, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Generator, Query, Source
 
@@ -51,9 +51,9 @@ class _NamedGenerator:
 GENERATORS = {
     "causal": "lmkbc.generate.language_model:LanguageModelSpec",
     "chat": "lmkbc.generate.language_model:LanguageModelSpec",
-    "embedded": "lmkbc.generate.embedded.generator:Embedded",
+    "embedded": "lmkbc.generate.embedded.embedded:Embedded",
     "entity-masked": "lmkbc.generate.entity_masked:EntityMaskedSpec",
-    "masked": "lmkbc.generate.masked.generator:Masked",
+    "masked": "lmkbc.generate.masked.masked:Masked",
     "naive-bayes": "lmkbc.generate.baselines:NaiveBayesSpec",
     "nothing": "lmkbc.generate.baselines:Nothing",
     "prior": "lmkbc.generate.baselines:Prior",

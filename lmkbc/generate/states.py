@@ -19,7 +19,7 @@ from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats
 from lmkbc.types import Query
 

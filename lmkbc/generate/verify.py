@@ -23,12 +23,11 @@ from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.ask.frames import check_slots
 from lmkbc.ask.prompts import fill, one_line
 from lmkbc.errors import refuse
-from lmkbc.groups import grouped
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, grouped
 
 Variant = Literal["statement", "reverse"]
 Fact = tuple[str, str, bool]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from lmkbc.link.evidence import Hit
-from lmkbc.link.schema import Empty, Qid, ShapeError, Statement, Term, Text, items
+from lmkbc.link.wikibase import Empty, Qid, ShapeError, Statement, Term, Text, items
 
 T = TypeVar("T")
 IDS_PER_CALL = 50

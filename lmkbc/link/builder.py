@@ -17,7 +17,7 @@ from typing import NamedTuple
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.index import SCHEMA, VERSION
-from lmkbc.link.names import filed_under, key
+from lmkbc.link.wordings import filed_under, key
 
 _LOG = logging.getLogger(__name__)
 PARTIAL = ".partial"

@@ -14,7 +14,7 @@ from lmkbc.link.disambiguation import is_page
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet
 
 

@@ -17,7 +17,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import reader
 from lmkbc.link.builder import IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.object_types import bundled
-from lmkbc.link.schema import Empty, ShapeError, Statement, Term, decode, items
+from lmkbc.link.wikibase import Empty, ShapeError, Statement, Term, decode, items
 from lmkbc.names import as_qid
 
 LINES_PER_SAVE = 20_000

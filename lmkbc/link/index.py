@@ -15,7 +15,7 @@ from rapidfuzz.distance import OSA, JaroWinkler
 from lmkbc.errors import InputError
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.link.evidence import Hit
-from lmkbc.link.names import key, looked_up
+from lmkbc.link.wordings import key, looked_up
 from lmkbc.names import as_qid
 
 VERSION = 1

@@ -18,9 +18,9 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link import disambiguation
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.names import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
 from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
+from lmkbc.link.wordings import LONGEST_NAME, key, plausible_typo, sendable, typed, variants
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.scoring.matchers import number

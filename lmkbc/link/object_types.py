@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from lmkbc.link.names import key
+from lmkbc.link.wordings import key
 
 BUNDLED = Path(__file__).with_name("object_types.toml")
 DEFAULT_STRATEGIES = ("class", "first")

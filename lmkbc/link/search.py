@@ -21,7 +21,7 @@ from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.files.reader import whole
 from lmkbc.link import api
 from lmkbc.link.evidence import Hit, Search
-from lmkbc.link.schema import ShapeError, T, decode
+from lmkbc.link.wikibase import ShapeError, T, decode
 from lmkbc.link.wikidata import API_URL, Client
 from lmkbc.names import as_qid
 

@@ -28,7 +28,7 @@ from lmkbc.http import (
     retry_after,
 )
 from lmkbc.link.api import ApiCall, Refusal
-from lmkbc.link.schema import ShapeError, decode
+from lmkbc.link.wikibase import ShapeError, decode
 
 T = TypeVar("T")
 API_URL = "https://www.wikidata.org/w/api.php"

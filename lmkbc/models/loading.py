@@ -14,7 +14,7 @@ import transformers
 
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import damaged, read_record
-from lmkbc.models.files import READ, is_path
+from lmkbc.models.identity import READ, is_path
 from lmkbc.models.located import local_only, located
 
 ADAPTER = "adapter_config.json"

@@ -13,7 +13,7 @@ import httpx2
 
 from lmkbc.errors import InputError
 from lmkbc.http import by_proxy, connection
-from lmkbc.models.files import file_digest, is_path
+from lmkbc.models.identity import file_digest, is_path
 from lmkbc.models.packaged import generative
 
 SETTINGS = ("config.json", "adapter_config.json")

@@ -16,7 +16,7 @@ from pathlib import Path
 from lmkbc.errors import LmkbcError
 from lmkbc.files.atomic import writing
 from lmkbc.files.places import cache_dir
-from lmkbc.models.files import file_digest
+from lmkbc.models.identity import file_digest
 
 logger = logging.getLogger("lmkbc")
 

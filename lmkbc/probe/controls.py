@@ -13,16 +13,16 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
-from lmkbc.pipeline import propose
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.tune import tune
+from lmkbc.tune.learn import tune
 from lmkbc.types import Example, Prediction
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
@@ -208,8 +208,8 @@ def with_random_weights(run: Run, recipe: Recipe, seed: int = 0) -> Iterator[tup
 def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Path:
     """Save a model of the same architecture, with its tokenizer, objects and soft prompts."""
     from lmkbc.models.loading import quiet
-    from lmkbc.models.masked import entities, soft_prompts
-    from lmkbc.train.controls import randomised
+    from lmkbc.models.masked import object_vectors, soft_prompts
+    from lmkbc.train.random_controls import randomised
 
     model: Any
     name, code = table["model"], bool(table.get("trust_remote_code"))
@@ -230,7 +230,7 @@ def _drawn(table: Mapping[str, Any], out: Path, offline: bool, seed: int) -> Pat
         tokenizer.save_pretrained(out)
     if (prompts := Path(name) / soft_prompts.FILE).is_file():
         (out / soft_prompts.FILE).write_bytes(prompts.read_bytes())
-    if (Path(name) / entities.FILE).is_file():
-        known = replace(entities.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
-        (out / entities.FILE).write_bytes(known.to_json())
+    if (Path(name) / object_vectors.FILE).is_file():
+        known = replace(object_vectors.Entities.read(Path(name)), folds={})  # random weights were trained on no subject
+        (out / object_vectors.FILE).write_bytes(known.to_json())
     return out

@@ -16,12 +16,12 @@ from lmkbc.edition import Edition
 from lmkbc.link.disambiguation import MODEL
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.recipe import Linking
+from lmkbc.link.linking import Linking
 from lmkbc.link.search import SearchTable, Wikidata
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT
 from lmkbc.names import as_qid
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.run.saved import SavedRun
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Query

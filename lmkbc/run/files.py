@@ -17,13 +17,13 @@ from lmkbc.files.atomic import versions
 from lmkbc.files.buffer import Buffer, Content, digest
 from lmkbc.files.checksum import content_sha256, file_sha256
 from lmkbc.files.places import name_of
-from lmkbc.models.files import file_digest, model_name, paths_in, portable
-from lmkbc.pipeline import Block
+from lmkbc.models.identity import file_digest, model_name, paths_in, portable
 from lmkbc.recipe import Recipe
 from lmkbc.run import submission
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import Block
+from lmkbc.run.run import Run
+from lmkbc.run.statements import Statements
 from lmkbc.run.subset import Subset
-from lmkbc.statements import Statements
 from lmkbc.types import CandidateSet, Prediction, Query, State
 
 GROWING = (

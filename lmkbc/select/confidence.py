@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lmkbc.errors import InputError, OptionError
-from lmkbc.groups import grouped
+from lmkbc.run.statements import Statements
 from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import Calibration, Point
 from lmkbc.select.composed import AbstentionThreshold
@@ -23,8 +23,7 @@ from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, Narrowed, PerRelation, Rule
-from lmkbc.statements import Statements
-from lmkbc.types import Candidate, CandidateSet, Prediction
+from lmkbc.types import Candidate, CandidateSet, Prediction, grouped
 
 
 @dataclass(frozen=True, slots=True)

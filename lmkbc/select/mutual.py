@@ -13,11 +13,10 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from lmkbc.groups import grouped
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation
 from lmkbc.select.rule import Rule
-from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Source
+from lmkbc.types import Candidate, CandidateSet, Example, Prediction, Query, Source, grouped
 
 
 @dataclass(frozen=True, kw_only=True)

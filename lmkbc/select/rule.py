@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from lmkbc.groups import grouped
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.types import CandidateSet, Prediction
+from lmkbc.types import CandidateSet, Prediction, grouped
 
 Made = TypeVar("Made")
 UNLIMITED = 1_000_000

@@ -20,12 +20,11 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.jsonl import read_jsonl, text_rows
-from lmkbc.groups import grouped
 from lmkbc.names import folded_key
-from lmkbc.probe.kamel.dataset import Kamel
-from lmkbc.probe.kamel.dataset import read as read_kamel
+from lmkbc.probe.kamel.kamel_data import Kamel
+from lmkbc.probe.kamel.kamel_data import read as read_kamel
 from lmkbc.relation import Relation
-from lmkbc.types import Example, Fact
+from lmkbc.types import Example, Fact, grouped
 from lmkbc.workspace import Workspace
 
 KAMEL, SILVER = Path("kamel/KAMEL.tar.xz"), Path("silver2023")

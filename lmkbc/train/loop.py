@@ -25,7 +25,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import sha256
 from lmkbc.models.hardware import half_precision
 from lmkbc.progress import Report, silent
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.train.training import TrainingPlan
 
 Example = TypeVar("Example")
 COUNTERS = ("done", "losses", "running", "held_out")

@@ -38,13 +38,13 @@ from lmkbc.models.masked.tensors import padded
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run
-from lmkbc.selection import split_sha256
-from lmkbc.train.clozes import IGNORED
+from lmkbc.run.run import Run
+from lmkbc.select.chosen import split_sha256
+from lmkbc.train.cloze_training import IGNORED
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
 from lmkbc.train.loop import Trained
 from lmkbc.train.loop import train as fit
-from lmkbc.train.settings import Lora, check_out, checkpoint_of, finish, saved
+from lmkbc.train.training import Lora, check_out, checkpoint_of, finish, saved
 from lmkbc.types import Example, GoldObject, Query
 
 

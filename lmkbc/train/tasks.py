@@ -11,21 +11,20 @@ from typing import Any
 import torch
 
 from lmkbc.errors import InputError
-from lmkbc.groups import grouped
 from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
 from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
-from lmkbc.train.clozes import LOSSES, finetune, precision, train_mlm, train_soft_prompt
-from lmkbc.train.controls import randomised
+from lmkbc.train.cloze_training import LOSSES, finetune, precision, train_mlm, train_soft_prompt
 from lmkbc.train.corpus import Corpus, near, split
 from lmkbc.train.loop import Trained
-from lmkbc.train.settings import Masking, Training, TrainingPlan, checkpoint_of, write
-from lmkbc.types import Fact
+from lmkbc.train.random_controls import randomised
+from lmkbc.train.training import Masking, Training, TrainingPlan, checkpoint_of, write
+from lmkbc.types import Fact, grouped
 
 log = logging.getLogger(__name__)
 

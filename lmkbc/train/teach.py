@@ -22,16 +22,16 @@ from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Activations, Top, activations, assemble, fold_file
+from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
-from lmkbc.train.clozes import soft_loss
+from lmkbc.train.cloze_training import soft_loss
 from lmkbc.train.corpus import Corpus, split
 from lmkbc.train.loop import Trained, train
-from lmkbc.train.settings import Training, TrainingPlan, checkpoint_of, write
 from lmkbc.train.tasks import facts_of, open_encoder, record
+from lmkbc.train.training import Training, TrainingPlan, checkpoint_of, write
 from lmkbc.types import Fact
 
 DROPOUT = 0.1

@@ -23,7 +23,7 @@ from lmkbc.select.rule import Rule
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
-from lmkbc.tune.search import Joint, search
+from lmkbc.tune.studies import Joint, search
 from lmkbc.types import Example
 
 

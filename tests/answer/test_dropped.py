@@ -13,7 +13,7 @@ from space import MINI, SPACE
 
 from lmkbc.answer.clean import sifted
 from lmkbc.generate.recorded import Recorded
-from lmkbc.run.base import RecordedFile
+from lmkbc.run.run import RecordedFile
 from lmkbc.run.submission import candidate_lines, losses
 from lmkbc.select.pool import Pool
 from lmkbc.select.ranking import Ranking

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import lmkbc
-from lmkbc.cli.options import spread
 from lmkbc.cli.predict import predict
+from lmkbc.cli.typed import spread
 from lmkbc.errors import InputError
 from lmkbc.run.options import RunOptions
 

@@ -12,8 +12,8 @@ from command import Command
 from opened import generated, recipe_of
 from space import MINI, SPACE, TRAIN
 
-from lmkbc.api.options import opened_subset
-from lmkbc.run.base import Run
+from lmkbc.api.keywords import opened_subset
+from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 BORDERS = "CountryBordersCountry"

@@ -20,9 +20,9 @@ from lmkbc.ask.prompts import Composer, answered
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
-from lmkbc.models.files import paths_in, portable
+from lmkbc.models.identity import paths_in, portable
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query, State
 

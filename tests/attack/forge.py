@@ -47,7 +47,7 @@ HEAVY = (
     "lmkbc.train.tasks",
     "lmkbc.train.teach",
     "lmkbc.train.lora",
-    "lmkbc.tune.tune",
+    "lmkbc.tune.learn",
     "lmkbc.generate.recorded",
 )
 MAYBE = ("peft", "psycopg")

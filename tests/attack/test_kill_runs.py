@@ -19,9 +19,9 @@ from optuna.trial import TrialState
 from places import EMBEDDED, Places, tree
 from postgres import Server
 
-from lmkbc import thresholds
-from lmkbc.thresholds import Origin
-from lmkbc.tune.search import close_storage, open_storage
+from lmkbc.select import thresholds
+from lmkbc.select.thresholds import Origin
+from lmkbc.tune.studies import close_storage, open_storage
 
 Disturb = Callable[..., Any]
 IN_FLIGHT = 4

@@ -104,9 +104,9 @@ def test_the_page_s_queries_run_on_a_base(run: Command, command: Command) -> Non
 
 
 def test_the_page_tells_of_every_column_and_option() -> None:
-    from lmkbc.build.entities import ENTITIES
-    from lmkbc.build.facts import FACTS, MISSING, NOTHING
-    from lmkbc.build.settle import REMOVED
+    from lmkbc.kb.build.entities import ENTITIES
+    from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING
+    from lmkbc.kb.build.settle import REMOVED
 
     for name in {*FACTS, *NOTHING, *MISSING, *REMOVED, *ENTITIES}:
         assert f"`{name}`" in PAGE, name

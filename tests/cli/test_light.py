@@ -20,6 +20,7 @@ from lmkbc.cli import COMMANDS, MODULES
 from lmkbc.report.figures import UNDRAWN
 
 HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy pint".split()
+HEAVY += ["lmkbc.kb", "lmkbc.probe", "lmkbc.train"]  # outside the core
 
 
 def loaded(code: str) -> set[str]:
@@ -97,7 +98,7 @@ OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*C
             {"optuna", "sqlalchemy", "polars", "torch", "transformers", "openai", "httpx2", "sklearn", "numpy"},
         ),
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
-        ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
+        ("lmkbc.run.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
         ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],

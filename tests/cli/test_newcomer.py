@@ -18,7 +18,7 @@ from command import Command
 from typer.testing import CliRunner
 
 from lmkbc.cli import COMMANDS, KEPT, build
-from lmkbc.cli.options import spread
+from lmkbc.cli.typed import spread
 from lmkbc.run.options import RunOptions
 from lmkbc.workspace import Workspace
 

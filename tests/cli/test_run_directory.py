@@ -16,7 +16,7 @@ from opened import recipe_file
 from space import SPACE
 
 import lmkbc
-from lmkbc.compare import score_interval
+from lmkbc.scoring.comparison import score_interval
 from lmkbc.scoring.table import RowScore
 
 QUERIES = SPACE.queries(SPACE.edition("mini"), "val")

@@ -9,7 +9,7 @@ import pytest
 from command import Command
 from opened import recipe_file
 
-from lmkbc.link.build import build_index
+from lmkbc.link.index_sources import build_index
 
 LINKED = '{"SubjectEntity": "Nile", "Relation": "RiverBasinsCountry", "ObjectEntities": ["Egypt"]}\n'
 FILES = {
@@ -173,7 +173,7 @@ def _files(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_sentence_and_nothing_is_done(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, told: str
 ) -> None:
-    monkeypatch.setattr("lmkbc.pipeline.Steps.over", lambda *_: pytest.fail("something was generated"))
+    monkeypatch.setattr("lmkbc.run.pipeline.Steps.over", lambda *_: pytest.fail("something was generated"))
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
     error = command.fails(*shlex.split(words))
     style = error.startswith("error: "), error.count("\n"), error[:-1].isprintable()

@@ -22,13 +22,13 @@ from lmkbc.generate.spec import GENERATORS
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
-from lmkbc.models.masked.entities import FILE, Entities
-from lmkbc.pipeline import Steps, propose
+from lmkbc.models.masked.object_vectors import FILE, Entities
 from lmkbc.progress import ExpectedStep
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
-from lmkbc.train.controls import randomised
+from lmkbc.run.pipeline import Steps, propose
+from lmkbc.run.run import Run
 from lmkbc.train.corpus import of_examples
+from lmkbc.train.random_controls import randomised
 from lmkbc.types import CandidateSet, Query, State
 from tests.candidates import proposals
 

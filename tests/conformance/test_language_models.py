@@ -15,8 +15,8 @@ from space import MINI, SPACE
 from lmkbc.generate.access import step_model
 from lmkbc.models.base import LanguageModel
 from lmkbc.notes import Notes
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 
 PROMPTS = ["Paris is in", "The capital of Peru is", "Q: Who wrote Emma?\nA:", "é", "Paris is the capital of"]
 OPTIONS = ("True", "False", "Perhaps")

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
+from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database
 
 MATTERS: dict[str, Any] = {

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.link.build import build_index
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.index_sources import build_index
 from lmkbc.link.search import Cache
-from lmkbc.models.answers import Store
+from lmkbc.models.store import Store
 
 
 def an_index(path: Path) -> None:

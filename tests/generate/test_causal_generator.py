@@ -16,12 +16,12 @@ from lmkbc.ask.plan import Asking
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
-from lmkbc.models.answers import Store
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
-from lmkbc.pipeline import propose
+from lmkbc.models.store import Store
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.types import Query, State
 from tests.candidates import sources
 
@@ -149,7 +149,7 @@ def recipe(model: Path, **settings: Any) -> Recipe:
 
 @pytest.fixture(autouse=True)
 def _own_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lmkbc.run.base.default_place", lambda *_, **__: tmp_path / "store.sqlite")
+    monkeypatch.setattr("lmkbc.run.run.default_place", lambda *_, **__: tmp_path / "store.sqlite")
 
 
 def run(**more: Any) -> Run:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from lmkbc import Edition, EntityType, MatchingScorer, Metric, Relation
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.arrays import ArrayStore
-from lmkbc.generate.embedded.generator import EmbeddedGenerator
+from lmkbc.generate.embedded.embedded import EmbeddedGenerator
+from lmkbc.generate.embedded.features import UNKNOWN, Links, OtherSources, Pairs
 from lmkbc.generate.embedded.signals import FLOOR, steady
 from lmkbc.generate.embedded.stack import ITERATIONS, L2, LEAST_ROWS, LEAVES, RATE, Stack, Trees
-from lmkbc.generate.embedded.table import UNKNOWN, Links, OtherSources, Pairs
 from lmkbc.progress import ExpectedStep, Report, silent
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from tests.candidates import proposals, sources

@@ -13,10 +13,10 @@ from opened import generators, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.answer.reply import united
-from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.select.pool import Pool
 from lmkbc.types import Candidate, Nil, Query, State
 from tests.candidates import candidate_set, sources

@@ -17,15 +17,15 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.answers import Store
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
 from lmkbc.models.server.language_model import ServerModel
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import Query, State
 
 RECIPES = {name: read_recipe(SPACE, name) for name in SPACE.system_names()}

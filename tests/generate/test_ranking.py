@@ -15,7 +15,7 @@ from space import MINI, RELATIONS, SPACE
 from lmkbc.ask.examples import Shots
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.ask.style import PromptStyle
-from lmkbc.generate.ranking import CandidateRanking, RankingGenerator
+from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.models.base import Prompt
 from lmkbc.types import CandidateSet, Example, Query, State
 

@@ -13,7 +13,7 @@ from space import SPACE
 
 from lmkbc.errors import InputError
 from lmkbc.generate.recorded import Recorded
-from lmkbc.run.base import RecordedFile
+from lmkbc.run.run import RecordedFile
 from lmkbc.run.submission import candidate_lines
 from lmkbc.select.pool import Pool
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, State

@@ -19,11 +19,11 @@ from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.link.recipe import Linking
-from lmkbc.pipeline import Proposals, Steps, propose
+from lmkbc.link.linking import Linking
 from lmkbc.recipe import Recipe, read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.pipeline import Proposals, Steps, propose
+from lmkbc.run.run import Run
 from lmkbc.run.submission import reply_rows
 from lmkbc.types import CandidateSet, Query, State
 from lmkbc.workspace import Workspace

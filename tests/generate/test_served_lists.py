@@ -14,9 +14,9 @@ from space import MINI, SPACE
 from telling import Telling
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import Store
-from lmkbc.run.base import Run
+from lmkbc.models.store import Store
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import Query, State
 
 NAME = "CountryBordersCountry"

@@ -15,17 +15,17 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.access import local_model
-from lmkbc.models.answers import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import groups
 from lmkbc.models.reference import ModelReference
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
-from lmkbc.pipeline import propose
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 TABLE = """description = "x"

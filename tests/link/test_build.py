@@ -16,10 +16,9 @@ from command import Command
 from stand_in import item
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.build import build_index
 from lmkbc.link.builder import IndexBuilder
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.tables import read_table
+from lmkbc.link.index_sources import build_index, read_table
 from lmkbc.types import Example, GoldObject, Query
 
 
@@ -92,7 +91,7 @@ BUILD = """
 import sys, time
 from pathlib import Path
 from lmkbc.link import dump
-from lmkbc.link.build import build_index
+from lmkbc.link.index_sources import build_index
 dump.LINES_PER_SAVE = 50
 def slowly(lines):
     print(lines, flush=True)

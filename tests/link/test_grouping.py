@@ -12,10 +12,10 @@ from writing import Writing
 
 from lmkbc.errors import InputError
 from lmkbc.link.grouping import Grouper
-from lmkbc.pipeline import propose
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Query, State
 from tests.candidates import candidate_set, sources
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
-from lmkbc.link import names
+from lmkbc.link import wordings
 from lmkbc.link.builder import IndexBuilder, IndexEntity
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.names import key
+from lmkbc.link.wordings import key
 
 WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)
 
@@ -31,7 +31,7 @@ def test_keys_one_edit_apart_meet_in_the_thirds(length: int) -> None:
     other = {name[:at] + "z" + name[at + 1 :] for at in range(length)}
     for one in swapped | more | fewer | other:
         assert OSA.distance(name, one) <= 1
-        assert not names.looked_up(name).isdisjoint(names.filed_under(one)), one
+        assert not wordings.looked_up(name).isdisjoint(wordings.filed_under(one)), one
 
 
 def test_exact_prefers_spelling_then_label_then_popularity(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from lmkbc.link.build import build_index
 from lmkbc.link.cleaning import Cleaning, TypeFilter
 from lmkbc.link.index import AliasIndex
+from lmkbc.link.index_sources import build_index
 from lmkbc.relation import Relation
 from lmkbc.types import Candidate, CandidateSet, Dropped, Query, State
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.link.names import key, plausible_typo, variants
+from lmkbc.link.wordings import key, plausible_typo, variants
 from lmkbc.names import as_qid
 
 

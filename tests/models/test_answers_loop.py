@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from calls import CALL
 
-from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import Reply
+from lmkbc.models.store import Store, answered
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]
 

@@ -15,7 +15,7 @@ import pytest
 from lmkbc.errors import LmkbcError
 from lmkbc.models import encoder
 from lmkbc.models.encoder import Encoder, find_encoder
-from lmkbc.models.files import file_digest
+from lmkbc.models.identity import file_digest
 from lmkbc.models.packaged import ENCODER, Packaged
 
 pytestmark = pytest.mark.floats

@@ -19,8 +19,8 @@ from gguf.quants import dequantize
 from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen3Config
 
-from lmkbc.models.files import file_digest
 from lmkbc.models.gguf.convert import unpacked
+from lmkbc.models.identity import file_digest
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.local.decode import Decoding
 from lmkbc.models.local.model import CausalModel

@@ -15,8 +15,8 @@ from calls import CALL
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
+from lmkbc.models.store import Store
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_store_that_is_not_there_is_told(command: Command) -> None:
 OPEN = """
 import sys
 from pathlib import Path
-from lmkbc.models.answers import Store
+from lmkbc.models.store import Store
 from lmkbc.models.call import Call
 Store(Path(sys.argv[1])).put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])
 """

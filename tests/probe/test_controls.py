@@ -15,12 +15,12 @@ from opened import recipe_of
 from safetensors.torch import load_file
 from space import MINI, SPACE
 
-from lmkbc.generate.embedded.generator import Embedded
+from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import Candidate, Example, Prediction
 
 CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)

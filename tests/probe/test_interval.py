@@ -8,11 +8,11 @@ import random
 import pytest
 
 from lmkbc.probe.benchmark import half_width
-from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact
-from lmkbc.probe.kamel.score import score
-from lmkbc.probe.kmir.files import Question
-from lmkbc.probe.kmir.score import KmirTable
-from lmkbc.probe.kmir.score import score as kmir_score
+from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact
+from lmkbc.probe.kamel.kamel_scores import score
+from lmkbc.probe.kmir.kmir_scores import KmirTable
+from lmkbc.probe.kmir.kmir_scores import score as kmir_score
+from lmkbc.probe.kmir.questions import Question
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.5, 400), (0.1, 1000), (0.5, 12)])

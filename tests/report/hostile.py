@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bases import ATTACK, Base, answered, failed
 
-from lmkbc.link.build import build_index
+from lmkbc.link.index_sources import build_index
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("CountryBordersCountry", "PersonPlaysInstrument")

@@ -22,11 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmkbc
-from lmkbc.build.manifest import MANIFEST
-from lmkbc.build.saved import Knowledge
-from lmkbc.report import entities
-from lmkbc.report.entities import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
-from lmkbc.report.knowledge import write
+from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.build.manifest import MANIFEST
+from lmkbc.kb.pages import entity_pieces
+from lmkbc.kb.pages.entity_pieces import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
+from lmkbc.kb.pages.site import write
 
 NAMES = st.text(st.sampled_from("ab ß. É日\U0001f600"), min_size=1, max_size=6).filter(str.strip)
 
@@ -91,7 +91,7 @@ def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(so
     rows = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in rest.items()}).cast(ROWS)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         for name, value in (("GROUP", 8), ("PIECE", 2), ("PAGE", 3)):
-            patch.setattr(entities, name, value)
+            patch.setattr(entity_pieces, name, value)
         groups = RowGroups(Path(folder), len(rows))
         for part in rows.iter_slices(5):
             groups.add(part)
@@ -99,15 +99,15 @@ def test_rows_are_found_by_the_hash_of_their_key_and_names_by_their_beginning(so
         for numbers, group in groups.sorted():
             seen += numbers
             assert all(crc32(key.encode()) % groups.pieces == piece for key, piece in group[["key", "piece"]].rows())
-            assert [name for name, _ in entities.pieces(numbers, group, entities.named(group))] == [
+            assert [name for name, _ in entity_pieces.pieces(numbers, group, entity_pieces.named(group))] == [
                 f"facts/{number}.js" for number in numbers
             ]
-            names.append(entities.named(group))
+            names.append(entity_pieces.named(group))
         assert sorted(seen) == [*range(groups.pieces)]
         whole = pl.concat(names)
         assert sorted(whole["key"].unique()) == sorted({*made})
-        ordered = entities.in_order(whole)
-        begins = entities.starts(ordered)
+        ordered = entity_pieces.in_order(whole)
+        begins = entity_pieces.starts(ordered)
         for fold, key in ordered[["fold", "key"]].rows():
             first = max((at for at, start in enumerate(begins) if start < fold), default=0)
             last = max((at for at, start in enumerate(begins) if start.startswith(fold)), default=first)

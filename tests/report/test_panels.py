@@ -13,7 +13,7 @@ from command import Command
 
 from lmkbc.report import figures
 from lmkbc.report.counts import ScoreCounts
-from lmkbc.report.prompts import asked_in
+from lmkbc.report.shown_prompts import asked_in
 
 
 def scored(*rights: int, score: float | None = None, into: ScoreCounts | None = None) -> ScoreCounts:

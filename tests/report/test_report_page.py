@@ -161,7 +161,7 @@ def test_rows_in_many_parts_are_the_same_rows(
     run, gold, replies = hostile.run(tmp_path, 30)
     words = ("report", run, "--gold", gold, "--from", replies, "--index", hostile.index(tmp_path))
     command.done(*words, "--out", "one.html")
-    monkeypatch.setattr(sys.modules["lmkbc.report.run"], "PART", 20)
+    monkeypatch.setattr(sys.modules["lmkbc.report.run_page"], "PART", 20)
     command.done(*words, "--out", "many.html")
     one, many = ((tmp_path / name).read_text(encoding="utf-8") for name in ("one.html", "many.html"))
     assert (one.count('class="part"'), many.count('class="part"')) == (1, 15)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.edition import Edition
-from lmkbc.evaluate import evaluate
 from lmkbc.recipe import read_recipe
+from lmkbc.scoring.official import evaluate
 from lmkbc.workspace import Workspace
 
 EDITIONS = [edition for edition in SPACE.editions.values() if edition.profiles]

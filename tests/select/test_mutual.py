@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.pipeline import Block, as_one
+from lmkbc.run.pipeline import Block, as_one
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.confidence import at_precision, confidences
 from lmkbc.select.cutoffs import Cutoff

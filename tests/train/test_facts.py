@@ -11,7 +11,7 @@ import pytest
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.probe.kamel import dataset as kamel
+from lmkbc.probe.kamel import kamel_data as kamel
 from lmkbc.train.corpus import KAMEL, SILVER, HeldOut, gather, near, of_kamel, of_silver, phrases, split
 from lmkbc.types import Fact
 from lmkbc.workspace import Workspace

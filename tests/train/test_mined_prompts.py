@@ -18,11 +18,11 @@ from space import MINI, SPACE, TRAIN
 from tiny_masked import save
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.generator import Masked, MaskedGenerator
-from lmkbc.generate.masked.settings import ProbeSettings
+from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.generate.masked.masked import Masked, MaskedGenerator
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.clozes import check_template
-from lmkbc.run.base import Run
+from lmkbc.run.run import Run
 from lmkbc.run.subset import WHOLE
 from lmkbc.train import mined_prompts
 from lmkbc.train.mined_prompts import IN_SAMPLE, TrainF1, TrainFacts, choose, mine, rows_of

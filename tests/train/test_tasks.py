@@ -13,17 +13,17 @@ from lmkbc.cli.train import CorpusOptions
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.generate.entity_masked import EntityMasked
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.entities import Entities
 from lmkbc.models.masked.heads import Top, assemble, fold_model
+from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.soft_prompts import FILE, read
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.relation import Relation
 from lmkbc.train import tasks
-from lmkbc.train.controls import randomised
 from lmkbc.train.corpus import Corpus, HeldOut
-from lmkbc.train.settings import Masking, Training, TrainingPlan, write
+from lmkbc.train.random_controls import randomised
 from lmkbc.train.teach import fold_of, prepare, teach, train_top
+from lmkbc.train.training import Masking, Training, TrainingPlan, write
 from lmkbc.types import Fact, Query
 from tests.candidates import proposals
 

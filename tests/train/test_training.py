@@ -16,13 +16,13 @@ from transformers import PreTrainedTokenizerFast
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.soft_prompts import SoftPrompt, read, to_bytes
 from lmkbc.names import folded_key
-from lmkbc.train.clozes import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
-from lmkbc.train.controls import LearnedControls
+from lmkbc.train.cloze_training import IGNORED, precision, rank_loss, train_mlm, train_soft_prompt, verbalised
 from lmkbc.train.loop import train
-from lmkbc.train.settings import Masking, TrainingPlan
+from lmkbc.train.random_controls import LearnedControls
+from lmkbc.train.training import Masking, TrainingPlan
 from lmkbc.types import Fact
 
 

@@ -15,13 +15,13 @@ from space import SPACE
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.link.cleaning import without_subject
-from lmkbc.pipeline import propose
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
+from lmkbc.run.pipeline import propose
+from lmkbc.run.run import Run
 from lmkbc.tune.calibrate import fit_expected_f1
+from lmkbc.tune.learn import Tuned, official, tune
 from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.tune import Tuned, official, tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set

@@ -16,10 +16,10 @@ from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
 from lmkbc.select.confidence import UNREACHED, UNSURE, at_precision
 from lmkbc.select.rule import PerRelation
-from lmkbc.tune.confidence import PROMISED, STEP, Facts
+from lmkbc.tune.learn import tune
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.promises import PROMISED, STEP, Facts
 from lmkbc.tune.reliability import Reliability
-from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy

@@ -10,10 +10,10 @@ from typing import Any
 
 from space import SPACE
 
-from lmkbc import thresholds
 from lmkbc.relation import Relation
+from lmkbc.select import thresholds
 from lmkbc.select.mutual import Mutual
-from lmkbc.tune.tune import Tuned, tune
+from lmkbc.tune.learn import Tuned, tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
 

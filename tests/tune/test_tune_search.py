@@ -13,14 +13,15 @@ import pytest
 from optuna.trial import TrialState
 from space import SPACE
 
-from lmkbc import IdScorer, thresholds
+from lmkbc import IdScorer
+from lmkbc.select import thresholds
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
-from lmkbc.thresholds import Origin
+from lmkbc.select.thresholds import Origin
 from lmkbc.tune.families import Task, fit
+from lmkbc.tune.learn import Tuned, tune
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.search import Joint, Space, close_storage, is_over, open_storage, search
-from lmkbc.tune.tune import Tuned, tune
+from lmkbc.tune.studies import Joint, Space, close_storage, is_over, open_storage, search
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
 

@@ -12,8 +12,8 @@ from space import SPACE
 from lmkbc.select.composed import SourceFilter
 from lmkbc.select.pool import Pool
 from lmkbc.tune.families import Task, applicable, fit
+from lmkbc.tune.learn import tune
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.tune import tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import candidate_set, sources
 

@@ -13,7 +13,7 @@ import pytest
 from optuna.trial import TrialState
 from postgres import Server, free_port, programs
 
-from lmkbc.tune.search import close_storage, open_storage
+from lmkbc.tune.studies import close_storage, open_storage
 
 WORKER = """
 import random, sys, time
@@ -21,7 +21,7 @@ import numpy as np
 from lmkbc import Download, Edition, IdScorer, Metric
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.search import close_storage, open_storage, search
+from lmkbc.tune.studies import close_storage, open_storage, search
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 
 url, trials, pause, seed = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])

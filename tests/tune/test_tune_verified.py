@@ -12,7 +12,7 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.select.composed import Combine, Verified, with_verification
-from lmkbc.tune.tune import Tuned, tune
+from lmkbc.tune.learn import Tuned, tune
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
 

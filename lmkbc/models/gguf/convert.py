@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,12 +21,9 @@ from lmkbc.files.atomic import staged
 from lmkbc.files.checksum import damaged, file_sha256
 from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
-from lmkbc.models.files import file_digest
-from lmkbc.models.gguf import header, vocabulary
+from lmkbc.models.gguf import header, tokenizer
 from lmkbc.models.gguf.header import Placed, config_of, placed
-
-if TYPE_CHECKING:
-    pass
+from lmkbc.models.identity import file_digest
 
 logger = logging.getLogger("lmkbc")
 VERSION = 1
@@ -60,21 +57,21 @@ def write_settings(path: Path, folder: Path) -> Sequence[Placed]:
     try:
         parsed = header.read(path)
         config = config_of(parsed)
-        tokenizer = vocabulary.tokenizer(parsed, config["max_position_embeddings"])
+        read = tokenizer.tokenizer(parsed, config["max_position_embeddings"])
         places = placed(parsed, config)
     except InputError:
         raise
     except Exception as error:  # a damaged file may raise any error
         reason = " ".join(str(error).split())[:200].rstrip(". ") or type(error).__name__
         raise InputError(f"{path} cannot be read ({reason}): it is cut short or damaged, fetch it again") from None
-    tasks = {name: vocabulary.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot", "eom")}
+    tasks = {name: tokenizer.token_id(parsed, name) for name in ("bos", "eos", "padding", "eot", "eom")}
     special = {"bos_token_id": tasks["bos"], "eos_token_id": tasks["eos"], "pad_token_id": tasks["padding"]}
     stops = [token for token in dict.fromkeys(tasks[end] for end in ("eos", "eot", "eom")) if token is not None]
     tables = {"config.json": {**config, **special}, "generation_config.json": special | {"eos_token_id": stops}}
     for name, table in tables.items():
         (folder / name).write_text(json.dumps(table, indent=2), encoding="utf-8")
     with _disk_errors():
-        tokenizer.save_pretrained(folder)
+        read.save_pretrained(folder)
     return places
 
 

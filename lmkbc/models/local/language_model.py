@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from lmkbc.errors import counted
-from lmkbc.groups import grouped
-from lmkbc.models.answers import Store, answered
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     LOOP,
@@ -27,8 +25,10 @@ from lmkbc.models.call import Call
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.store import Store, answered
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
+from lmkbc.types import grouped
 
 AT_ONCE = 2048
 """Maximum number of prompts that are in memory as tokens."""

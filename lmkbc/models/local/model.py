@@ -18,7 +18,6 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import ONE_TURN, Prompt
 from lmkbc.models.budget import Usage
 from lmkbc.models.hardware import computes
@@ -30,6 +29,7 @@ from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
+from lmkbc.models.store import CallCounter
 from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)

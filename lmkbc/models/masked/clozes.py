@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from transformers import PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.types import grouped
 
 Layout = tuple[int, ...]
 """A template as token ids, with SUBJECT, MASK and SOFT as placeholders."""

@@ -22,7 +22,7 @@ from transformers import BertForMaskedLM
 from lmkbc.errors import InputError, OptionError
 from lmkbc.models.hardware import half_precision
 from lmkbc.models.masked.backbone import Backbone
-from lmkbc.models.masked.entities import Entities
+from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.tensors import buckets, word_vectors
 from lmkbc.progress import Report, silent
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lmkbc.groups import grouped
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes, subject_of
+from lmkbc.types import grouped
 
 BATCH = 256
 """Rows per batch outside training."""

@@ -19,7 +19,7 @@ import openai
 
 from lmkbc.http import CallError, Pace, by_proxy, connection
 from lmkbc.models.base import Reply
-from lmkbc.models.files import model_name
+from lmkbc.models.identity import model_name
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport, decode, decode_tokens
 from lmkbc.models.server.limits import Limits

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from lmkbc.models.answers import Store
 from lmkbc.models.base import Answered, Key, Prompt, Reply, Request, Result, Talk, resumed
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
@@ -21,6 +20,7 @@ from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.request import LENGTH, calls
 from lmkbc.models.server.served import Window
 from lmkbc.models.server.session import Session
+from lmkbc.models.store import Store
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.answers import DryStore, Store, answered
 from lmkbc.models.base import Prompt
 from lmkbc.models.call import Call
 from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
@@ -27,6 +26,7 @@ from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
+from lmkbc.models.store import DryStore, Store, answered
 from lmkbc.notes import Notes
 
 ALTERNATIVES = 1000

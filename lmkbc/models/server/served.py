@@ -20,14 +20,14 @@ import openai
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.answers import Store
 from lmkbc.models.call import Call
-from lmkbc.models.files import same_model
+from lmkbc.models.identity import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
 from lmkbc.models.server.client import SOON, ChatClient
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate, limit_of
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
 from lmkbc.models.server.request import LENGTH
+from lmkbc.models.store import Store
 
 LLAMA_CPP = "llamacpp"
 SLACK = 8

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
-from lmkbc.models.answers import DryStore, Store, commit
 from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
@@ -25,6 +24,7 @@ from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
 from lmkbc.models.server.refusal import RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
+from lmkbc.models.store import DryStore, Store, commit
 from lmkbc.notes import Notes
 
 SHARE_READ = 0.55

@@ -14,13 +14,13 @@ from statistics import fmean
 from typing import Any
 
 from lmkbc.errors import InputError
-from lmkbc.groups import grouped
 from lmkbc.names import NameTree
 from lmkbc.probe.benchmark import Sheet, percent
-from lmkbc.probe.kmir.files import TYPES, Question, TypedTriple
+from lmkbc.probe.kmir.kmir_scores import f1_half_width
+from lmkbc.probe.kmir.questions import TYPES, Question, TypedTriple
 from lmkbc.probe.kmir.schema import Closure, Schema, Triple
-from lmkbc.probe.kmir.score import f1_half_width
 from lmkbc.report.figures import BLUE, GREEN, INK, ORANGE, Plot, canvas
+from lmkbc.types import grouped
 
 Pair = tuple[str, str]
 Words = tuple[str, ...]

@@ -22,10 +22,10 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.tensors import at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.kmir.files import MASK, Question
+from lmkbc.probe.kmir.questions import MASK, Question
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import train
-from lmkbc.train.settings import MODEL, TrainingPlan, checkpoint_of, write
+from lmkbc.train.training import MODEL, TrainingPlan, checkpoint_of, write
 
 MASKS = 8
 HELD_OUT = 1000

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.reader import read_toml
-from lmkbc.groups import grouped
 from lmkbc.settings import checked
+from lmkbc.types import grouped
 
 Axiom = Literal["symmetric", "transitive", "equivalent", "inverse", "sub-relation", "chain"]
 

@@ -11,7 +11,7 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.forward import Forward
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.lama.dataset import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts
+from lmkbc.probe.lama.lama_data import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts
 
 
 class MaskedRanks:

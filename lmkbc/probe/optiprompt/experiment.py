@@ -22,13 +22,13 @@ from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
 from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.probe.lama.dataset import Pair, RelationFacts, unhelpful
+from lmkbc.probe.lama.lama_data import Pair, RelationFacts, unhelpful
 from lmkbc.probe.lama.ranks import MaskedRanks
-from lmkbc.probe.optiprompt.dataset import METHODS, MODELS, Prompts, check_prompts
+from lmkbc.probe.optiprompt.optiprompt_data import METHODS, MODELS, Prompts, check_prompts
 from lmkbc.progress import Report, silent
-from lmkbc.train.clozes import cloze_logits, finetune, search_prompt, train_soft_prompt
-from lmkbc.train.controls import LearnedControls, randomised
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.train.cloze_training import cloze_logits, finetune, search_prompt, train_soft_prompt
+from lmkbc.train.random_controls import LearnedControls, randomised
+from lmkbc.train.training import TrainingPlan
 
 _LOG = logging.getLogger(__name__)
 BATCH = 256

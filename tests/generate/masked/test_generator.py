@@ -18,14 +18,14 @@ from tiny_masked import save
 
 from lmkbc import AliasScorer, Edition, EntityType, Metric, Precondition, Relation, Shape
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.answers import ClozeAnswers, combine, origins_of
-from lmkbc.generate.masked.generator import Masked, MaskedGenerator
+from lmkbc.generate.masked.candidates import ClozeAnswers, combine, origins_of
+from lmkbc.generate.masked.cloze_settings import ProbeSettings
+from lmkbc.generate.masked.masked import Masked, MaskedGenerator
 from lmkbc.generate.masked.preconditions import rewritten
-from lmkbc.generate.masked.settings import ProbeSettings
 from lmkbc.generate.recorded import Recorded
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.vocabulary import Words
-from lmkbc.run.base import RecordedFile, Run
+from lmkbc.run.run import RecordedFile, Run
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import proposals, sources

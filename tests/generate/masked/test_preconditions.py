@@ -9,7 +9,7 @@ import pytest
 from tiny_families import probabilities
 
 from lmkbc import EntityType, Precondition, Relation
-from lmkbc.generate.masked.generator import names_of_type
+from lmkbc.generate.masked.masked import names_of_type
 from lmkbc.generate.masked.preconditions import Asker, Prepared, rewritten
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import Clozes

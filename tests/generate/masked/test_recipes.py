@@ -11,7 +11,7 @@ from command import Command
 from space import SPACE
 from tiny_masked import save
 
-from lmkbc.link.build import build_index
+from lmkbc.link.index_sources import build_index
 from lmkbc.models.masked.backbone import load
 from lmkbc.models.masked.soft_prompts import FILE, SoftPrompt, to_bytes
 from lmkbc.recipe import read_recipe

@@ -23,7 +23,7 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.vllm_model import VllmModel, engine
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.run.base import ModelRun
+from lmkbc.run.run import ModelRun
 
 TOKENIZER = tiny_causal.tokenizer()
 MODEL = tiny_causal.model("llama")

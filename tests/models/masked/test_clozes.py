@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.generate.masked.generator import Lexicon
+from lmkbc.generate.masked.masked import Lexicon
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
 from lmkbc.models.masked.vocabulary import Words

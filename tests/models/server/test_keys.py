@@ -18,8 +18,8 @@ from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
 from lmkbc.models.server.refusal import ServerError
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 
 CANARY, OTHER = "sk-canary-7f3a91c2", "gsk-canary-5521"
 

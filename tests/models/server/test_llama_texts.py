@@ -15,9 +15,9 @@ import torch
 from opened import generated, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.models.answers import Store
-from lmkbc.run.base import Run
+from lmkbc.models.store import Store
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import Query, State
 
 QUERIES = [Query(f"Utopia {place}", "CountryBordersCountry") for place in range(4)]

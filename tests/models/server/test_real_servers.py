@@ -25,11 +25,11 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 
 pytestmark = pytest.mark.server

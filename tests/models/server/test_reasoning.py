@@ -11,9 +11,9 @@ from loopback import Body, Loopback, Reasoning
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
-from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.types import Query, State
 

@@ -15,12 +15,12 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
-from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.refusal import TooLong, too_long
+from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
-from lmkbc.run.base import Run
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Query
 
 BORDERS = "CountryBordersCountry"

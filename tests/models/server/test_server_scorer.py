@@ -17,14 +17,14 @@ from loopback import Loopback, prompt_of
 from opened import CUTOFF, generated, recipe_file, recipe_of
 from space import MINI, SPACE
 
-from lmkbc.models.answers import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
-from lmkbc.run.base import Run
+from lmkbc.models.store import Store
 from lmkbc.run.options import Servers
+from lmkbc.run.run import Run
 from lmkbc.types import Query
 
 WORDS = ("True", "False")

@@ -14,10 +14,10 @@ from rows import jsonl
 from lmkbc.errors import InputError
 from lmkbc.models.base import Form
 from lmkbc.probe.benchmark import Means
-from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.build import KamelBuild, is_part, selected
-from lmkbc.probe.kamel.dataset import KamelAnswer, KamelFact, prompts, questions
-from lmkbc.probe.kmir.files import TypedTriple
+from lmkbc.probe.kamel import kamel_data as kamel
+from lmkbc.probe.kamel.from_triples import KamelBuild, is_part, selected
+from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact, prompts, questions
+from lmkbc.probe.kmir.questions import TypedTriple
 
 TRAIN = [KamelFact("P36", f"land {i}", (KamelAnswer(f"town {i}"), KamelAnswer(f"city {i}"))) for i in range(30)]
 

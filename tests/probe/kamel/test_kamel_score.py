@@ -11,9 +11,18 @@ import pytest
 from rows import jsonl
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kamel.benchmark import KAMELS, LAMAS, by_facts, hard, lama_questions, lama_tables, learned
-from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
-from lmkbc.probe.kamel.score import ALL, answered_year, by_year, parts, query_score, score, year_properties, year_table
+from lmkbc.probe.kamel.kamel import KAMELS, LAMAS, by_facts, hard, lama_questions, lama_tables, learned
+from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact
+from lmkbc.probe.kamel.kamel_scores import (
+    ALL,
+    answered_year,
+    by_year,
+    parts,
+    query_score,
+    score,
+    year_properties,
+    year_table,
+)
 
 
 def vector(path: Path) -> tuple[dict[str, Any], list[tuple[KamelFact, str]]]:

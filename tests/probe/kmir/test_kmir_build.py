@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
-from lmkbc.probe.kmir.build import ANSWERS, QuestionBuilder
-from lmkbc.probe.kmir.files import Question, TypedTriple, read_triples, split
+from lmkbc.probe.kmir.kmir_scores import KNOWLEDGE
+from lmkbc.probe.kmir.question_types import ANSWERS, QuestionBuilder
+from lmkbc.probe.kmir.questions import Question, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
-from lmkbc.probe.kmir.score import KNOWLEDGE
 
 question_lines = msgspec.json.Encoder().encode_lines
 SAY = ("<{subject}> %s <{object}>.", "It is said of <{subject}> that it %s <{object}>.")

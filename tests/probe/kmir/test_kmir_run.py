@@ -21,11 +21,11 @@ from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe.benchmark import Means, texts
-from lmkbc.probe.kmir import benchmark as kmir_causal
+from lmkbc.probe.kmir import kmir as kmir_causal
 from lmkbc.probe.kmir import masked as kmir_masked
-from lmkbc.probe.kmir.files import Question, sample
 from lmkbc.probe.kmir.masked import MASKS, _widened
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.probe.kmir.questions import Question, sample
+from lmkbc.train.training import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "true false Paris Rome Lima New York France Italy Peru is the capital of".split()

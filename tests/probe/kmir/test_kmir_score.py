@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import text_rows
 from lmkbc.probe.kmir.cooccurrence import asked_pairs, curves, pair_counts
-from lmkbc.probe.kmir.files import Question, read_triples
-from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.kmir.score import (
+from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
     _Cell,
     _NamePool,
@@ -29,6 +27,8 @@ from lmkbc.probe.kmir.score import (
     token_f1,
     type_by_topic,
 )
+from lmkbc.probe.kmir.questions import Question, read_triples
+from lmkbc.probe.kmir.schema import read_schema
 
 
 @pytest.mark.parametrize("name", ["kmir-1", "kmir-2"])

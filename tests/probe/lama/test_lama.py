@@ -16,10 +16,10 @@ from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.probe.kamel import dataset as kamel
-from lmkbc.probe.kamel.dataset import Kamel, KamelAnswer, KamelFact
+from lmkbc.probe.kamel import kamel_data as kamel
+from lmkbc.probe.kamel.kamel_data import Kamel, KamelAnswer, KamelFact
 from lmkbc.probe.kmir.schema import RelationSchema, Schema
-from lmkbc.probe.lama.dataset import (
+from lmkbc.probe.lama.lama_data import (
     RelationFacts,
     kamel_clozes,
     lowered,

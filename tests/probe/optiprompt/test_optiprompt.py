@@ -15,13 +15,13 @@ from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
 from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.models.masked.tensors import masked
-from lmkbc.probe.lama.dataset import RelationFacts
-from lmkbc.probe.optiprompt import tables
-from lmkbc.probe.optiprompt.dataset import learnable, read, read_prompts
+from lmkbc.probe.lama.lama_data import RelationFacts
+from lmkbc.probe.optiprompt import results
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-from lmkbc.probe.optiprompt.tables import table
-from lmkbc.train.clozes import cloze_logits, precision, search_prompt
-from lmkbc.train.settings import TrainingPlan
+from lmkbc.probe.optiprompt.optiprompt_data import learnable, read, read_prompts
+from lmkbc.probe.optiprompt.results import table
+from lmkbc.train.cloze_training import cloze_logits, precision, search_prompt
+from lmkbc.train.training import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PLACES = ("Rome", "Paris", "Lima", "Oslo")
@@ -266,27 +266,27 @@ ANSWERS = {
 
 
 def test_shares_of_the_majority_object_are_means_over_relations() -> None:
-    shares = tables.majority_shares([PLACED, CAPITAL], ANSWERS)
+    shares = results.majority_shares([PLACED, CAPITAL], ANSWERS)
     assert "majority" not in shares
     assert shares["gold objects"] == pytest.approx((1 / 2 + 0) / 2)
     assert shares["pretrained manual"] == pytest.approx((0 + 3 / 4) / 2)
     assert shares["random finetune"] == pytest.approx((1 + 3 / 4) / 2)
-    sheet = tables.majority_share([PLACED, CAPITAL], ANSWERS)
+    sheet = results.majority_share([PLACED, CAPITAL], ANSWERS)
     assert sheet.picture is not None
     assert "random finetune" in sheet.picture().svg
 
 
 def test_relations_stand_beside_what_the_paper_reports() -> None:
-    sheet = tables.by_relation([PLACED, CAPITAL], ANSWERS)
+    sheet = results.by_relation([PLACED, CAPITAL], ANSWERS)
     rows = [dict(zip(sheet.heads, row, strict=True)) for row in sheet.rows]
     assert [(row["P@1 %"], row["facts"], row["pretrained manual"]) for row in rows] == [("P19", 2, 50), ("P36", 4, 25)]
     assert [(row["paper: manual"], row["paper: soft-manual"]) for row in rows] == [(21.1, 20.6), (62.1, 61.3)]
 
 
 def test_facts_are_shown_where_ways_of_asking_differ() -> None:
-    rows = list(tables.fact_rows([PLACED, CAPITAL], ANSWERS))
+    rows = list(results.fact_rows([PLACED, CAPITAL], ANSWERS))
     assert [row.easy for row in rows] == [True, False, False, False, False, True]
-    sheet = tables.facts(rows)
+    sheet = results.facts(rows)
     assert sheet.heads[4:] == ["pretrained manual", "pretrained finetune"]
     assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
 

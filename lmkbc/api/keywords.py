@@ -1,0 +1,191 @@
+"""Options of the public functions: their list, a TypeError for unknown keywords, and the run that they describe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, OptionError, did_you_mean, lacking
+from lmkbc.files.places import placed
+from lmkbc.run.options import RunOptions, Servers, described
+from lmkbc.run.subset import Subset
+from lmkbc.settings import listed
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lmkbc.recipe import Recipe
+    from lmkbc.run.run import Run
+
+log = logging.getLogger(__name__)
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def keywords(options: Any = None) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Return a decorator that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
+
+    options: the TypedDict of the function's `**options`, if it has any.
+    """
+    declared = described(options) if options else {}
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        shown = signature(function)
+        shown = shown.replace(parameters=[*expanded(shown.parameters.values(), declared)])
+        named = {one.name for one in shown.parameters.values() if one.kind in _BY_NAME}
+
+        @wraps(function)
+        def call(*values: Parameters.args, **given: Parameters.kwargs) -> Result:
+            if unknown := [name for name in given if name not in named]:
+                refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
+                raise TypeError(f"{function.__name__}() takes no keyword {refused}")
+            try:
+                return function(*values, **given)
+            except ModuleNotFoundError as error:
+                raise lacking(error) or error from None
+
+        call.__signature__ = shown  # type: ignore[attr-defined]
+        lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]
+        if options:
+            call.__doc__ = "\n".join([f"{getdoc(function)}\n\n{getdoc(options)}\n", *lines])
+        return call
+
+    return decorate
+
+
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, Any]]) -> Iterator[Parameter]:
+    """Yield parameters, with one per option in place of `**options`. options: name -> (annotation, further data)."""
+    for one in parameters:
+        if one.kind is not Parameter.VAR_KEYWORD:
+            yield one
+            continue
+        for name, (hint, _) in options.items():
+            yield Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
+
+
+def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
+    """Return the named edition, else the newest whose data is here, else a bundled one. The choice is logged.
+
+    relation: any of its names; only editions with it are considered. InputError if there is none.
+    """
+    if name is not None:
+        return workspace.edition(name)
+    newest = sorted(
+        workspace.editions.values(), key=lambda edition: (not edition.is_bundled, edition.name), reverse=True
+    )
+    if relation is not None:
+        wanted = workspace.relation(relation)
+        newest = [edition for edition in newest if wanted in map(workspace.relation, edition.relations)]
+        if not newest:
+            raise InputError(f"no edition asks {relation!r}: see 'lmkbc relations list'")
+    chosen = next(filter(workspace.has_data, newest), None)
+    if chosen is None:
+        return newest[0]  # what reads its data says how to fetch them
+    if chosen.is_bundled and not newest[0].is_bundled:
+        log.info(
+            "No data of edition %s here: using the small bundled edition '%s'. "
+            "'lmkbc data fetch %s' fetches the real one.",
+            newest[0].name,
+            chosen.name,
+            newest[0].name,
+        )
+    else:
+        log.info("Edition %s: the newest whose data is here. --edition names another.", chosen.name)
+    return chosen
+
+
+def opened(options: RunOptions) -> tuple[Run, Recipe]:
+    """Open a run and its recipe: recorded answers if files are given, else the default. InputError for wrong input."""
+    space = Workspace(options.get("workspace"), options.get("data"))
+    return _opened(options, space, chosen_edition(space, options.get("edition")))
+
+
+def opened_subset(
+    options: RunOptions, split: str | None, relations: Sequence[str] | str | None, limit: int | None
+) -> tuple[Run, Recipe, Subset]:
+    """Open a run of a subset of a split, and its recipe. The subset is checked before models are loaded.
+
+    split: default: the edition's labelled held-out split.
+    """
+    space = Workspace(options.get("workspace"), options.get("data"))
+    edition = chosen_edition(space, options.get("edition"))
+    split = edition.split_named(split or edition.held_out)
+    space.split_path(edition, split)
+    subset = Subset.of(space, edition, relations, limit)
+    return *_opened(options, space, edition, split), subset
+
+
+def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
+    """Open a run for one relation, given by any name.
+
+    Return the run, its recipe, and the edition's name of the relation.
+    """
+    space = Workspace(options.get("workspace"), options.get("data"))
+    edition = chosen_edition(space, options.get("edition"), relation)
+    (name,) = Subset.of(space, edition, relation, None).relations
+    return *_opened(options, space, edition), name
+
+
+def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str = "") -> tuple[Run, Recipe]:
+    from lmkbc.recipe import read_recipe
+    from lmkbc.run.run import Run
+
+    model, files = options.get("model"), tuple(map(Path, options.get("files") or ()))
+    system = options.get("system") or ("recorded" if files else None)
+    if system:
+        chosen = read_recipe(space, system)
+    else:
+        from lmkbc.run.default_recipe import default_recipe  # here, since it loads the modules of local models
+
+        chosen, remark = default_recipe(space, model)
+        if remark:
+            log.info("%s", remark)
+    learn_from = _learned(options.get("learn_from"), space, edition, split)
+    if not chosen.learns:
+        if learn_from:
+            raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
+        learn_from = ("train",) if learn_from is None else ()
+    run = Run(
+        workspace=space,
+        edition=edition,
+        split=split,
+        learn_from=learn_from,
+        model=model,
+        backend=options.get("backend"),
+        files=files,
+        search_table=placed(options.get("search_table")),
+        index=placed(options.get("index")),
+        offline=options.get("offline", False),
+        servers=Servers(**{name: value for name, value in options.items() if name in Servers.__annotations__}),  # type: ignore[typeddict-item]
+    )
+    return run, chosen
+
+
+def check_kept(run: Run, command: str) -> None:
+    """Raise InputError if what labelled rows state is to be left out, for a command that scores all that is kept."""
+    if run.learn_from == ():
+        raise OptionError("learn_from", f"is none, which leaves out right objects; {command} scores all: give train")
+
+
+def _learned(given: str | None, space: Workspace, edition: Edition, split: str) -> tuple[str, ...] | None:
+    """Return the splits that --learn-from names; None for the usual ones. InputError for others."""
+    if given is None:
+        return None
+    names = [edition.split_named(name) for name in listed(given) or ()]
+    if names == ["none"]:
+        return ()
+    if "train" not in names or not {*names} <= {"train", edition.held_out}:
+        raise OptionError("learn_from", f"is {given!r}: give train, train,{edition.held_out} or none")
+    if split == edition.held_out and split in names:
+        raise OptionError("learn_from", f"names {split}, which is the split that is asked: give train")
+    for name in names:
+        space.gold_path(edition, name)
+    return tuple(dict.fromkeys(("train", *names)))

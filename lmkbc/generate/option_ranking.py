@@ -1,0 +1,186 @@
+"""Candidate ranking: known objects are scored by the probability that the model continues with them.
+
+A small model ranks known objects far better than it writes them. The mean log-probability for other subjects is
+subtracted (domain-conditional PMI; Holtzman et al. 2021).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from lmkbc.ask.plan import Asking
+from lmkbc.ask.prompts import one_line
+from lmkbc.edition import Edition
+from lmkbc.errors import refuse
+from lmkbc.generate.baselines import ClosedSet, ranked
+from lmkbc.models.base import LanguageModel, Prompt
+from lmkbc.names import folded_key
+from lmkbc.relation import Relation
+from lmkbc.select.ranking import Floats
+from lmkbc.types import CandidateSet, Example, Query, State, grouped
+
+PORTION = 32
+"""Queries that are answered and stored at a time."""
+
+References = dict[str, Floats]
+"""Subject -> log-probabilities of a relation's objects for it, (columns,), -inf if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRanking:
+    """Settings for the ranking of known objects, as in a recipe.
+
+    objects: number of the relation's labelled objects, the most frequent first.
+    rows: least number of labelled rows of an object, since an object of a single subject is seldom right for another.
+    calibration: what is subtracted from log-probabilities (PMI): "nothing", or those of other subjects. For
+    "background" it is the mean over `subjects` train subjects. For "neutral" the subject names only the type.
+    """
+
+    objects: int = 60
+    rows: int = 2
+    calibration: Literal["nothing", "background", "neutral"] = "background"
+    subjects: int = 8
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a wrong value."""
+        counts = {"objects": self.objects, "rows": self.rows, "subjects": self.subjects}
+        refuse(*((count < 1, f"{name} is {count}: give at least 1") for name, count in counts.items()))
+
+
+class _Scored(NamedTuple):
+    """A query, the scored columns of its closed set, and their log-probabilities, -inf if unknown.
+
+    failed: whether the call failed, so that it must be repeated.
+    """
+
+    query: Query
+    columns: list[int]
+    logs: Floats
+    failed: bool
+
+
+class RankingGenerator:
+    """Proposes the known objects of a relation, and NIL, with shares that sum to 1 per query.
+
+    For a query in train, objects of its row alone are not proposed, and its row does not count for others. No prompt
+    shows the row, including prompts of the reference subjects. A query without objects to score has no draw. If scores
+    of the query or of the reference subjects are missing, the query is missing.
+    """
+
+    def __init__(
+        self,
+        scorer: LanguageModel,
+        asking: Asking,
+        edition: Edition,
+        relations: Mapping[str, Relation],
+        train: Sequence[Example],
+        how: CandidateRanking,
+        source: str,
+    ) -> None:
+        self._scorer, self._asking, self._relations, self._how, self._source = scorer, asking, relations, how, source
+        self._rows = grouped((example.query.relation, example) for example in train)
+        self._edition = edition
+
+    def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
+        """Yield a set per distinct query, best candidate first, relation by relation."""
+        by_relation = grouped((query.relation, query) for query in dict.fromkeys(queries))
+        for relation, members in by_relation.items():
+            closed = ClosedSet.of(self._edition, self._relations[relation], self._rows[relation])
+            listed = {query: self._listed(closed, query) for query in members}
+            yield from (CandidateSet(query, draws=()) for query, columns in listed.items() if not columns)
+            scorable = [(query, columns) for query, columns in listed.items() if columns]
+            if not scorable:
+                continue
+            others = self._others(relation)
+            known: dict[tuple[Prompt, ...], References | None] = {}
+            for portion in (scorable[start : start + PORTION] for start in range(0, len(scorable), PORTION)):
+                prompts = [self._asking.prompt(query) for query, _ in portion]
+                for scored in self._scored(closed, portion, prompts):
+                    references = tuple(self._asking.prompt(other, unseen=scored.query) for other in others)
+                    if references not in known:
+                        known[references] = self._reference_scores(relation, closed, others, references)
+                    taken = known[references]
+                    if taken is None or not np.isfinite(scored.logs).any():
+                        yield CandidateSet(scored.query, draws=(State.MISSING,))
+                        continue
+                    shares = np.zeros(len(closed.candidates))
+                    shares[scored.columns] = _shares(scored.logs - _means(taken, scored))
+                    yield ranked(scored.query, closed.candidates, np.round(shares, 6), self._source)
+
+    def _listed(self, closed: ClosedSet, query: Query) -> list[int]:
+        """Return the columns to score for a query: NIL and the most frequent objects of other rows; [] if none."""
+        others = np.array([row.query != query for row in self._rows[query.relation]], dtype=bool)
+        counts = np.rint(closed.prior(others) * others.sum())
+        ordered = np.argsort(-counts, kind="stable").tolist()
+        frequent = [column for column in ordered if column and counts[column] >= self._how.rows][: self._how.objects]
+        return [0, *frequent] if frequent else []
+
+    def _scored(
+        self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
+    ) -> Iterator[_Scored]:
+        options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
+        rows = self._scorer.option_scores(prompts, options)
+        for (query, columns), row in zip(listed, rows, strict=True):
+            logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
+            yield _Scored(query, columns, logs, row is None)
+
+    def _text(self, closed: ClosedSet, column: int, query: Query) -> str:
+        return one_line(closed.labels[column]) if column else self._asking.plan(query).style.null
+
+    def _others(self, relation: str) -> list[Query]:
+        """Return the reference subjects, whose log-probabilities are subtracted from a query's."""
+        match self._how.calibration:
+            case "nothing":
+                return []
+            case "neutral":
+                return [Query(f"the {self._relations[relation].subject_type.noun}", relation)]
+            case "background":
+                rows = self._rows[relation]
+                drawn = random.Random(repr((self._how.seed, relation)))
+                return [row.query for row in drawn.sample(rows, min(self._how.subjects, len(rows)))]
+
+    def _reference_scores(
+        self, relation: str, closed: ClosedSet, others: Sequence[Query], prompts: Sequence[Prompt]
+    ) -> References | None:
+        """Return each object's log-probability for the reference subjects; None if a call failed."""
+        columns = self._listed(closed, Query("", relation))
+        by_subject: References = {}
+        for scored in self._scored(closed, [(other, columns) for other in others], prompts):
+            if scored.failed:
+                return None
+            logs = by_subject[folded_key(scored.query.subject)] = np.full(len(closed.candidates), -np.inf)
+            logs[scored.columns] = scored.logs
+        return by_subject
+
+
+def _means(references: References, scored: _Scored) -> Floats:
+    """Return the mean log-probabilities over the reference subjects, to be subtracted; 0 if none is known."""
+    others = [logs for subject, logs in references.items() if subject != folded_key(scored.query.subject)]
+    if not others:
+        return np.zeros(len(scored.columns))
+    table = np.array(others)[:, scored.columns]
+    known = np.isfinite(table)
+    means = np.divide(
+        np.where(known, table, 0.0).sum(axis=0),
+        known.sum(axis=0),
+        where=known.any(axis=0),
+        out=np.full(len(scored.columns), np.nan),
+    )
+    filled: Floats = np.where(np.isnan(means), np.nanmean(means) if np.isfinite(means).any() else 0.0, means)
+    return filled
+
+
+def _shares(logs: Floats) -> Floats:
+    """Return a softmax over the finite log-probabilities; 0 for the rest."""
+    known = np.isfinite(logs)
+    if not known.any():
+        return np.zeros(len(logs))
+    shares: Floats = np.where(known, np.exp(np.where(known, logs, 0.0) - logs[known].max()), 0.0)
+    total: Floats = shares / shares.sum()
+    return total

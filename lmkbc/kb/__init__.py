@@ -1,0 +1,1 @@
+"""Knowledge bases: building, audits, exports and pages."""

@@ -1,0 +1,221 @@
+"""Known facts from a file or a split, and comparison with a base's facts: known, new, or contradicting.
+
+Known numbers are compared in the unit of the facts. A number that was converted is the same as a fact if it is the
+fact's number when it is rounded to as many places: 39 square miles are 101 km2.
+
+Wikidata is not complete, so a fact that it lacks is new, not wrong. A fact contradicts Wikidata if its relation has one
+object and Wikidata has another one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.kb.build.facts import decimal, last_place
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.build.manifest import About
+from lmkbc.kb.export import quickstatements
+from lmkbc.kb.export.quantities import has_unit, known_number
+from lmkbc.link import dump
+from lmkbc.link.wikibase import Empty, ShapeError, decode
+from lmkbc.names import as_qid, folded_key
+from lmkbc.types import Example
+
+_ENTITY = re.compile(rb'\s*(\[|\{\s*"(type|id|labels|pageid|ns|claims)")')
+"""Beginning of Wikidata's JSON, or of a piece of it. No table of subjects begins so."""
+
+
+_NOTHING = frozenset[str]()
+log = logging.getLogger(__name__)
+
+
+class Mark(StrEnum):
+    """Result of the comparison of a fact with known facts, in the order of a written list."""
+
+    NEW = "new"
+    CONTRADICTING = "contradicting"
+    KNOWN = "known"
+
+
+class MarkedFact(NamedTuple):
+    """A compared fact. is_checked: whether a value is known for its subject and property. known: these values."""
+
+    fact: FactRow
+    mark: Mark
+    is_checked: bool
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Known facts. objects: QIDs, plain digits and folded texts, by subject and property.
+
+    named: whether subjects and objects are also given by name, as in a split. converted: the numbers among the objects
+    that were given in another unit than that of the facts.
+    """
+
+    objects: Mapping[tuple[str, str], frozenset[str]]
+    named: bool = False
+    converted: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+    def marked(self, fact: FactRow, has_one_object: bool) -> MarkedFact:
+        """Return a fact with its mark.
+
+        A fact without a QID is compared by name, and may be marked as new by mistake.
+        """
+        subjects = [fact.subject_id, folded_key(fact.subject) if self.named else None]
+        keys = ((subject, fact.about.property) for subject in subjects if subject)
+        key = next((key for key in keys if key in self.objects), None)
+        known = self.objects[key] if key else None
+        value = fact.literal if fact.about.kind == "number" else fact.object_id
+        named = self.named or fact.about.kind == "string"
+        values = {value, folded_key(fact.object) if named else None} - {None}
+        if key is None or known is None or not values:
+            return MarkedFact(fact, Mark.NEW, False, _NOTHING)
+        if not values.isdisjoint(known) or any(_rounds_to(one, fact) for one in self.converted.get(key, ())):
+            return MarkedFact(fact, Mark.KNOWN, True, known)
+        return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
+
+
+def _rounds_to(number: str, fact: FactRow) -> bool:
+    """Return whether a number is a fact's when it is rounded to as many places."""
+    return fact.literal is not None and Decimal(number).quantize(Decimal(last_place(fact.literal))) == Decimal(
+        fact.literal
+    )
+
+
+def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: frozenset[str]) -> Known:
+    """Read what is known about some subjects and properties, from one file or several.
+
+    A file is a table of subject, property and object, truthy N-Triples, or Wikidata's JSON. Several JSON files may be
+    pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so.
+    InputError for a file that is cut off, and for one without a statement.
+    """
+    found = defaultdict[tuple[str, str], set[str]](set)
+    converted = defaultdict[tuple[str, str], set[str]](set)
+    unitless, left_out = Counter[str](), Counter[str]()
+    dumps = [path for path in paths if _is_dump(path)]
+    rows = ((*row, None) for path in paths if path not in dumps for row in quickstatements.statements(path))
+    for subject, name, value, item in chain(rows, _entities(dumps, frozenset(properties), subjects) if dumps else ()):
+        about = properties.get(name)
+        if about is None or subject not in subjects:
+            continue
+        if about.kind != "number":
+            found[subject, name].add(_value(value))
+            continue
+        number, has_own = known_number(value, item, about)
+        if number is None:
+            left_out[name] += 1
+            continue
+        found[subject, name].add(number)
+        if not has_own and has_unit(about):
+            unitless[f"{name} in {about.unit}"] += 1
+        elif has_own and number != decimal(value):
+            converted[subject, name].add(number)
+    if unitless:
+        log.warning(
+            "known numbers without a unit are taken to be in that of the facts, so one in another unit contradicts "
+            "them by mistake: %s",
+            ", ".join(f"{count} of {name}" for name, count in unitless.items()),
+        )
+    if left_out:
+        log.warning(
+            "known values that are no number, or whose unit is not known or does not fit, were left out: %s",
+            ", ".join(f"{count} of {name}" for name, count in left_out.items()),
+        )
+    objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (found, converted))
+    return Known(objects, converted=others)
+
+
+def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
+    """Return the known facts of a split: QIDs, numbers and all names. property_of: relation's name -> property."""
+    found = dict[tuple[str, str], frozenset[str]]()
+    for example in examples:
+        query, objects = example.query, example.objects
+        values = {one.id for one in objects if one.id} | {name for one in objects for name in one.names}
+        known = frozenset(map(_value, values)) | {folded_key(value) for value in values}
+        for subject in filter(None, (query.subject_id, folded_key(query.subject))):
+            key = subject, property_of(query.relation)
+            found[key] = found.get(key, frozenset()) | known
+    return Known(found, named=True)
+
+
+def _value(text: str) -> str:
+    return as_qid(text) or decimal(text) or folded_key(text)
+
+
+def _is_dump(path: Path) -> bool:
+    with dump.open_dump(path) as file:
+        return _ENTITY.match(file.read(1 << 12)) is not None
+
+
+class _Value(msgspec.Struct, gc=False):
+    """Value of a statement: the id of an item, an amount with the address of its unit, or a text in a language."""
+
+    id: str | None = None
+    amount: str | None = None
+    unit: str = ""
+    text: str | None = None
+
+
+class _Data(msgspec.Struct, gc=False):
+    value: str | _Value
+
+
+class _Snak(msgspec.Struct, gc=False):
+    datavalue: _Data | None = None
+
+
+class _Claim(msgspec.Struct, gc=False):
+    mainsnak: _Snak
+    rank: str = "normal"
+
+
+def _entities(
+    paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]
+) -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield the statements of entities, without deprecated ones, and the items of units.
+
+    Claims of other properties are not decoded.
+    """
+    claims = msgspec.defstruct("Claims", [(name, list[_Claim], []) for name in sorted(properties)], gc=False)
+    fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
+    first = last = b""
+    for path in paths:
+        for number, line in enumerate(dump.lines(path, piece=True), start=1):
+            first, last = first or line.strip(), line.strip() or last
+            if (written := line.strip().rstrip(b",")) in (b"", b"[", b"]"):
+                continue
+            try:
+                item: Any = decode(written, decoder)
+            except ShapeError as error:
+                raise InputError(
+                    f"{path}, line {number}: no entity of Wikidata's JSON ({error}); get it whole"
+                ) from None
+            if item.id in subjects and isinstance(item.claims, claims):
+                yield from _statements(item.id, item.claims)
+    if first == b"[" and last != b"]":
+        raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
+
+
+def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str, str | None]]:
+    for name in claims.__struct_fields__:
+        for claim in getattr(claims, name):
+            if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
+                value = claim.mainsnak.datavalue.value
+                if text := value if isinstance(value, str) else value.id or value.amount or value.text:
+                    unit = "" if isinstance(value, str) else value.unit
+                    yield subject, name, text, as_qid(unit.rpartition("/")[2])

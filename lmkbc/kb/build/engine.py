@@ -1,0 +1,211 @@
+"""Worker of a build, on any machine: it maps blocks of queries to tables of facts, without files in between."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import polars as pl
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.kb.build.facts import Maker, Tables
+from lmkbc.models.budget import MAX_COST, MAX_TOKENS
+from lmkbc.models.store_place import Database, default_place
+from lmkbc.progress import Report
+from lmkbc.recipe import Recipe
+from lmkbc.run.pipeline import Steps
+from lmkbc.run.run import Run
+from lmkbc.types import CandidateSet, Query, State
+
+log = logging.getLogger(__name__)
+
+REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
+"""Why queries were not asked, by the option that limits tokens or cost."""
+DIED = "workers died of its block"
+"""Why the queries of a block are missing whose workers died."""
+
+
+class Ask(NamedTuple):
+    """A query, and the row of its subject."""
+
+    row: int
+    query: Query
+
+
+class ShardPart(NamedTuple):
+    """A block of a shard's queries. start: index of its first query within the shard."""
+
+    shard: int
+    start: int
+    asks: Sequence[Ask]
+
+
+class Engine(Protocol):
+    """Workers outside of this process that answer blocks."""
+
+    @property
+    def workers(self) -> int:
+        """Return how many blocks are answered at the same time outside of this process."""
+
+    @property
+    def usage(self) -> Sequence[Mapping[str, Any]]:
+        """Return the usage of each worker for the last parts, in the form of `Steps.usage`."""
+
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
+        """Yield each part with its tables, in any order. LmkbcError if the work cannot continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Data of a worker. Its files must have the same paths on every machine of the build."""
+
+    run: Run
+    recipe: Recipe
+    maker: Maker
+
+    @property
+    def limit(self) -> str | None:
+        """Return that a limit on tokens or cost is reached; None if no limit is."""
+        return next((REACHED[one.reached] for one in self.run.budgets if one.reached), None)
+
+    def shared(self, workers: int) -> Work:
+        """Return the work of one of several remote workers: with absolute paths, and its share of the limits.
+
+        InputError for a store with a password in its URL, which would be sent to workers.
+        """
+        servers = self.run.servers
+        store = default_place(servers.get("store"))
+        cost, tokens = servers.get("max_cost"), servers.get("max_tokens")
+        if isinstance(store, Database) and store.has_password:
+            raise InputError(
+                f"{store} is given with a password, which is sent to no worker: leave it out of --store, and set "
+                "PGPASSWORD, or a line in ~/.pgpass, where workers run"
+            )
+        servers = {
+            **servers,
+            "store": store.absolute() if isinstance(store, Path) else store,
+            "max_cost": None if cost is None else cost / workers,
+            "max_tokens": None if tokens is None else tokens // workers,
+        }
+        run = replace(
+            self.run,
+            servers=servers,
+            files=tuple(path.absolute() for path in self.run.files),
+            search_table=self.run.search_table and self.run.search_table.absolute(),
+            index=self.run.index and self.run.index.absolute(),
+            budgets=[],
+            models={},
+        )
+        return replace(self, run=run)
+
+
+class Answers(NamedTuple):
+    """A block of answered queries before selection. reason: why other queries have no answer, if known."""
+
+    asks: Sequence[Ask]
+    sets: Sequence[CandidateSet]
+    reason: str | None = None
+
+    @classmethod
+    def lacking(cls, asks: Sequence[Ask], reason: str) -> Answers:
+        """Return a block whose queries all failed."""
+        return cls(asks, [CandidateSet(ask.query, (), (State.MISSING,)) for ask in asks], reason)
+
+    def tables(self, maker: Maker) -> Tables:
+        """Return the tables of the selected facts."""
+        made = maker.tables([ask.row for ask in self.asks], self.sets)
+        reason = pl.coalesce(pl.lit(self.reason, pl.String), pl.col("reason"))
+        return made._replace(missing=made.missing.with_columns(reason=reason))
+
+
+class ThisProcess:
+    """The engine of a build without workers. total: number of queries. report: callback for progress."""
+
+    workers = 0
+
+    def __init__(self, total: int, report: Report) -> None:
+        self._total, self._report = total, report
+        self.usage: list[Mapping[str, Any]] = []
+
+    def tables(self, work: Work, parts: Iterable[ShardPart]) -> Iterator[tuple[ShardPart, Tables]]:
+        """Yield each part with its tables, in order. The generators see all queries as one stream."""
+        waiting: deque[ShardPart] = deque()
+
+        def queries() -> Iterator[Query]:
+            for part in parts:
+                waiting.append(part)
+                yield from (ask.query for ask in part.asks)
+
+        steps, sets = Steps(work.run, work.recipe, self._report), list[CandidateSet]()
+        for found in (one for block in steps.over(queries(), self._total) for one in block.sets):
+            sets.append(found)
+            if len(sets) == len(waiting[0].asks):
+                part = waiting.popleft()
+                yield part, Answers(part.asks, sets, work.limit).tables(work.maker)
+                sets = []
+        steps.ended()
+        self.usage.append(steps.usage)
+
+
+class Worker:
+    """Answers blocks; models are loaded once. remarks: messages for the user about the last block."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._steps: Steps | None = None
+        self.remarks: list[str] = []
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Return generator -> tokens and cost so far."""
+        return self._steps.usage if self._steps else {}
+
+    def answers(self, asks: Sequence[Ask]) -> Answers:
+        """Answer a block. LmkbcError ends the whole build: a missing model, or a store that fails.
+
+        If another error is raised, no query of the block has an answer.
+        """
+        with _logged() as self.remarks:
+            try:
+                if self._steps is None:
+                    self._steps = Steps(self._work.run, self._work.recipe)
+                queries = list(dict.fromkeys(ask.query for ask in asks))
+                sets = {one.query: one for block in self._steps.over(queries) for one in block.sets}
+            except LmkbcError:
+                raise
+            except Exception as error:
+                reason = _one_line(error)
+                log.warning("%d queries have no answer, first %r: %s", len(asks), asks[0].query.subject, reason)
+                return Answers.lacking(asks, reason)
+            return Answers(asks, [sets[ask.query] for ask in asks], self._work.limit)
+
+
+def _one_line(error: BaseException) -> str:
+    """Return an error in one line: its text, and where it was raised."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__} in {Path(where.filename).name}:{where.lineno}{f' ({text})' if text else ''}"
+
+
+@contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Collect the engine's log messages within the block."""
+    messages: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    logger, handler = logging.getLogger("lmkbc"), Collector()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,222 @@
+"""From a block of queries to rows of facts: pure functions, which run on any machine.
+
+A block gives three tables. `facts` has a row for each object that was kept. `nothing` has a row for each query with an
+empty answer, and the reason. An empty answer is knowledge too, unless an answer was withheld. `missing` lists the
+queries that no model answered.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from lmkbc.names import as_qid
+from lmkbc.relation import Relation
+from lmkbc.run.statements import Statements
+from lmkbc.select.confidence import Confidence, confidences
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Candidate, CandidateSet, Query, Source, State
+
+SCHEMA_VERSION = "1"
+"""Version of the schema, raised when a column changes its meaning. A new column that may be null does not raise it."""
+SUBJECT: dict[str, Any] = {"subject_row": pl.Int64, "subject": pl.String, "subject_id": pl.String}
+ABOUT: dict[str, Any] = {**SUBJECT, "relation": pl.String, "property": pl.String}
+FACTS: dict[str, Any] = {
+    **ABOUT,
+    "object": pl.String,
+    "object_id": pl.String,
+    "literal": pl.String,
+    "unit": pl.String,
+    "confidence": pl.Float64,
+    "calibrated": pl.Boolean,
+    "sources": pl.List(pl.String),
+    "model": pl.String,
+    "run": pl.String,
+    "precision": pl.String,
+    "subject_entity": pl.Int64,
+    "object_entity": pl.Int64,
+    "more_sources": pl.List(pl.String),
+    "stated_by": pl.List(pl.String),
+}
+SETTLED = ("subject_entity", "object_entity", "more_sources")
+"""Columns of facts that stay null until all facts are there."""
+NOTHING: dict[str, Any] = {**ABOUT, "reason": pl.String, "confidence": pl.Float64, "model": pl.String, "run": pl.String}
+MISSING: dict[str, Any] = {**ABOUT, "reason": pl.String, "run": pl.String}
+DIGITS = 40
+"""Most digits before and after the decimal point."""
+LEAST = 0.7
+"""Least probability of a fact, if no other is given.
+
+It is the lowest one at which four of five facts are right on train, out of fold. This holds in each edition,
+and for subjects of another edition (docs/experiments.md).
+"""
+
+
+SPENT: dict[str, Any] = {"relation": pl.String, "tokens": pl.Int64}
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {"facts": FACTS, "nothing": NOTHING, "missing": MISSING}
+"""Table -> column -> type."""
+
+
+class Tables(NamedTuple):
+    """Results of a block of queries: data frames with the columns of `SCHEMAS`. spent: tokens; not part of a base."""
+
+    facts: pl.DataFrame
+    nothing: pl.DataFrame
+    missing: pl.DataFrame
+    spent: pl.DataFrame = pl.DataFrame(schema=SPENT)
+
+    @classmethod
+    def together(cls, parts: Sequence[Tables]) -> Tables:
+        """Concatenate the tables of several blocks."""
+        return cls(*(pl.concat(frames) for frames in zip(*parts, strict=True)))
+
+    def encoded(self) -> list[bytes]:
+        """Return the tables in Arrow's format, to be sent or stored."""
+        buffers = [frame.write_ipc(None, compression="zstd") for frame in self]
+        return [buffer.getvalue() for buffer in buffers]
+
+    @classmethod
+    def decoded(cls, tables: Iterable[bytes]) -> Tables:
+        """Read tables from Arrow's format."""
+        return cls(*(pl.read_ipc(io.BytesIO(table)) for table in tables))
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes tables from answered queries. relations: relations by their names in queries. run: id of the build.
+
+    least: least confidence of a fact, in addition to its rule; None for that of `floor`. statements: what labelled
+    rows state; None if this is not recorded.
+    """
+
+    selector: PerRelation
+    relations: Mapping[str, Relation]
+    run: str
+    least: float | None = None
+    statements: Statements | None = None
+
+    def tables(self, rows: Sequence[int], sets: Sequence[CandidateSet]) -> Tables:
+        """Return the tables of a block. rows: row of each set's subject. sets: pooled, one per query."""
+        made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
+        places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
+        chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
+        for row, found, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
+            query, relation = found.query, self.relations[found.query.relation]
+            about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
+            if kept.failed:
+                reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+                made[2].append((*about, reason, self.run))
+                continue
+            pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
+            least = floor(sure) if self.least is None else self.least
+            stating = [(one, p) for one, p in pairs if p >= least]
+            if stating:
+                for one, p in stating[:1] if relation.has_one_object() else stating:
+                    places.setdefault(one.sources, len(places))
+                    made[0].append((*about, *self._fact(query, one, relation, p, sure.calibrated, places[one.sources])))
+            else:
+                made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
+        schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
+        facts, nothing, missing = (
+            pl.DataFrame(rows, schema=schema, orient="row") for rows, schema in zip(made, schemas, strict=True)
+        )
+        named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
+        spent = Counter[str]()
+        for found in sets:
+            spent[self.relations[found.query.relation].name] += found.tokens
+        return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
+
+    def _fact(
+        self, query: Query, kept: Candidate, relation: Relation, p: float, calibrated: bool, sources: int
+    ) -> tuple[Any, ...]:
+        """Return the columns of a fact from its object on. sources: place of its sources."""
+        stated_by = self.statements.stated_by(query, kept) if self.statements else ()
+        models = tuple(source for source in kept.sources if str(source) not in stated_by) or kept.sources
+        numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
+        stated = next((text for text in numbers if decimal(text) is not None), "")
+        number = decimal(stated)
+        qid = kept.id if relation.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
+        return (
+            writable(kept.text),
+            qid,
+            number,
+            relation.unit if number is not None else None,
+            round(p, 6),
+            calibrated,
+            sources,
+            named_sources(models)[1],
+            self.run,
+            decimal(last_place(stated)) if number is not None else None,
+            *(None for _ in SETTLED),
+            stated_by or None,
+        )
+
+    def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
+        sources = tuple(source for nil in found.nothing for source in nil.sources)
+        score = max((nil.score for nil in found.nothing), default=None)
+        return reason, None if score is None else round(score, 6), named_sources(sources)[1], self.run
+
+
+def spent_of(tokens: Mapping[str, int]) -> pl.DataFrame:
+    """Return the tokens per relation as a frame, without relations that used none."""
+    return pl.DataFrame([*tokens.items()], schema=SPENT, orient="row").filter(pl.col("tokens") > 0)
+
+
+def floor(sure: Confidence) -> float:
+    """Return the least confidence of a query's facts: `LEAST` if confidences are probabilities, else 0.
+
+    Suppose a relation always has an object. The rule with the best score may keep an unlikely one, since an empty
+    answer is certainly wrong. In a knowledge base such an object is an error like any other. Confidences that are not
+    probabilities order facts, and promise nothing.
+    """
+    return LEAST if sure.calibrated else 0.0
+
+
+def why_nothing(found: CandidateSet) -> str:
+    """Return why an answered query has no fact.
+
+    "abstained": no object was named. "dropped": no named object was valid. "not kept": valid objects were not likely
+    enough.
+    """
+    if found.candidates:
+        return "not kept"
+    return "dropped" if State.DROPPED in found.draws and State.ABSTAINED not in found.draws else "abstained"
+
+
+@lru_cache(1 << 16)
+def named_sources(sources: tuple[Source, ...]) -> tuple[list[str], str]:
+    """Return the names of some sources in files, and the names of their models."""
+    names = [writable(str(source)) for source in sorted(sources)]
+    return names, "; ".join(sorted({writable(str(Source(source.model))) for source in sources}))
+
+
+def writable(text: str) -> str:
+    """Return a model's text in a form that a column can hold: lone surrogates are written as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def last_place(text: str) -> str:
+    """Return the value of a number's last digit, as text: "0.01" for "1,284.50"."""
+    return str(Decimal(1).scaleb(int(Decimal(text.replace(",", "").strip()).as_tuple().exponent)))
+
+
+def decimal(text: str) -> str | None:
+    """Return a number in plain digits, without thousands commas; None for other texts, or too many digits."""
+    if len(text) > 2 * DIGITS:
+        return None
+    try:
+        value = Decimal(text.replace(",", "").strip())
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or abs(value.adjusted()) > DIGITS:
+        return None
+    digits = format(value, "f")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return digits if value else "0"

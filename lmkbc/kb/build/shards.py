@@ -1,0 +1,236 @@
+"""A build: subjects times relations, in shards of several blocks. Shards that are already written are not repeated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.kb.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
+from lmkbc.kb.build.entities import NamedEntities
+from lmkbc.kb.build.facts import Maker, Tables
+from lmkbc.kb.build.growth import Growth
+from lmkbc.kb.build.manifest import Shard, finished
+from lmkbc.kb.build.settle import Settlement
+from lmkbc.kb.build.staged import Directory
+from lmkbc.kb.build.subjects import Classes, Subjects
+from lmkbc.link.index import AliasIndex
+from lmkbc.progress import Report, silent, tracked
+from lmkbc.recipe import Recipe
+from lmkbc.relation import Relation
+from lmkbc.run.pipeline import BLOCK
+from lmkbc.run.run import Run
+from lmkbc.select.rule import PerRelation
+from lmkbc.types import Query
+
+SHARD = BLOCK
+"""Queries of a shard: what is in memory before it is written, and what a kill loses. Parts are joined at the end."""
+PORTIONS = 4
+"""Least number of blocks per worker. Blocks are smaller if there are too few queries for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """Queries of a build: for each subject in turn, every relation of its class.
+
+    So each block has a similar share of every relation, and similar work. relations: relations by their names in
+    queries. listed: queries that replace these if a base grows by value.
+    """
+
+    subjects: Subjects
+    relations: Mapping[str, Relation]
+    classes: Classes
+    listed: Sequence[Ask] | None = None
+
+    def asks(self) -> Iterator[Ask]:
+        """Yield the queries."""
+        if self.listed is not None:
+            yield from self.listed
+            return
+        asked = {class_: self.classes.relations(class_) for class_ in self.subjects.classes}
+        for subject in self.subjects:
+            for name in asked[subject.class_]:
+                yield Ask(subject.row, Query(subject.name, name, subject.id))
+
+    @property
+    def total(self) -> int:
+        """Return the number of queries."""
+        if self.listed is not None:
+            return len(self.listed)
+        return sum(count * len(self.classes.relations(name)) for name, count in self.subjects.classes.items())
+
+    def remarks(self) -> Iterator[str]:
+        """Yield remarks for the user about classes that are unknown or have no relation."""
+        counts = self.subjects.classes
+        known = {name for name in counts if self.classes.qid(name) is not None}
+        idle = [name for name in counts if name in known and not self.classes.relations(name)]
+        unknown = [name for name in counts if name and name not in known]
+        if idle:
+            yield f"asked nothing, since no relation is of their class: {self._some(idle)}, first {idle[0]!r}"
+        what, advice = "asked nothing", "; give a class of Wikidata, by name or QID, or name relations with --relation"
+        if self.classes.relations(""):
+            what, advice = "asked all relations that are named", ""
+        if unknown:
+            yield f"{what}, since nothing is known of their class: {self._some(unknown)}, first {unknown[0]!r}{advice}"
+        if counts[""] and advice:
+            yield f"{what}, since they have no class: {self._some([''])}{advice}"
+
+    def _some(self, classes: Sequence[str]) -> str:
+        counts = self.subjects.classes
+        return f"{sum(counts[name] for name in classes)} of {counts.total()} subjects"
+
+
+def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
+    """Return the named relations of an edition by its spelling; all if no name is given. InputError for others."""
+    every = run.workspace.relations
+    own = {relation.name for relation in run.relations.values()}
+    for name in names:
+        if name not in every or every[name].name not in own:
+            hint = did_you_mean(name, [*run.relations, *own])
+            raise InputError(f"edition {run.edition.name} has no relation {name!r}: {hint}")
+    wanted = {every[name].name for name in names} or own
+    return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Build of a knowledge base in a directory.
+
+    start: manifest at the beginning. engine: workers that answer blocks, None for this process. least: least confidence
+    of a fact, None for that of `facts.floor`. index: index with names of entities. usage: tokens and cost of the calls
+    of each level and worker.
+    """
+
+    run: Run
+    recipe: Recipe
+    selector: PerRelation
+    start: Mapping[str, Any]
+    shard: int = SHARD
+    engine: Engine | None = None
+    least: float | None = None
+    index: AliasIndex | None = None
+    usage: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def into(self, directory: Directory, plan: BuildPlan, growth: Growth, report: Report) -> Mapping[str, Any]:
+        """Answer what is not yet written, write it, and finish. Return the manifest; also if nothing is left to do.
+
+        If the disk refuses to write, the build can be resumed.
+        """
+        begun = time.monotonic()
+        written = {shard.number: shard for shard in directory.begin(self.start, report)}
+        if (there := directory.whole()) is not None:
+            return there
+        shards = list[Shard]()
+        while True:
+            made = self._level(directory, plan, len(growth), len(shards), written, report)
+            shards += made
+            if any(written.get(shard.number) != shard for shard in made):
+                written = {}  # later levels were derived from facts that changed
+            grown = growth.next(plan.subjects, made, directory)
+            if grown is None:
+                break
+            plan = replace(plan, listed=grown) if isinstance(grown, list) else replace(plan, subjects=grown)
+        subjects = growth.subjects or plan.subjects.classes.total()
+        relations = {relation.name: relation for relation in plan.relations.values()}
+        settlement = settlement_of(directory, shards, relations, plan.classes, self.index, report)
+        shards = [directory.settled(shard, settlement) for shard in shards]
+        more = {"removed": settlement.counts(), **growth.summary()}
+        whole = finished(self.start, subjects, shards, more)
+        seconds = round(time.monotonic() - begun, 3)
+        timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}
+        return directory.finish(whole, timing, settlement)
+
+    def _level(
+        self,
+        directory: Directory,
+        plan: BuildPlan,
+        depth: int,
+        first: int,
+        written: Mapping[int, Shard],
+        report: Report,
+    ) -> list[Shard]:
+        """Return the shards of a level. Shards that are missing or lack answers are answered and written first.
+
+        first: number of the level's first shard.
+        """
+        sizes = [min(self.shard, plan.total - start) for start in range(0, plan.total, self.shard)]
+        there = {number: written[first + number] for number in range(len(sizes)) if first + number in written}
+        made = {n: shard for n, shard in there.items() if (shard.depth, shard.queries) == (depth, sizes[n])}
+        todo = {n: size for n, size in enumerate(sizes) if n not in made or made[n].failed}
+        for number, tables in self._answered(plan, todo, report) if todo else ():
+            made[number] = directory.write(first + number, tables, depth, self.start["run"])
+        return [made[number] for number in range(len(sizes))]
+
+    def _answered(self, plan: BuildPlan, todo: Mapping[int, int], report: Report) -> Iterator[tuple[int, Tables]]:
+        """Yield (shard, tables) for some shards, each when all its blocks are answered.
+
+        todo: shard -> number of queries.
+        """
+        total, done = sum(todo.values()), 0
+        engine = self.engine or ThisProcess(total, report)
+        size = min(BLOCK, -(-total // (PORTIONS * engine.workers or 1)))
+        if self.selector.reads_others:
+            size = self.shard  # a pair's two facts must be in one block, with any number of workers
+        maker = Maker(self.selector, plan.relations, self.start["run"], self.least, self.run.statements)
+        work = Work(self.run, self.recipe, maker)
+
+        def parts() -> Iterator[ShardPart]:
+            asks = _of_shards(plan.asks(), [*todo], self.shard)
+            for number, queries in todo.items():
+                for start in range(0, queries, size):
+                    yield ShardPart(number, start, [*islice(asks, min(size, queries - start))])
+
+        came: dict[int, dict[int, Tables]] = {number: {} for number in todo}
+        progress = report if self.engine or total > size else silent  # a single block reports its own steps
+        progress("build (queries)", done, total)
+        for part, tables in engine.tables(work, parts()):
+            done += min(size, todo[part.shard] - part.start)
+            progress("build (queries)", done, total)
+            blocks = came[part.shard]
+            blocks[part.start] = tables
+            if len(blocks) == -(-todo[part.shard] // size):
+                yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
+                del came[part.shard]
+        self.usage.extend(engine.usage)
+
+
+def now() -> str:
+    """Return the current date and time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[Ask]:
+    """Yield the queries of some shards. todo: numbers of shards, ascending."""
+    at = 0
+    for number in todo:
+        yield from islice(asks, (number - at) * size, (number - at + 1) * size)
+        at = number + 1
+
+
+def settlement_of(
+    directory: Directory,
+    shards: Sequence[Shard],
+    relations: Mapping[str, Relation],
+    classes: Classes,
+    index: AliasIndex | None = None,
+    report: Report = silent,
+) -> Settlement:
+    """Return the facts that are to be removed from all shards, and the entities that the facts name.
+
+    relations: relations by their names in facts. index: index with names of entities.
+    """
+    numbers = [shard.number for shard in shards]
+
+    def blocks(step: str) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield each shard's number and facts, sorted by relation as they are in a base that is read again."""
+        for number in tracked(numbers, step, report):
+            yield number, directory.tables(number).facts.sort("relation", maintain_order=True)
+
+    entities = NamedEntities((facts for _, facts in blocks("find entities (shards)")), relations, classes, index)
+    return Settlement(blocks, relations, entities)

@@ -1,0 +1,223 @@
+"""Directory of a knowledge base: its tables appear only when they are complete.
+
+Each shard is one file below `unfinished/`, which begins with its checksum, and is replaced as a whole. When all shards
+are there, the tables and their manifest are written to a staged directory. It then replaces an earlier base (see
+`files.atomic`).
+
+A finished base is reopened if queries failed. Its shards are written below `unfinished/`, and the old base stays until
+the new one replaces it. Files with other names than the build's own are never touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+from msgspec import structs
+
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.files import atomic, checksum, writable
+from lmkbc.files.lock import writing_alone
+from lmkbc.kb.build import manifest, parts
+from lmkbc.kb.build.facts import Tables, spent_of
+from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
+from lmkbc.kb.build.settle import Settlement
+from lmkbc.progress import Report, silent, tracked
+
+log = logging.getLogger(__name__)
+
+BASE = atomic.Kind("a knowledge base", MANIFEST, beside=frozenset({TIMING}), form=parts.PART)
+SHARD = re.compile(r"[0-9]{6,}\.shard")
+_NAME = rf"(?:manifest\.json|{SHARD.pattern})"
+OWN = re.compile(rf"{_NAME}|\.{_NAME}\.[0-9a-f]{{8}}-[0-9]+\.[0-9a-f]{{8}}")
+"""Names of files below `unfinished/`, and of files during writing."""
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """Content of a shard's file. run: id of the build. tables: the tables in Arrow's format."""
+
+    run: str
+    shard: Shard
+    tables: list[bytes]
+
+
+class Directory:
+    """A build's directory. path: its path as the user gave it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._stage = path, path / UNFINISHED
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other builds out. InputError if another build is running, or if the directory cannot be used.
+
+        LmkbcError if the machine refuses a file later, as a full disk does.
+        """
+        with writing_alone(self.path):
+            others = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+            killed = others == {UNFINISHED} and all(OWN.fullmatch(path.name) for path in self._stage.iterdir())
+            if others and not killed and self._read() is None:
+                raise InputError(
+                    f"{self.path} holds files that are of no build, first {min(others)!r}: name a directory that is "
+                    "new or empty"
+                )
+            with writable.refusals(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                yield
+            except OSError as error:
+                raise LmkbcError(
+                    f"{self.path}: the machine refused {error.filename or 'to write'}: {error.strerror or error}; mend "
+                    "that, and build again: finished shards are kept"
+                ) from error
+
+    def _read(self) -> Manifest | None:
+        """Return the manifest that is valid: of the unfinished build, else of the finished one."""
+        return manifest.read(self._stage / MANIFEST) or manifest.read(self.path / MANIFEST)
+
+    def whole(self) -> dict[str, Any] | None:
+        """Return the manifest of a build that lacks nothing; None if something is left to do."""
+        if (self._stage / MANIFEST).is_file():
+            return None
+        return msgspec.json.decode((self.path / MANIFEST).read_bytes(), type=dict[str, Any])
+
+    def begin(self, start: Mapping[str, Any], report: Report = silent) -> list[Shard]:
+        """Return the shards that are already written; an empty list if the build is complete.
+
+        The SHA-256 of every file is checked. A damaged shard is left out. InputError if the directory holds a build of
+        other inputs.
+        """
+        with writable.refusals(self.path):
+            atomic.settle(self.path, BASE)
+            found = self._read()
+            if found is not None and found.run != start["run"]:
+                if found.shards is not None or self._shards():
+                    state = "an unfinished" if found.shards is None else "a finished"
+                    raise InputError(
+                        f"{self.path} holds {state} build of other inputs, which differ in "
+                        f"{manifest.differing(start['inputs'], found.inputs)}: give the same ones, or name a new "
+                        "directory"
+                    )
+                found = None  # it has written nothing yet, so it may be replaced
+            if found is not None and found.shards is not None and not self._reopened(found, report):
+                self._clear()
+                return []
+            atomic.write_bytes(self._stage / MANIFEST, manifest.written(start))
+            return self._sound_shards(start["run"], report)
+
+    def _reopened(self, found: Manifest, report: Report) -> bool:
+        """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
+        files, shards = tracked(found.outputs.items(), "check (files)", report), found.shards or ()
+        if lost := [name for name, sha256 in files if checksum.file_sha256(self.path / name) != sha256]:
+            raise InputError(
+                f"{self.path}: {len(lost)} of {len(found.outputs)} files are damaged or gone, first {lost[0]}: build "
+                "into a new directory; answers of models are in the store"
+            )
+        if not any(shard.failed for shard in shards):
+            return False
+        there = parts.slices(shards)
+        for shard in shards:
+            tables = parts.read(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
+            self.write(shard.number, tables, shard.depth, found.run)
+        return True
+
+    def _shards(self) -> list[Path]:
+        """Return the files of shards, in order."""
+        return sorted(path for path in self._stage.glob("*.shard") if SHARD.fullmatch(path.name))
+
+    def _sound_shards(self, run: str, report: Report) -> list[Shard]:
+        """Return the undamaged shards below `unfinished/`, and remove the files of others."""
+        files, sound = self._shards(), list[Shard]()
+        for path in tracked(files, "check (shards)", report):
+            if (stored := _stored(path)) is None or stored.run != run:
+                path.unlink()
+            else:
+                sound.append(stored.shard)
+        if lost := len(files) - len(sound):
+            log.warning("%s: %d of %d shards are damaged, and asked again", self._stage, lost, len(files))
+        return sound
+
+    def write(self, number: int, tables: Tables, depth: int, run: str) -> Shard:
+        """Write a shard. If the disk refuses to write, earlier shards stay as they are."""
+        shard, path = _counted(number, depth, tables), self._file(number)
+        content = msgspec.msgpack.encode(_Stored(run, shard, tables.encoded()))
+        atomic.write_bytes(path, checksum.signed(path.name, content))
+        return shard
+
+    def _file(self, number: int) -> Path:
+        return self._stage / f"{number:06d}.shard"
+
+    def tables(self, number: int) -> Tables:
+        """Read the tables of a shard of an unfinished build. LmkbcError if they are damaged."""
+        if (stored := _stored(self._file(number))) is None:
+            raise LmkbcError(
+                f"{self._file(number)} is not what was written a moment ago: look at the disk, and run the command "
+                "again"
+            )
+        return Tables.decoded(stored.tables)
+
+    def settled(self, shard: Shard, settlement: Settlement) -> Shard:
+        """Return the record of a shard after its facts are settled."""
+        if not settlement.touches(shard.number):
+            return shard
+        tables, removed = settlement.of(shard.number, self.tables(shard.number))
+        return structs.replace(_counted(shard.number, shard.depth, tables), removed=_counts(removed))
+
+    def finish(self, whole: Mapping[str, Any], timing: Mapping[str, Any], settlement: Settlement) -> dict[str, Any]:
+        """Write the tables of all shards, replace the base with them, and return the manifest that lists them.
+
+        timing: what differs from run to run; it is written beside the manifest.
+        """
+        numbers = [shard["number"] for shard in whole["shards"]]
+        with atomic.replacing(self.path, BASE) as stage:
+            tables = (settlement.of(number, self.tables(number)) for number in numbers)
+            outputs = dict(parts.write(stage, tables, whole["run"]))
+            outputs |= parts.write_table(stage, "entities", settlement.entities.tables(parts.ROWS), whole["run"])
+            about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
+            atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
+            atomic.write_flushed(stage / MANIFEST, about)
+        self._clear()
+        return msgspec.json.decode(about, type=dict[str, Any])
+
+    def _clear(self) -> None:
+        """Remove the files of builds below `unfinished/`, the manifest first. Files with other names stay."""
+        (self._stage / MANIFEST).unlink(missing_ok=True)
+        for path in self._stage.iterdir() if self._stage.is_dir() else ():
+            if OWN.fullmatch(path.name):
+                path.unlink()
+        with suppress(OSError):  # not empty, or absent
+            self._stage.rmdir()
+        if self._stage.is_dir():
+            log.warning("%s holds files that are of no build: they are not removed", self._stage)
+
+
+def _stored(path: Path) -> _Stored | None:
+    """Read a shard's file; None if it is absent or damaged."""
+    content = checksum.unsigned(path.name, path.read_bytes()) if path.is_file() else None
+    return None if content is None else msgspec.msgpack.decode(content, type=_Stored)
+
+
+def _counted(number: int, depth: int, tables: Tables) -> Shard:
+    """Return the record of a shard with these tables."""
+    facts = tables.facts
+    return Shard(
+        number=number,
+        depth=depth,
+        queries=facts.select("subject_row", "relation").n_unique() + len(tables.nothing) + len(tables.missing),
+        facts=_counts(facts),
+        linked=_counts(facts.filter(pl.col("object_id").is_not_null())),
+        stated_by_labels=_counts(facts.filter(pl.col("stated_by").is_not_null())),
+        nothing=_counts(tables.nothing),
+        failed=_counts(tables.missing),
+        tokens=dict(sorted(tables.spent.group_by("relation").sum().iter_rows())),
+    )
+
+
+def _counts(frame: pl.DataFrame) -> dict[str, int]:
+    return dict(sorted(frame["relation"].value_counts().iter_rows()))

@@ -1,0 +1,123 @@
+"""Facts as N-Triples 1.1: Wikidata's truthy triples, or statement nodes with confidence, sources and run.
+
+Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. A thing without an item gets a node in
+the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node. The
+only facts left out are numbers that cannot be parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from lmkbc.errors import InputError
+from lmkbc.files.checksum import sha256
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.quantities import quantity
+from lmkbc.kb.export.wikidata_json import ENTITY, signed
+
+PROP = "http://www.wikidata.org/prop/"
+WIKIBASE = "http://wikiba.se/ontology#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+RDFS_LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+CREATED = "<http://purl.org/dc/terms/created>"
+OWN = "urn:lmkbc:"
+"""Default IRI space for things without an item in Wikidata."""
+_BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
+_ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
+
+
+def checked_base(base: str) -> str:
+    """Return the prefix of the user's own IRIs. InputError if it is not absolute, or does not end in /, # or :."""
+    if not _BASE.fullmatch(base) or not base.isascii():
+        raise InputError(f"--base is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
+    return base
+
+
+def iri(space: str, name: str = "") -> str:
+    """Return an IRI. space: a valid prefix. name: escaped except for letters and digits."""
+    return f"<{space}{quote(name, safe='', errors='backslashreplace')}>"
+
+
+def text(value: str, datatype: str = "") -> str:
+    """Return a literal, plain or of one of XML Schema's types."""
+    escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
+    escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
+    return f'"{escaped}"' + (f"^^<{XSD}{datatype}>" if datatype else "")
+
+
+def line(subject: str, predicate: str, value: str) -> str:
+    """Return a triple as one line."""
+    return f"{subject} {predicate} {value} .\n"
+
+
+NO_UNIT = "Q199"
+"""Wikidata's item for the number one, used as the unit of counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """Facts as N-Triples. base: prefix of the user's own IRIs. date: date of the build. run: id of the build."""
+
+    base: str = OWN
+    date: str = ""
+    run: str = ""
+
+    def node(self, name: str, qid: str | None) -> str:
+        """Return the node of a thing: Wikidata's if it has an item, else one in the user's own space."""
+        return iri(ENTITY, qid) if qid else iri(f"{self.base}entity/", name)
+
+    def labels(self, fact: FactRow) -> Iterator[str]:
+        """Yield the labels of nodes in the user's own space."""
+        if fact.subject_id is None:
+            yield line(self.node(fact.subject, None), RDFS_LABEL, text(fact.subject))
+        if fact.about.kind == "entity" and fact.object_id is None:
+            yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
+
+    def value(self, fact: FactRow) -> str | None:
+        """Return the object as a simple value; None for a number that cannot be parsed."""
+        if fact.about.kind == "entity":
+            return self.node(fact.object, fact.object_id)
+        if fact.about.kind == "string":
+            return text(fact.object)
+        return None if (number := quantity(fact)) is None else text(signed(number[0]), "decimal")
+
+    def truthy(self, fact: FactRow) -> Iterator[str]:
+        """Yield a fact as one truthy triple, and labels."""
+        if (value := self.value(fact)) is not None:
+            yield line(self.node(fact.subject, fact.subject_id), iri(f"{PROP}direct/{fact.about.property}"), value)
+            yield from self.labels(fact)
+
+    def statement(self, fact: FactRow) -> Iterator[str]:
+        """Yield a fact as a statement node. A number with its unit is a value node."""
+        if (value := self.value(fact)) is None:
+            return
+        subject, name = self.node(fact.subject, fact.subject_id), fact.about.property
+        node = self._hashed("statement", "\n".join((subject, name, fact.relation, value)))
+        yield line(subject, iri(PROP, name), node)
+        yield line(node, RDF_TYPE, iri(WIKIBASE, "Statement"))
+        yield line(node, iri(WIKIBASE, "rank"), iri(WIKIBASE, "NormalRank"))
+        yield line(node, iri(f"{PROP}statement/", name), value)
+        if number := quantity(fact):
+            digits, unit = number
+            content = self._hashed("value", f"{digits} {unit}")
+            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
+            yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
+            yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
+        known = [("confidence", f"{fact.confidence:.6f}", "decimal")]
+        known += [("model", model, "") for model in fact.model.split("; ") if model]
+        known += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]
+        for predicate, content, datatype in known:
+            yield line(node, iri(f"{self.base}{predicate}"), text(content, datatype))
+        if self.date:
+            yield line(node, CREATED, text(self.date, "date"))
+        yield from self.labels(fact)
+
+    def _hashed(self, kind: str, content: str) -> str:
+        """Return a node whose name is the hash of its content."""
+        return iri(f"{self.base}{kind}/{sha256(content.encode())[:32]}")

@@ -1,0 +1,138 @@
+"""Facts for review by a person: QuickStatements of unknown facts, in small batches.
+
+A model is no source. So statements have no references, and a comment on each one says that it is for review.
+
+Example of a version 1 command: "Q1<TAB>P2<TAB>Q3 /* comment */". Both readers of this format accept a comment only
+after a statement and a space. A comment on its own line, or after a tab, is an error. In CSV, a comment is in a column
+"#" after the column of its property.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from lmkbc.errors import InputError
+from lmkbc.files import reader
+from lmkbc.files.tables import InputTable
+from lmkbc.kb.build.facts import decimal
+from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.build.manifest import About
+from lmkbc.kb.export.quantities import known_number, quantity
+from lmkbc.kb.export.wikidata_json import plain
+from lmkbc.names import QID, as_qid
+
+NOTICE = "README.txt"
+"""File beside the batches that describes them."""
+REVIEW = (
+    "FOR REVIEW, NOT FOR UPLOAD. A language model proposed these statements, and a model is no source: check each,\n"
+    "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what\n"
+    "the model's answers make likely, not a proof.\n"
+)
+Known = set[tuple[str, str, str]]
+"""Subject, property, and the object: a QID, or a number in plain digits, in the unit of the facts."""
+_TRIPLE = re.compile(
+    rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
+    rf'(?:<http://www\.wikidata\.org/entity/({QID})>|"([^"\\]*)"(?:\^\^<[^>]*>)?)\s*\.\s*'
+)
+
+
+def read_known(path: Path, properties: Mapping[str, About]) -> Known:
+    """Read the known statements of some properties: rows of subject, property, object, or truthy N-Triples.
+
+    They are held in memory, about 250 bytes each.
+    """
+    found: Known = set()
+    for subject, name, value in statements(path):
+        if (about := properties.get(name)) is not None:
+            number = known_number(value, None, about)[0] if about.kind == "number" else None
+            found.add((subject, name, number or value))
+    return found
+
+
+def statements(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield subject, property and object of a file. InputError for none: then every fact would count as new."""
+    rows = iter(_triples(path) if _is_triples(path) else _rows(path))
+    if (first := next(rows, None)) is None:
+        raise InputError(f"{path} holds no statement: give rows of subject, property and object, or truthy N-Triples")
+    yield from chain((first,), rows)
+
+
+def _is_triples(path: Path) -> bool:
+    with reader.stream(path) as file:
+        return file.read(1 << 12).lstrip()[:1] in (b"<", b"#")
+
+
+def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
+    raw = b""
+    with reader.stream(path) as file:
+        for raw in file:
+            found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
+            if found and (value := found[3] or decimal(found[4]) or found[4]):
+                yield found[1], found[2], value
+    if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
+        raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    for row in InputTable(path, ("subject", "property", "object"), 3, ends=True).rows():
+        subject, name, value = (cell or "" for cell in row.values)
+        qid, name = as_qid(subject), name.strip().rpartition("/")[2]
+        if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
+            raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
+        yield qid, name, as_qid(value) or decimal(value) or value.strip()
+
+
+class Proposal(NamedTuple):
+    """Statement to check: item, property, value as in commands, and summary."""
+
+    subject: str
+    property: str
+    value: str
+    summary: str
+
+
+def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
+    """Yield each unknown fact about an item, if its object is an item or a number."""
+    for fact in facts:
+        value = fact.object_id if fact.about.kind == "entity" else fact.literal
+        if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
+            continue
+        number, unit = quantity(fact) or (value, None)
+        written = number + (f"U{unit[1:]}" if unit else "")
+        about = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
+        yield Proposal(fact.subject_id, fact.about.property, written, f"unchecked, for review: {comment(about)}")
+
+
+def commands(batch: Sequence[Proposal]) -> str:
+    """Return commands of version 1."""
+    return "".join(f"{one.subject}\t{one.property}\t{one.value} /* {one.summary} */\n" for one in batch)
+
+
+def table(batch: Sequence[Proposal]) -> str:
+    """Return CSV commands: a row per statement, and two columns per property, for its value and a summary."""
+    columns = {name: at for at, name in enumerate(dict.fromkeys(one.property for one in batch))}
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["qid", *(cell for name in columns for cell in (name, "#"))])
+    for one in batch:
+        cells = [""] * 2 * len(columns)
+        at = 2 * columns[one.property]
+        cells[at : at + 2] = one.value, one.summary
+        writer.writerow([one.subject, *cells])
+    return buffer.getvalue()
+
+
+def comment(text: str) -> str:
+    """Return a text for a comment, without anything that ends the comment, the column or the line."""
+    return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
+
+
+def batches(found: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:
+    """Yield statements in batches."""
+    return iter(lambda: [*islice(found, size)], [])

@@ -1,0 +1,193 @@
+"""Build an alias index from labelled splits, tables and a Wikidata dump. A build that was killed can be resumed."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.database import DATABASE_ERRORS
+from lmkbc.files.reader import whole
+from lmkbc.files.tables import separator
+from lmkbc.link.builder import PARTIAL, SQLITE, IndexBuilder, IndexEntity
+from lmkbc.link.dump import LANGUAGES, add_dump
+from lmkbc.link.train_objects import mentions
+from lmkbc.names import QID, as_qid
+from lmkbc.relation import Relation
+from lmkbc.types import Example
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Counts of an index, and the skipped lines of its dump as (source, line, reason)."""
+
+    entities: int
+    names: int
+    broken: tuple[tuple[str, int, str], ...]
+
+
+def build_index(
+    path: Path,
+    *,
+    splits: Mapping[str, Iterable[Example]] | None = None,
+    relations: Mapping[str, Relation] | None = None,
+    tables: Sequence[Path] = (),
+    dump: Path | None = None,
+    languages: Sequence[str] = LANGUAGES,
+    classes: Sequence[str] = (),
+    report: Callable[[int], None] = lambda _: None,
+) -> Built:
+    """Write an index to `path`.
+
+    splits: edition name -> labelled rows. languages, classes: filters for the dump (see `dump.add_dump`). report:
+    callback for progress, called with the number of dump lines read so far. The index stores the names of its inputs,
+    so that an error can show the command that rebuilds it.
+    """
+    splits = splits or {}
+    _check(path, [*tables, *([dump] if dump else [])], classes, bool(splits))
+    builder = IndexBuilder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
+    with closing(builder):
+        for edition, examples in splits.items():
+            builder.add(example_entities(examples, relations or {}), f"edition {edition}")
+        for table in tables:
+            if not builder.progress(str(table)).done:
+                builder.add(read_table(table), str(table))
+        if dump:
+            add_dump(builder, dump, languages, classes, report)
+        broken = tuple(builder.broken())
+        entities, names = builder.finish(_options(splits, tables, dump, languages, classes))
+    return Built(entities, names, broken)
+
+
+def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:
+    if not files and not has_splits:
+        raise InputError("nothing to build an index from: give labelled splits, a table or a dump")
+    if path.exists() and path.stat().st_size and not _is_index(path):
+        raise InputError(f"{path} exists and is no index, so it is not replaced: name another place, or remove it")
+    staging = path.with_name(path.name + PARTIAL)
+    if staging.exists() and staging.stat().st_size and not _begins(staging).startswith(SQLITE):
+        raise InputError(f"{staging} is no unfinished index, and would be replaced: name another place, or remove it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a directory: create it, or write the index elsewhere")
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file} does not exist: check the path")
+    for qid in classes:
+        if as_qid(qid) != qid:
+            raise InputError(f"class {qid!r} is no QID: write one like 'Q5'")
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(16)
+
+
+def _is_index(path: Path) -> bool:
+    """Return whether a file is an alias index of any version, sound or damaged. Only such a file may be replaced."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            return {"meta", "names"} <= {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    except DATABASE_ERRORS:
+        return False
+
+
+def _fingerprint(
+    files: Sequence[Path], languages: Sequence[str], classes: Sequence[str], splits: Mapping[str, object]
+) -> str:
+    sizes = [f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    return "\n".join([*sizes, *languages, *sorted(classes), *splits])
+
+
+def _options(
+    splits: Mapping[str, object],
+    tables: Sequence[Path],
+    dump: Path | None,
+    languages: Sequence[str],
+    classes: Sequence[str],
+) -> str:
+    """Return the inputs as command-line options of `lmkbc link build`."""
+    options = [
+        *(("--edition", edition) for edition in splits),
+        *(("--table", str(table)) for table in tables),
+        *([("--dump", str(dump))] if dump else []),
+        *(("--language", language) for language in languages if dump),
+        *(("--class", qid) for qid in classes),
+    ]
+    return shlex.join(word for option in options for word in option)
+
+
+COLUMNS = {
+    "text": ("", "text"),
+    "id": (rf"^{QID}$", "QID; write one like 'Q42'"),
+    "label": ("", "text"),
+    "description": ("", "text"),
+    "classes": (rf"^\s*({QID}\s*)*$", "list of QIDs; write them parted by spaces"),
+    "popularity": (r"^([0-9]{1,18})?$", "whole number"),
+}
+"""Column -> pattern of its values as text, and their description for messages."""
+READERS = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": "", ".ndjson": ""}
+
+
+def read_table(path: Path) -> Iterator[IndexEntity]:
+    """Yield entities of a CSV, TSV, JSON (list of objects) or JSONL table with one name per row.
+
+    Required columns: text, id. Optional: label (default: the entity's first text), description, classes (QIDs separated
+    by spaces), popularity (a whole number). Raises InputError for the first row with a wrong value.
+    """
+    frame = _read(path)
+    for name in frame.columns:
+        if name not in COLUMNS:
+            raise InputError(f"{path}, column {name}: unknown; {did_you_mean(name, {*COLUMNS, 'popularity'})}")
+    for name in ("text", "id"):
+        if name not in frame.columns:
+            raise InputError(f"{path} lacks the column {name!r}: an alias table needs text and id")
+    frame = _typed(path, frame)
+    merged = frame.group_by("id", maintain_order=True).agg(
+        pl.col("label").filter(pl.col("label") != "").first(),
+        pl.col("text").unique(maintain_order=True),
+        pl.col("description", "classes").sort_by(pl.col("description").str.len_chars(), descending=True).first(),
+        pl.col("popularity").max(),
+    )
+    for qid, label, names, description, classes, popularity in merged.iter_rows():
+        yield IndexEntity(qid, label or names[0], tuple(names), description, tuple(classes.split()), popularity)
+
+
+def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with all columns; absent values become "" or 0."""
+    frame = frame.with_columns(pl.lit(None).alias(name) for name in COLUMNS if name not in frame.columns)
+    for name, (shape, what) in COLUMNS.items():
+        if frame[name].dtype.is_nested():
+            raise InputError(f"{path}, column {name}: holds lists or objects; give {what}")
+        frame = frame.with_columns(pl.col(name).cast(pl.String).fill_null(""))
+        wrong = frame.with_row_index("row", 1).filter(~pl.col(name).str.contains(shape))
+        if wrong.height:
+            row, text, value = wrong.select("row", pl.col("text").alias("name"), name).row(0)
+            of = f" (for {text!r})" if name != "text" else ""
+            raise InputError(f"{path}, row {row}, column {name}: {value!r}{of} is no {what}")
+    return frame.with_columns(pl.col("popularity").cast(pl.Int64, strict=False).fill_null(0))
+
+
+def _read(path: Path) -> pl.DataFrame:
+    if path.suffix not in READERS:
+        raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
+    content = whole(path)
+    try:
+        if sign := READERS[path.suffix]:
+            sign = separator(content[:4096], ("text", "id")) if sign == "," else sign
+            quote = None if sign == "\t" else '"'
+            return pl.read_csv(content, separator=sign, quote_char=quote, infer_schema=False)
+        return pl.read_json(content) if path.suffix == ".json" else pl.read_ndjson(content)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
+
+
+def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
+    """Yield the objects and subjects with QIDs of labelled rows. Their classes are the types of their relation."""
+    for mention in mentions(examples, relations):
+        yield IndexEntity(mention.id, mention.name, classes=(mention.type,))

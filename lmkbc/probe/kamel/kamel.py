@@ -1,0 +1,294 @@
+"""KAMEL as a benchmark: its questions to a local model or a server, with the published scores for comparison.
+
+Every answer is stored as soon as it arrives, so that a killed run can be resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from lmkbc.errors import InputError, counted
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_file
+from lmkbc.models.base import Form, Prompt, Sampling
+from lmkbc.models.store_place import default_place
+from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
+from lmkbc.probe.kamel import kamel_data, kamel_scores
+from lmkbc.probe.kamel.kamel_data import LAMA, Kamel, KamelAnswer, KamelFact, check_wording, prompts, questions
+from lmkbc.probe.kamel.kamel_scores import by_year, year_properties, year_table
+from lmkbc.probe.lama.lama_data import Pair, pairs_of, read
+from lmkbc.settings import listed
+
+TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
+"""Tables of the command, in the order of printing. The last one needs LAMA's facts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KamelBenchmark:
+    """KAMEL's questions, for a local causal model or for a server's."""
+
+    source: Annotated[
+        Path,
+        Meta(
+            description="KAMEL.tar.xz, or the directory that holds P36/test.jsonl and the like.",
+            extra={"argument": True},
+        ),
+    ]
+    model: Annotated[str, Meta(description="Causal model (id, directory), or the server's name for one.")]
+    shots: Annotated[int, Meta(ge=0, description="Examples before each question; the paper has 1, 5 and 10.")] = 5
+    fixed: Annotated[
+        bool,
+        Meta(
+            description="The same examples per property (fast), or others per query.",
+            extra={"flags": ("--fixed/--random",)},
+        ),
+    ] = False
+    seed: Annotated[int, Meta(description="Seed of the examples.")] = 0
+    properties: Annotated[str | None, Meta(description="Only these properties, comma-separated.")] = None
+    split: Annotated[Literal["test", "dev"], Meta(description="test or dev.")] = "test"
+    limit: Annotated[int | None, Meta(ge=1, description="At most N queries per property.")] = None
+    templates: Annotated[Path | None, Meta(description="Questions in place of ours, such as the authors' file.")] = None
+    lama: Annotated[
+        Path | None, Meta(description="LAMA's directory of relations.jsonl and TREx/, whose facts are asked as well.")
+    ] = None
+    lama_train: Annotated[
+        Path | None, Meta(description="AutoPrompt's P36/train.jsonl as examples for LAMA's; default: KAMEL's train.")
+    ] = None
+    table: Annotated[
+        str | None, Meta(description=f"Print only these tables, comma-separated, of {', '.join(TABLES)}.")
+    ] = None
+    out: Annotated[Path | None, Meta(description="Write the completions as JSONL.")] = None
+    form: Annotated[
+        Literal["chat", "completion"], Meta(description="How a server is asked: chat (turns) or completion (one text).")
+    ] = "chat"
+
+    def run(self, means: Means) -> Findings:
+        """Ask the model, and score its answers in the published way and after stripping."""
+        tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
+        kept = default_place(means.servers.get("store"))
+        check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
+        wording, wanted = questions(self.templates), listed(self.properties)
+        data = kamel_data.read(self.source, properties=wanted, splits=("train", self.split))
+        given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
+        for name in given:
+            data.of(name, self.split)  # raises InputError for a missing split before a model is loaded
+        lama = lama_questions(self.lama, data, self.lama_train) if self.lama and "lama-facts" in tables else None
+        shared = [name for name in given if name in (LAMA if lama is None else lama.properties)]
+        names = _needed({"years": year_properties(data, given), "lama-facts": shared}, given, tables)
+        check_wording(names, wording)
+        local = means.servers.get("base_url") is None
+        form: Form = "completion" if local or self.form == "completion" else "chat"
+        asked = [*self.questions(data, wording, names, form=form)]
+        of_lama = [*self.questions(lama, wording, shared, form=form, split="test")] if lama else []
+        answers = texts(opened(self.model, means), [prompt for _, prompt in asked + of_lama], sampling(form), means)
+        pairs = [(fact, text.strip()) for (fact, _), text in zip(asked + of_lama, answers, strict=True)]
+        replies, lamas = pairs[: len(asked)], pairs[len(asked) :]
+        drawn = f"{self.shots} {'fixed' if self.fixed else 'random'} shots" if self.shots else "no shots"
+        many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
+        more = f", and {len(lamas)} of LAMA" if lamas else ""
+        means.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
+        if "lama-facts" in tables and not self.lama:
+            means.note("LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama")
+        if self.out is not None:
+            rows = (
+                {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
+                for whose, own in (("KAMEL", replies), ("LAMA", lamas))
+                for fact, text in own
+            )
+            write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
+        compared = lama_tables([pair for pair in replies if pair[0].property in shared], lamas)
+        return self._findings(data, replies, compared, tables)
+
+    def questions(
+        self,
+        data: Kamel,
+        wording: Mapping[str, str],
+        names: Iterable[str],
+        *,
+        form: Form = "completion",
+        split: str | None = None,
+    ) -> Iterator[tuple[KamelFact, Prompt]]:
+        """Yield the facts of some properties, at most `limit` of each, with their prompts."""
+        for name in names:
+            facts, train = data.of(name, split or self.split), data.of(name, "train")
+            chosen = list(islice(facts, self.limit))
+            yield from prompts(chosen, train, wording, self.shots, fixed=self.fixed, seed=self.seed, form=form)
+
+    def _findings(
+        self, data: Kamel, replies: list[tuple[KamelFact, str]], compared: LamaTables, tables: Collection[str]
+    ) -> Findings:
+        ways = {
+            "published": kamel_scores.score(replies),
+            "published, labels only": kamel_scores.score(replies, alternatives=False),
+            "stripped": kamel_scores.score(replies, strip=True),
+            "stripped, labels only": kamel_scores.score(replies, strip=True, alternatives=False),
+        }
+        controls = learned(data, (fact for fact, _ in replies))
+        beside = {name: kamel_scores.score(made) for name, made in controls.items()}
+        if left := hard(replies, controls):
+            beside["published, what no control answers"] = kamel_scores.score(left)
+        whole = ways | beside
+        years = year_table(data, replies)
+        values: dict[str, Any] = {way: asdict(table) for way, table in whole.items()} | {"years": asdict(years)}
+        sheets = [overall(whole), by_answers(whole), by_property(ways)]
+        sheets += [by_year(years)] if years.answers else []
+        sheets += [by_facts(compared)] if compared else []
+        if "lama-facts" in tables:
+            values["lama-facts"] = {whose: asdict(table) for whose, (table, _) in compared.items()}
+        return Findings(values, [sheet for sheet in sheets if sheet.name in tables])
+
+
+def _needed(needs: Mapping[str, Collection[str]], given: Sequence[str], tables: Collection[str]) -> Sequence[str]:
+    """Return the properties to ask. needs: table -> its properties, if it does not need all. InputError for none."""
+    if set(tables) - needs.keys():
+        return given
+    names = [name for name in given if any(name in needs[table] for table in tables)]
+    if not names:
+        those = " or ".join(tables)
+        raise InputError(f"no property asked about belongs into the table {those}: name others with --properties")
+    return names
+
+
+def sampling(form: Form) -> Sampling:
+    """Return the paper's sampling: greedy decoding until `%`, at most a hundred tokens.
+
+    A chat model ends its answers by itself.
+    """
+    return Sampling(temperature=0.0, max_tokens=100, stop=(kamel_data.END,) if form == "completion" else None)
+
+
+def overall(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+    """Return the table of means over properties by way of scoring, also F1 of each group; then the paper's figures.
+
+    +-: half of the 95 % interval of F1, by bootstrap over queries.
+    """
+    heads = ["scoring", "P %", "R %", "F1 %", "+-", "entities", "literals", "LAMA's", "properties"]
+    rows: list[list[Any]] = []
+    for way, table in ways.items():
+        groups = [mean.f1 if mean.count else None for mean in (table.entities, table.literals, table.lama)]
+        mean = table.overall
+        rows.append([way, *percent(mean.p, mean.r, mean.f1, table.half_width, *groups), mean.count])
+    for name, scores in kamel_scores.PUBLISHED.items():
+        rows += ([f"paper: {name}, {_shots(k)}", *values, *[None] * 4, 234] for k, values in scores.items())
+    for name, labels in kamel_scores.PUBLISHED_LABELS.items():
+        rows += (
+            [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
+        )
+    rows.append(["paper: majority object", None, None, kamel_scores.PUBLISHED_MAJORITY, *[None] * 4, 234])
+    rows += (
+        [f"paper: OPT-13b, 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in kamel_scores.PUBLISHED_LAMA.items()
+    )
+    return Sheet(heads, rows, "overall")
+
+
+def by_answers(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+    """Return the table of F1 by the number of gold answers of a query."""
+    counts = sorted({count for table in ways.values() for count in table.by_answers})
+    found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
+    rows: list[list[Any]] = [[way, *percent(*(one.f1 if one else None for one in own))] for way, own in found.items()]
+    rows.append(["queries", *(one.count if one else None for one in found["published"])])
+    return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows, "by-answers")
+
+
+def by_property(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+    """Return the table of scores by property."""
+    scored = [f"F1 %, {way}" for way in ways]
+    heads = ["property", "kind", "queries", "P %, published", "R %, published", *scored, "F1 %, paper"]
+    plain = ways["published"]
+    rows = [
+        [
+            *(name, plain.kinds[name], mean.count),
+            *percent(mean.p, mean.r, *(table.properties[name].f1 for table in ways.values())),
+            kamel_scores.PUBLISHED_PROPERTIES.get(name),
+        ]
+        for name, mean in plain.properties.items()
+    ]
+    return Sheet(heads, rows, "by-property")
+
+
+def _shots(count: int) -> str:
+    return f"{count} shot{'s' if count > 1 else ''}"
+
+
+KAMELS, LAMAS = kamel_scores.PUBLISHED_LAMA
+"""Names of the rows, by the origin of the facts."""
+
+
+def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -> Kamel:
+    """Return LAMA's facts of KAMEL's properties as a test split, with a train split for examples.
+
+    examples: directory with P36/train.jsonl, as AutoPrompt made them and the paper used them; default: KAMEL's train
+    split.
+    """
+    facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
+    for relation in read(directory):
+        if relation.name in LAMA and (relation.name, "train") in data.facts:
+            own = data.of(relation.name, "train")
+            train = (
+                own if examples is None else _facts(relation.name, pairs_of(examples / relation.name / "train.jsonl"))
+            )
+            facts |= {(relation.name, "test"): _facts(relation.name, relation.facts), (relation.name, "train"): train}
+    return Kamel(facts)
+
+
+def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
+    return tuple(KamelFact(name, subject, (KamelAnswer(object_),)) for subject, object_ in pairs)
+
+
+LamaTables = Mapping[str, tuple[kamel_scores.KamelTable, kamel_scores.KamelTable]]
+"""Scores of KAMEL's facts and of LAMA's, by name of the row: as published, and after stripping."""
+
+
+def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
+    """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
+    asked = {KAMELS: kamels, LAMAS: lamas}
+    return {
+        whose: (kamel_scores.score(own), kamel_scores.score(own, strip=True)) for whose, own in asked.items() if own
+    }
+
+
+def by_facts(tables: LamaTables) -> Sheet:
+    """Return the table, with the paper's figures below."""
+    heads = ["facts", "P %", "R %", "F1 %", "+-", "F1 %, stripped", "questions", "relations"]
+    rows = []
+    for whose, (plain, stripped) in tables.items():
+        mean, asked = plain.overall, sum(one.count for one in plain.properties.values())
+        shares = percent(mean.p, mean.r, mean.f1, plain.half_width, stripped.overall.f1)
+        rows.append([whose, *shares, asked, mean.count])
+    for whose, f1 in kamel_scores.PUBLISHED_LAMA.items():
+        rows.append([f"paper: OPT-13b, 10 shots, {whose}", None, None, f1, None, None, None, 40])
+    return Sheet(heads, rows, "lama-facts", "LAMA's facts beside KAMEL's, table 4 of the paper")
+
+
+Answered = list[tuple[KamelFact, str]]
+
+
+def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]:
+    """Return control -> its answers to some facts, one object each.
+
+    A control learns a property's objects and the words of its subjects, and nothing else (after Zhong, Friedman and
+    Chen, NAACL 2021); the paper has the first one. No control learns from a train fact whose subject is in these facts.
+    """
+    from lmkbc.train.random_controls import LearnedControls
+
+    tested = list(facts)
+    train = benchmark.train_of(tested)
+    controls = LearnedControls((fact.subject, fact.property, one.shown) for fact in train for one in fact.objects)
+    answers = {"majority of train": controls.majority, "naive Bayes of train": controls.naive_bayes}
+    return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in answers.items()}
+
+
+def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
+    """Return the answers to queries that no control answers in full. The controls' answers are in the same order."""
+    easy = [
+        any(kamel_scores.query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
+        for pairs in zip(*controls.values(), strict=True)
+    ]
+    return [pair for pair, known in zip(answers, easy, strict=True) if not known]

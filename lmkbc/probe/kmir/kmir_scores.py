@@ -1,0 +1,338 @@
+"""KMIR's scores: token F1 as in SQuAD, per question type and topic, and consistency over the questions of a fact.
+
+Chance is the expected token F1 of a guess without knowledge, computed exactly. A question with options is guessed among
+its options, true or false among the two. A question without options is guessed among names: all right answers of such
+questions in the file, or those for the same relation.
+
+Gao et al., KMIR: A Benchmark for Evaluating Knowledge Memorization, Identification and Reasoning Abilities of Language
+Models, 2022.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from lmkbc.probe.benchmark import Sheet, half_width, percent
+from lmkbc.probe.kmir.questions import TYPES, Question
+from lmkbc.types import grouped
+
+PUBLISHED: Mapping[str, tuple[float, float, float, float]] = {
+    "random": (0.00017, 50.0, 25.0, 18.75),
+    "BERT-base": (15.34, 61.57, 30.01, 26.82),
+    "ELECTRA": (14.98, 63.09, 33.27, 27.52),
+    "DistilBERT": (14.37, 59.89, 28.56, 24.38),
+    "ALBERT": (11.79, 63.42, 32.46, 27.16),
+    "RoBERTa": (15.50, 66.13, 35.92, 29.19),
+    "DistilRoBERTa": (14.64, 63.02, 32.67, 27.02),
+}
+"""Model -> F1 in percent of completion, checking, distinction, reasoning."""
+
+PUBLISHED_ROBUSTNESS: Mapping[str, tuple[float, float, float]] = {
+    "BERT": (16.37, 54.28, 29.35),
+    "RoBERTa": (17.65, 55.36, 26.99),
+}
+"""Model -> percent of facts with all, some and none of their questions answered right."""
+
+KNOWLEDGE = (
+    "physics",
+    "biology",
+    "chemistry",
+    "medicine",
+    "history",
+    "law",
+    "military",
+    "music",
+    "film",
+    "commonsense",
+)
+"""The paper's types of knowledge, as topics of a schema: seven of experts, two general ones, and common sense.
+
+Film stands for film and television. The list is from the paper's overview at alphaxiv.org.
+"""
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens in SQuAD's normal form: lower case, no ASCII punctuation, no articles, split at white space."""
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def token_f1(predicted: str, gold: str) -> float:
+    """Return F1 of two bags of tokens; two empty ones are equal."""
+    answer_tokens, gold_tokens = tokens(predicted), tokens(gold)
+    if not answer_tokens or not gold_tokens:
+        return float(answer_tokens == gold_tokens)
+    common = sum((Counter(answer_tokens) & Counter(gold_tokens)).values())
+    if not common:
+        return 0.0
+    p, r = common / len(answer_tokens), common / len(gold_tokens)
+    return 2 * p * r / (p + r)
+
+
+def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
+    """Return the best F1 of any guess with any accepted answer.
+
+    As published, a longer list of guesses scores higher.
+    """
+    return max((token_f1(guess, answer) for guess in guesses for answer in accepted), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Robustness:
+    """Shares of facts with all, some and none of their questions answered right, and the number of facts."""
+
+    every: float
+    some: float
+    none: float
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Mean F1 of some questions, and their number."""
+
+    f1: float
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class KmirTable:
+    """Mean F1 overall, by question type and by topic, and robustness over the questions of a fact.
+
+    half_width, half_widths: half of F1's 95 % interval over other facts, overall and by type; None if all questions are
+    about one fact. cells: topic -> question type -> F1.
+    """
+
+    f1: float
+    half_width: float | None
+    types: Mapping[str, float]
+    half_widths: Mapping[str, float | None]
+    topics: Mapping[str, float]
+    cells: Mapping[str, Mapping[str, _Cell]]
+    robustness: _Robustness
+
+
+def graded(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> list[tuple[Question, float]]:
+    """Return each question with the F1 of its guesses. A question without guesses scores 0."""
+    return [(question, question_f1(guesses.get(question.id, ()), question.answer)) for question in questions]
+
+
+def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> KmirTable:
+    """Score guesses by question id. A question without guesses scores 0."""
+    scored = graded(questions, guesses)
+    types = _means((question.type, f1) for question, f1 in scored)
+    by_topic = grouped((question.topic, (question.type, f1)) for question, f1 in scored)
+    return KmirTable(
+        f1=fmean(f1 for _, f1 in scored) if scored else 0.0,
+        half_width=f1_half_width(scored),
+        types=types,
+        half_widths={kind: f1_half_width([row for row in scored if row[0].type == kind]) for kind in types},
+        topics=_means((question.topic, f1) for question, f1 in scored),
+        cells={topic: _cells(pairs) for topic, pairs in sorted(by_topic.items())},
+        robustness=robustness((question.fact, f1 == 1.0) for question, f1 in scored),
+    )
+
+
+def robustness(answered: Iterable[tuple[int, bool]]) -> _Robustness:
+    """Return the robustness from (fact, whether a question about it is answered right)."""
+    facts = grouped(answered)
+    every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
+    n = len(facts) or 1
+    return _Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
+
+
+def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
+    """Return half the width of the mean's 95 % interval. Facts are resampled, each with all its questions.
+
+    Questions about one fact tend to be right or wrong together.
+    """
+    sums: defaultdict[int, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for question, f1 in scored:
+        total, count = sums[question.fact]
+        sums[question.fact] = total + f1, count + 1
+    return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
+
+
+def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, _Cell]:
+    return {name: _Cell(fmean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
+
+
+def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    return {name: fmean(scores) for name, scores in sorted(grouped(pairs).items())}
+
+
+def by_type(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by question type."""
+    counts = Counter(question.type for question in questions)
+    own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
+    rows: list[list[Any]] = [
+        ["these answers", *percent(*own, table.f1)],
+        ["+- (95 % interval)", *percent(*widths, table.half_width)],
+        ["questions", *(counts[kind] for kind in TYPES), len(questions)],
+        *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
+    ]
+    return Sheet(["F1 %", *TYPES, "all"], rows, "by-type")
+
+
+def by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by topic."""
+    counts = Counter(question.topic for question in questions)
+    rows = [[topic, 100 * f1, counts[topic]] for topic, f1 in table.topics.items()]
+    return Sheet(["topic", "F1 %", "questions"], rows, "by-topic")
+
+
+def by_fact(table: KmirTable, _: Sequence[Question]) -> Sheet:
+    """Return the table of facts with all, some and none of their questions answered right."""
+    steady = table.robustness
+    rows: list[list[Any]] = [
+        ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
+        *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items()),
+    ]
+    return Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], rows, "by-fact")
+
+
+def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
+    """Return the table of F1 by knowledge type and question type.
+
+    The paper's types come first, also without questions.
+    """
+    counts = Counter(question.topic for question in questions)
+    others = [topic for topic in table.cells if topic not in KNOWLEDGE]
+    rows: list[list[Any]] = []
+    for topic in (*KNOWLEDGE, *others):
+        cells = [table.cells.get(topic, {}).get(kind) for kind in TYPES]
+        parts = [(100 * cell.f1, cell.questions) if cell else (None, 0) for cell in cells]
+        label = topic if topic in KNOWLEDGE else f"not in the paper: {topic or 'no topic'}"
+        whole = *percent(table.topics.get(topic)), counts[topic]
+        rows.append([label, *(value for part in parts for value in part), *whole])
+    heads = ["F1 %", *(head for kind in (*TYPES, "all") for head in (kind, "questions"))]
+    return Sheet(heads, rows, "type-by-topic", "F1 by type of knowledge and of question, as in the paper's table 6")
+
+
+SHEETS: Mapping[str, Callable[[KmirTable, Sequence[Question]], Sheet]] = {
+    "by-type": by_type,
+    "by-topic": by_topic,
+    "type-by-topic": type_by_topic,
+    "by-fact": by_fact,
+}
+"""Tables from scores alone, by their name for `--table`."""
+
+
+class _NamePool:
+    """Names from which a guess is drawn uniformly."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(dict.fromkeys(names))
+        bags = [_features(name) for name in self.names]
+        self._lengths = np.array([len(bag) for bag in bags])
+        self.expected_f1 = cache(self._expected)
+        places = grouped((feature, place) for place, bag in enumerate(bags) for feature in bag)
+        self._places = {feature: np.array(found) for feature, found in places.items()}
+
+    def _expected(self, accepted: tuple[str, ...]) -> float:
+        """Return the mean over names of the best token F1 with any accepted answer."""
+        best = np.zeros(len(self.names))
+        for answer in accepted:
+            bag = _features(answer)
+            shared = [self._places[feature] for feature in bag if feature in self._places]
+            if shared:
+                found, common = np.unique(np.concatenate(shared), return_counts=True)
+                best[found] = np.maximum(best[found], 2 * common / (self._lengths[found] + len(bag)))
+        return float(best.mean())
+
+
+def _features(name: str) -> list[tuple[str, int]]:
+    """Return each token with its number among equal tokens, so that bags can be intersected as sets.
+
+    A name without tokens has one empty token, so two such names are equal.
+    """
+    seen = Counter[str]()
+    features = []
+    for token in tokens(name) or [""]:
+        features.append((token, seen[token]))
+        seen[token] += 1
+    return features
+
+
+@dataclass(frozen=True, slots=True)
+class _Chance:
+    """Expected token F1 by question type.
+
+    name: a guess among all names. relation: a guess among the names of the question's relation. commonest: always the
+    most frequent answer of the question's type and relation. choices: share of questions with options. names: number of
+    names.
+    """
+
+    name: Mapping[str, float]
+    relation: Mapping[str, float]
+    commonest: Mapping[str, float]
+    choices: Mapping[str, float]
+    names: int
+
+
+def chance(questions: Iterable[Question], file: Sequence[Question]) -> _Chance:
+    """Return the expected scores of guesses on some questions.
+
+    file: all questions, whose right answers are the names.
+    """
+    free = [question for question in file if not question.choices]
+    every = _NamePool(name for question in free for name in question.answer)
+    names = grouped((question.relation, name) for question in free for name in question.answer)
+    pools = {relation: _NamePool(own) for relation, own in names.items()}
+    commonest = _commonest(file)
+    scores: dict[str, list[tuple[float, ...]]] = grouped(
+        (
+            question.type,
+            (
+                _expected_f1(question, every),
+                _expected_f1(question, pools.get(question.relation, every)),
+                question_f1([commonest[question.type, question.relation]], question.answer),
+                float(bool(question.choices)),
+            ),
+        )
+        for question in questions
+    )
+
+    def column(place: int) -> dict[str, float]:
+        return {kind: fmean(row[place] for row in rows) for kind, rows in scores.items()}
+
+    return _Chance(column(0), column(1), column(2), column(3), len(every.names))
+
+
+def _expected_f1(question: Question, pool: _NamePool) -> float:
+    """Return the expected F1 of a random option, or of a random name if there are no options."""
+    choices = question.choices
+    if not choices:
+        return pool.expected_f1(tuple(question.answer))
+    return fmean(question_f1([choice], question.answer) for choice in choices)
+
+
+def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:
+    """Return the most frequent answer for each type and relation; on a tie, the first."""
+    answers = grouped(((question.type, question.relation), name) for question in file for name in question.answer)
+    return {key: Counter(names).most_common(1)[0][0] for key, names in answers.items()}
+
+
+def by_chance(table: KmirTable, found: _Chance) -> Sheet:
+    """Return the table of the expected scores of guesses without knowledge, beside the answers' scores."""
+    shares = {
+        "these answers": table.types,
+        "random: any name, or option": found.name,
+        "random: a name of its relation, or option": found.relation,
+        "the commonest answer of its type and relation": found.commonest,
+        "questions that leave a choice %": found.choices,
+    }
+    rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
+    rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
+    return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")

@@ -1,0 +1,341 @@
+"""A run as a page: its scores beside baselines and published results, its figures, and every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lmkbc.edition import Edition, Published
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import writing
+from lmkbc.files.buffer import Buffer
+from lmkbc.files.by_query import ByQuery
+from lmkbc.files.columns import Column
+from lmkbc.files.jsonl import read_examples
+from lmkbc.progress import Report, silent
+from lmkbc.recipe import read_recipe
+from lmkbc.report import figures
+from lmkbc.report.counts import RowCounts, ScoreLevels
+from lmkbc.report.figures import Plot
+from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
+from lmkbc.report.page import as_toml, packed, rendered, shortened
+from lmkbc.report.rows import Error, RecordedQuery, mentioned, recorded, row_of, traced
+from lmkbc.report.shown_prompts import RecordedPrompts, ShownPrompt, asked_in, worded
+from lmkbc.run import submission
+from lmkbc.run.pipeline import Steps
+from lmkbc.run.run import Run
+from lmkbc.run.saved import SavedRun
+from lmkbc.run.subset import WHOLE, Subset
+from lmkbc.run.timing import RunTiming
+from lmkbc.scoring.official import evaluate
+from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.types import Example, Query
+from lmkbc.workspace import Workspace
+
+FLOOR = "prior"
+"""Recipe of the baseline that uses only the train split."""
+FEW = 64
+"""Queries of the baseline at once: each has all objects of train as candidates."""
+PART = 10_000
+"""Approximate number of candidates and replies in a part of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """Input of a report.
+
+    split: name of the split as the user gave it. replies: completions files whose raw texts are shown. subset: part of
+    the split to show. evidence: sources that explain links.
+    """
+
+    run: SavedRun
+    edition: Edition
+    split: str
+    gold: Path
+    replies: Sequence[Path] = ()
+    subset: Subset = WHOLE
+    evidence: Evidence = TRAIN_ALONE
+
+
+def write(space: Workspace, source: ReportInput, path: Path, report: Report = silent) -> int:
+    """Write the page to a file, and return its size in bytes. InputError if predictions and gold do not fit.
+
+    Rows are made in parts and kept on disk, so memory does not depend on their number. report: callback for progress.
+    """
+    edition, run = source.edition, source.run
+    table = evaluate(*_columns(source), edition, rows=True, unreadable=run.unreadable).table
+    with closing(ByQuery()) as held, closing(Buffer()) as parts:
+        data = _Data(source, [pair for pair, _ in table.rows], held)
+        counts = RowCounts()
+        for part in _parts(space, source, table, data, counts, report):
+            parts.write(part)
+        floors = _floors(space, edition, data, report)
+        timing = RunTiming.read(run.path / submission.TIMING)
+        recorded_prompts = asked_in(source.replies, frozenset(data.pairs))
+        values: dict[str, Any] = {
+            "title": f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
+            "about": _about(run, edition, source, timing, recorded_prompts),
+            "table": table,
+            "floors": floors,
+            "below": _below(table, floors),
+            "seen": run.in_sample,
+            "whole": source.subset.is_whole and not run.is_subset,
+            "published": _published(edition, source.split),
+            "split": source.split,
+            "plots": list(_plots(table, counts, floors, report)) if figures.drawable() else None,
+            "confusion": counts.confusion,
+            "errors": {error: counts.errors[error] for error in Error},
+            "places": {error.name: place for place, error in enumerate(Error)},
+            "usage": _usage(timing),
+            "counts": _counts(run),
+            "recipe": _recipe(run),
+            "tuned": _tuned(run),
+            "prompts": _prompts(space, source, recorded_prompts, data.first),
+            "data": {"relations": [*table.relations], "errors": [*Error], "links": edition.target == "id"},
+            "parts": (piece.decode() for piece in parts.chunks()),
+            "count": counts.rows,
+        }
+        with writing(path) as file:
+            for piece in rendered("report.html", **values):
+                file.write(piece.encode())
+            return file.tell()
+
+
+def write_beside(run: Run, directory: Path, split: str, report: Report = silent) -> None:
+    """Write the page of a run into its directory, with the recorded replies that the run read."""
+    gold = run.workspace.gold_path(run.edition, split)
+    evidence = Evidence.of(run.index, run.search_table, offline=run.offline)
+    source = ReportInput(SavedRun.at(directory), run.edition, split, gold, run.files, evidence=evidence)
+    write(run.workspace, source, directory / submission.REPORT, report)
+
+
+def _columns(source: ReportInput) -> tuple[Column, Column]:
+    """Return the answers and the gold that count. If the run answered a subset, only answered queries count."""
+    run, column = source.run, source.edition.column
+    answers, gold = Column(run.predictions, column, str), Column(source.gold, column, str | list[str])
+    if run.is_subset or not source.subset.is_whole:
+        asked = {_pair(row) for row in source.subset.rows(gold.rows(), lambda row: str(row.Relation))}
+        if run.is_subset:
+            asked &= run.unreadable.union(map(_pair, answers.rows()))
+        answers.keeps = gold.keeps = lambda row: _pair(row) in asked
+    return answers, gold
+
+
+def _pair(row: Any) -> Pair:
+    return row.SubjectEntity, row.Relation
+
+
+class _Data:
+    """Data of the scored queries, on disk. first: the first named query of each relation in the gold file."""
+
+    def __init__(self, source: ReportInput, pairs: Sequence[Pair], held: ByQuery) -> None:
+        self.pairs, self._held, self._edition = pairs, held, source.edition
+        asked, first = frozenset(pairs), dict[str, Query]()
+        for example in read_examples(source.gold, source.edition):
+            pair = example.query.subject, example.query.relation
+            if pair in asked:
+                held.add(pair, "example", example)
+                if example.query.subject.strip():
+                    first.setdefault(example.query.relation, example.query)
+        for kind, rows in zip(("answer", "gold"), _columns(source), strict=True):
+            for row in rows.rows():
+                held.add(_pair(row), kind, row.objects)
+        for pair, fields in recorded(source.run, source.edition, source.replies):
+            held.add(pair, "note", fields)
+        self.first, self._unreadable = [*first.values()], source.run.unreadable
+
+    def examples(self) -> Iterator[tuple[Example, Any]]:
+        """Yield each query with its objects, and its gold as the scorer reads it."""
+        for pair in self.pairs:
+            held = self._held.of(pair)
+            if not held["example"]:
+                raise InputError(f"the query {pair} is in no example of the gold file: give the file that was scored")
+            yield _EXAMPLE.decode(held["example"][-1]), msgspec.msgpack.decode(held["gold"][-1])
+
+    def noted(self) -> Iterator[tuple[Example, Any, RecordedQuery]]:
+        """Yield each query with its objects, the run's answer, and what is recorded about it."""
+        for pair, (example, _) in zip(self.pairs, self.examples(), strict=True):
+            held = self._held.of(pair)
+            missing = WRONG if pair in self._unreadable else ()
+            answer = msgspec.msgpack.decode(held["answer"][-1]) if held["answer"] else missing
+            yield example, answer, RecordedQuery.of(held["note"])
+
+
+_EXAMPLE = msgspec.msgpack.Decoder(Example)
+
+
+def _parts(
+    space: Workspace, source: ReportInput, table: Table, data: _Data, counts: RowCounts, report: Report
+) -> Iterator[bytes]:
+    """Yield the elements that hold the rows for the page's script, and count all rows."""
+    edition, relations = source.edition, [*table.relations]
+    tracer = Tracer(space, edition, linking_of(source.run), source.evidence) if edition.target == "id" else None
+    scores, total = iter(score for _, score in table.rows), len(table.rows)
+    stream = data.noted()
+    while some := _some(stream):
+        report("rows (queries)", counts.rows, total)
+        notes = [(example.query, note) for example, _, note in some]
+        if tracer:
+            notes = list(traced(tracer, notes))
+        rows = []
+        for (example, answer, _), (_, note) in zip(some, notes, strict=True):
+            row = row_of(edition, example, answer, next(scores), note)
+            counts.add(row)
+            rows.append(shortened(row))
+        about = tracer.about(mentioned(rows)) if tracer else {}
+        yield b'<script type="application/octet-stream" class="part">%b</script>\n' % packed(rows, relations, about)
+    report("rows (queries)", total, total)
+
+
+def _some(stream: Iterator[tuple[Example, Any, RecordedQuery]]) -> list[tuple[Example, Any, RecordedQuery]]:
+    """Return the next queries of a stream, as many as a part holds."""
+    some, size = list[tuple[Example, Any, RecordedQuery]](), 0
+    for one in stream:
+        some.append(one)
+        size += 1 + len(one[2].candidates) + len(one[2].replies)
+        if size >= PART:
+            break
+    return some
+
+
+def _about(
+    run: SavedRun, edition: Edition, source: ReportInput, timing: RunTiming, recorded_prompts: RecordedPrompts
+) -> dict[str, str]:
+    answered = run.manifest.get("models")
+    models = [str(model) for model in answered] if isinstance(answered, list) else []
+    models = models or [name for name in (run.text("model"),) if name] or list(recorded_prompts.models)
+    seen, cost = run.in_sample, timing.total("cost")
+    fields = {
+        "system": run.text("system") or run.name,
+        "models" if len(models) > 1 else "model": ", ".join(models),
+        "tokens": f"{timing.tokens:,}" if timing.tokens else None,
+        "cost": None if cost is None else f"{cost:.4f}",
+        "edition and split": f"{edition.name}, {source.split}",
+        "objects kept": run.table("selection").get("how"),
+        "in labelled rows": _stated(run),
+        "in sample": seen.remark(whole=source.subset.is_whole and not run.is_subset) if seen else None,
+        "predictions": "; ".join(run.remarks),
+        "average": "mean over relations" if edition.metric.average == "relation" else "mean over rows",
+    }
+    return {name: str(value) for name, value in fields.items() if value}
+
+
+def _stated(run: SavedRun) -> str:
+    """Return how many kept objects labelled rows state from the other side, in words; "" if none."""
+    counts, splits = run.table("counts"), run.manifest.get("learn_from")
+    if not counts.get("stated_by_labels") or not isinstance(splits, list):
+        return ""
+    named = ", ".join(map(str, splits))
+    return f"{counts['stated_by_labels']} of {counts.get('objects')} objects, from the other side ({named})"
+
+
+def _prompts(
+    space: Workspace, source: ReportInput, recorded_prompts: RecordedPrompts, queries: Sequence[Query]
+) -> dict[str, Sequence[ShownPrompt]]:
+    """Return a prompt per relation: the recorded one, else the recipe's, if the train split is here."""
+    own: dict[str, Sequence[ShownPrompt]] = {}
+    if space.has_data(source.edition):
+        own = worded(source.run, Run(workspace=space, edition=source.edition, offline=True), queries)
+    relations = dict.fromkeys(query.relation for query in queries)
+    return {name: found for name in relations if (found := recorded_prompts.prompts.get(name) or own.get(name))}
+
+
+def _floors(space: Workspace, edition: Edition, data: _Data, report: Report) -> dict[str, Table]:
+    """Return the scores of the class prior (if the train split is here), and of a file of empty answers."""
+    made, count = {}, len(data.pairs)
+    if space.has_data(edition):
+        recipe, tally = read_recipe(space, FLOOR), Tally(edition.metric)
+        steps = Steps(Run(workspace=space, edition=edition, offline=True), recipe, report)
+        asked, truth = tee(data.examples())
+        for block in steps.over((example.query for example, _ in asked), count, FEW):
+            for prediction in recipe.select.select_all(block.sets):
+                query, (_, gold) = prediction.query, next(truth)
+                tally.add(0, query.subject, query.relation, submission.answers(edition, prediction), gold)
+        made["class prior"] = tally.table()
+    empty = Tally(edition.metric)
+    for example, gold in data.examples():
+        empty.add(0, example.query.subject, example.query.relation, (), gold)
+    made["all-empty file"] = empty.table()
+    return made
+
+
+def _below(table: Table, floors: Mapping[str, Table]) -> dict[str, str]:
+    """Return relation -> the baselines above its F1, in words; "" is the key of the average."""
+    made = {}
+    for name, own in {**table.relations, "": table.overall}.items():
+        higher = [
+            floor
+            for floor, reached in floors.items()
+            if round((reached.relations[name] if name else reached.overall).f1 - own.f1, 3) > 0
+        ]
+        made[name] = f"below {' and '.join(higher)}" if higher else ""
+    return made
+
+
+def _published(edition: Edition, split: str) -> list[Published]:
+    """Return published results by today's scorer: those of the same split first, each group best first."""
+    here = edition.leaderboard(split)
+    others = [result for result in edition.published if not result.profile and result not in here]
+    return here + sorted(others, key=lambda result: (result.split, -result.f1))
+
+
+def _plots(table: Table, counts: RowCounts, floors: Mapping[str, Table], report: Report) -> Iterator[Plot]:
+    values = {name: {key: one.f1 for key, one in floor.relations.items()} for name, floor in floors.items()}
+    pool = ScoreLevels.union([own.levels() for own in counts.scores.values()])
+    several = len(table.relations) > 1  # for one relation, a figure shows no more than the table
+    scored = len(np.unique(pool.floor)) > 1  # if all scores are equal, a figure shows nothing
+    own = figures.panels_of(counts.scores, list(table.relations))
+    drawn: tuple[tuple[object, Callable[[], Plot]], ...] = (
+        (several, lambda: figures.scores(table.relations, values)),
+        (several and scored, lambda: figures.cuts(counts.scores, list(table.relations))),
+        (several, lambda: figures.precision_recall(table.relations)),
+        (counts.rows, lambda: figures.sizes(counts.sizes)),
+        (scored, lambda: figures.distributions(pool)),
+        (scored and (several or not own), lambda: figures.reliability(pool)[0]),
+        (own, lambda: figures.curves(own, counts.gold)),
+        (own, lambda: figures.reliabilities(own)),
+    )
+    wanted = [draw for there, draw in drawn if there]
+    for done, draw in enumerate(wanted):
+        report("figures", done, len(wanted))
+        yield draw()
+
+
+def _usage(timing: RunTiming) -> list[tuple[str, str, str]]:
+    """Return what a run used, by step: seconds, tokens, calls, cost."""
+    lines = [] if timing.seconds is None else [("whole run", "seconds", _number(timing.seconds))]
+    for step, values in timing.usage.items():
+        lines += [(step, str(name), _number(value)) for name, value in values.items()]
+    return lines
+
+
+def _counts(run: SavedRun) -> list[tuple[str, str, str]]:
+    """Return the numbers of queries, draws and objects, by kind."""
+    lines = []
+    for name, value in run.table("counts").items():
+        parts = value.items() if isinstance(value, dict) else [("", value)]
+        lines += [(str(name).replace("_", " "), str(kind), _number(count)) for kind, count in parts]
+    return lines
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _tuned(run: SavedRun) -> str:
+    """Return the thresholds that selected the objects, in words; "" if the recipe's own rule did."""
+    chosen = run.table("selection")
+    return str(chosen.get("how")) if "data_sha256" in chosen else ""
+
+
+def _recipe(run: SavedRun) -> str:
+    """Return the manifest's recipe as TOML, without a rule that thresholds replaced."""
+    tables = run.table("recipe")
+    return as_toml({step: table for step, table in tables.items() if step != "select" or not _tuned(run)})

@@ -1,0 +1,144 @@
+"""A run: the user's options, and what its steps share: data, loaded models, budgets and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from lmkbc.edition import Edition
+from lmkbc.models.budget import Budget
+from lmkbc.models.reference import Backend
+from lmkbc.models.store import CallCounter, DryStore, FreshStore, Store
+from lmkbc.models.store_place import default_place
+from lmkbc.progress import Report, silent
+from lmkbc.relation import Relation
+from lmkbc.run.options import Servers, check_servers
+from lmkbc.run.statements import Statements
+from lmkbc.types import Example
+from lmkbc.workspace import Workspace, has_gold
+
+Loaded = TypeVar("Loaded")
+
+
+class RecordedFile(NamedTuple):
+    """Recorded answers for one generator. models: models whose rows are used; None for all."""
+
+    path: Path
+    models: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRun:
+    """State shared by all steps that ask language models: options of the user, and opened models."""
+
+    model: str | None = None
+    backend: Backend | None = None
+    offline: bool = False
+    servers: Servers = field(default_factory=Servers)
+    budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
+    """Budgets of all clients of servers. A limit holds for their sum."""
+    models: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Loaded models, so that a second step with the same model does not load it again."""
+    computed: dict[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+    """Model -> how it computes on this machine: device, type, instructions, threads."""
+
+    listings: dict[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
+    """Server -> the models that it lists, after the first request."""
+
+    renewed: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Keys of answers that were requested again."""
+
+    dry: CallCounter | None = None
+    """In a dry run: counter of the requests that would be sent."""
+
+    def __post_init__(self) -> None:
+        """Check the options of servers. InputError for wrong ones."""
+        check_servers(self.servers)
+
+    def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
+        """Return the model of a key. It is loaded on first use."""
+        if key not in self.models:
+            self.models[key] = load()
+        model: Loaded = self.models[key]
+        return model
+
+    def store(self) -> Store:
+        """Return the store of models' answers: the user's, else the default one."""
+        place = default_place(self.servers.get("store"), offline=self.offline and self.dry is None)
+        if self.dry is not None:
+            return DryStore(place, self.dry, fresh=self.servers.get("fresh", False))
+        return FreshStore(place, self.renewed) if self.servers.get("fresh") else Store(place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(ModelRun):
+    """Context of a run's steps: the edition, its data, and the user's options.
+
+    answers: recorded files that replace the model of a generator; None if the model is asked.
+    split: the split that is asked; "" for queries of the user's own.
+    learn_from: the splits whose labelled rows are learned from; None for the usual ones. If there are none, train is
+    learned from, and what its rows state is not kept.
+    """
+
+    workspace: Workspace
+    edition: Edition
+    files: tuple[Path, ...] = ()
+    answers: tuple[RecordedFile, ...] | None = None
+    search_table: Path | None = None
+    index: Path | None = None
+    cache: Path | None = None
+    split: str = ""
+    learn_from: tuple[str, ...] | None = None
+    spellings: Mapping[str, str] | None = None
+    """Spelling -> canonical name, if a recipe replaces those of the relations."""
+
+    report: Report = field(default=silent, repr=False, compare=False)
+    """Callback for progress, called by generators with a long preparation."""
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """Return the edition's relations, by their names in the edition."""
+        relations = {name: self.workspace.relation(name) for name in self.edition.relations}
+        if self.spellings is None:
+            return relations
+        return {
+            name: replace(relation, shape=replace(relation.shape, variants=self.spellings))
+            for name, relation in relations.items()
+        }
+
+    @cached_property
+    def train(self) -> list[Example]:
+        """Return the train split: examples of prompts, and names for links."""
+        return self.workspace.examples(self.edition, "train")
+
+    @property
+    def labelled_splits(self) -> tuple[str, ...]:
+        """Return the splits to learn from: train, and the held-out split, if it is here, for a split without gold."""
+        if self.learn_from is not None:
+            return self.learn_from or ("train",)
+        more = self.split and not has_gold(self.split) and self.workspace.has_data(self.edition, self.edition.held_out)
+        return ("train", self.edition.held_out) if more else ("train",)
+
+    @cached_property
+    def labelled_rows(self) -> dict[str, list[Example]]:
+        """Return split -> the rows to learn from; for a split without gold, none is about a query that is asked."""
+        asked = set[tuple[str, str]]()
+        if self.split and not has_gold(self.split):
+            asked = {pair for query in self.workspace.queries(self.edition, self.split) for pair in query.pairs}
+        rows = {"train": self.train}
+        rows |= {name: self.workspace.examples(self.edition, name) for name in self.labelled_splits if name not in rows}
+        return {name: [row for row in own if asked.isdisjoint(row.query.pairs)] for name, own in rows.items()}
+
+    @cached_property
+    def labelled(self) -> list[Example]:
+        """Return the rows to learn from, of all splits."""
+        return [*chain.from_iterable(self.labelled_rows.values())]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """Return the facts that the rows to learn from state."""
+        return Statements(self.labelled_rows, self.relations)

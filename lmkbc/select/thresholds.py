@@ -1,0 +1,273 @@
+"""Thresholds files: the rules that tuning learned, in a small TOML per edition, system and origin of candidates.
+
+`[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
+and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the rule has none, and the curve
+of expected precision. `[reliability]` holds the measured reliability of confidences, out of fold. `sha256` is a
+checksum of all tables; remove that line after an edit by hand.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import tomli_w
+
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.reader import read_toml
+from lmkbc.select.calibration import Calibration, PrecisionCurve
+from lmkbc.select.confidence import calibration_of
+from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.registry import inner_rule
+from lmkbc.select.rule import PerRelation, Rule, significant
+from lmkbc.settings import checked
+
+if TYPE_CHECKING:  # selection must not load Optuna
+    from lmkbc.tune.learn import Tuned
+    from lmkbc.tune.promises import RelationConfidence
+    from lmkbc.tune.reliability import Reliability
+
+
+CHECKSUM = "sha256"
+LONGEST = 100
+"""Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Origin of candidates. Scores are not comparable between models, or between prompts.
+
+    models: names, sorted; () if no model is asked.
+    wording: "own" or "authors", as in the recipe; "" if no model is asked.
+    wording_sha256: hash of the settings and texts that make up the prompts.
+    """
+
+    models: tuple[str, ...] = ()
+    wording: str = ""
+    wording_sha256: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the wording "own" is left out."""
+        parts = ["+".join(self.models), "" if self.wording == "own" else self.wording]
+        text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
+        if len(text) <= LONGEST:
+            return text
+        return f"{text[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Data, models and wording that thresholds were tuned on.
+
+    data_sha256: hash of the labelled split.
+    candidates_sha256: hash of the candidates.
+    models, wording, wording_sha256: as in the candidates' `Origin`.
+    """
+
+    edition: str
+    system: str
+    data_sha256: str
+    candidates_sha256: str
+    folds: int
+    trials: int
+    seed: int
+    cv_f1: float
+    insample_f1: float
+    models: tuple[str, ...]
+    wording: str
+    wording_sha256: str
+    lmkbc: str = field(default_factory=partial(version, "lmkbc"))
+
+    @classmethod
+    def of(
+        cls, tuned: Tuned, origin: Origin, *, edition: str, system: str, data_sha256: str, candidates_sha256: str
+    ) -> Provenance:
+        """Return the provenance of a tuning result."""
+        return cls(
+            edition=edition,
+            system=system,
+            data_sha256=data_sha256,
+            candidates_sha256=candidates_sha256,
+            folds=tuned.folds,
+            trials=tuned.trials,
+            seed=tuned.seed,
+            cv_f1=significant(tuned.cv_macro_f1, 6),
+            insample_f1=significant(tuned.insample_macro_f1, 6),
+            models=origin.models,
+            wording=origin.wording,
+            wording_sha256=origin.wording_sha256,
+        )
+
+    def differs(self, system: str, origin: Origin, labelled: Collection[str]) -> str:
+        """Return why the thresholds do not fit candidates, as the end of a sentence; "" if they fit.
+
+        labelled: SHA-256 of the splits that they may have been tuned on.
+        """
+        if self.system != system:
+            return f"was tuned for system {self.system}, not {system}"
+        if set(self.models) != set(origin.models):
+            return f"was tuned on answers of {_listed(self.models)}, not of {_listed(origin.models)}"
+        if self.wording_sha256 != origin.wording_sha256:
+            return f"was tuned on other prompts (wording {self.wording!r}, SHA-256 {self.wording_sha256[:12]}...)"
+        if self.data_sha256 not in labelled:
+            return f"was tuned on other data (SHA-256 {self.data_sha256[:12]}..., not {min(labelled)[:12]}...)"
+        return ""
+
+
+def _listed(models: Sequence[str]) -> str:
+    return " and ".join(models) or "no named model"
+
+
+class Thresholds(NamedTuple):
+    """Content of a thresholds file. cv_f1: relation -> F1 out of fold."""
+
+    selector: PerRelation
+    provenance: Provenance
+    cv_f1: Mapping[str, float]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return the origin of the selector, for a run's records."""
+        return asdict(self.provenance) | {"cv_f1_by_relation": dict(self.cv_f1)}
+
+
+def path_of(folder: Path, edition: str, system: str, origin: Origin) -> Path:
+    """Return the path of the thresholds for an edition, system and origin in a workspace's thresholds/."""
+    return folder / edition / f"{system}{origin.suffix}.toml"
+
+
+def files(folder: Path, edition: str, system: str, origin: Origin) -> Iterator[Path]:
+    """Yield the thresholds files of an edition and system: those of the origin, then those of others, by name."""
+    own = path_of(folder, edition, system, origin)
+    if own.is_file():
+        yield own
+    for path in sorted((folder / edition).glob(f"{glob.escape(system)}*.toml")):
+        if path != own:
+            about = read_toml(path).get("provenance")
+            if isinstance(about, dict) and about.get("system") == system:
+                yield path
+
+
+def write(path: Path, tuned: Tuned, provenance: Provenance) -> None:
+    """Write or replace a thresholds file. The rules are already rounded: tuning rounds before it scores."""
+    table = {
+        "provenance": asdict(provenance),
+        "relations": {
+            name: {
+                "rows": relation.rows,
+                "cv_f1": significant(relation.cv_f1, 6),
+                "insample_f1": significant(relation.insample_f1, 6),
+                "select": relation.rule.to_table(),
+            }
+            for name, relation in sorted(tuned.relations.items())
+        },
+        "confidence": {
+            name: _confidence_table(confidence, tuned.relations[name].rule)
+            for name, confidence in sorted(tuned.confidences.relations.items())
+        },
+        "reliability": {
+            "recall_at_precision_90": significant(tuned.confidences.recall),
+            "raw": reliability_table(tuned.confidences.raw),
+            "calibrated": reliability_table(tuned.confidences.calibrated),
+        },
+    }
+    write_bytes(path, tomli_w.dumps({CHECKSUM: _digest(table), **table}).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Relation:
+    """A table `relations.NAME`."""
+
+    select: Rule
+    rows: int = 0
+    cv_f1: float | None = None
+    insample_f1: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Confidence:
+    """A table `confidence.NAME`. weights, label_priors: of the calibration, if the relation's rule has none."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    label_priors: Mapping[str, float] = field(default_factory=dict)
+    curve: PrecisionCurve = field(default_factory=PrecisionCurve)
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (*self.weights.values(), *self.label_priors.values()))):
+            raise ValueError("a weight or a label prior is no finite number")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """Content of a thresholds file."""
+
+    provenance: Provenance
+    relations: dict[str, _Relation]
+    confidence: dict[str, _Confidence] = field(default_factory=dict)
+    reliability: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if there are no relations, or confidences of a relation without a rule."""
+        if not self.relations:
+            raise ValueError("relations is empty: run lmkbc tune to make the file anew")
+        for name in self.confidence:
+            if name not in self.relations:
+                raise ValueError(f"confidence.{name}: {did_you_mean(name, self.relations)}")
+
+
+def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
+    in_rule = calibration_of(PerRelation(rule), "") == confidence.calibration
+    curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
+    return ({} if in_rule else asdict(confidence.calibration)) | {"curve": curve}
+
+
+FIGURES = ("ece", "ace", "brier", "ace_spread", "brier_spread")
+
+
+def reliability_table(reliability: Reliability) -> dict[str, Any]:
+    """Return the figures of a reliability, and its bins as [candidates, mean confidence, share of right candidates]."""
+    figures = {name: significant(getattr(reliability, name)) for name in FIGURES}
+    return figures | {"bins": [list(one) for one in reliability.bins]}
+
+
+def read(path: Path, fallback: PerRelation | None = None) -> Thresholds:
+    """Read a thresholds file. Raise InputError with the file and the wrong table.
+
+    fallback: selector for relations without thresholds.
+    """
+    if not path.exists():
+        raise InputError(f"{path} does not exist: run lmkbc tune to make it")
+    table = read_toml(path)
+    file = checked(_File, table, str(path), inner_rule)
+    if file.sha256 and file.sha256 != _digest({name: value for name, value in table.items() if name != CHECKSUM}):
+        raise InputError(
+            f"{path} is not as tuning wrote it: tune again, or remove the line {CHECKSUM} to use it as it is"
+        )
+    selector = replace(
+        (fallback or PerRelation(ExpectedF1())).under({name: one.select for name, one in file.relations.items()}),
+        calibrations={
+            name: Calibration(weights=one.weights, label_priors=one.label_priors)
+            for name, one in file.confidence.items()
+            if one.weights
+        },
+        curves={name: one.curve for name, one in file.confidence.items()},
+    )
+    cv_f1 = {name: one.cv_f1 for name, one in file.relations.items() if one.cv_f1 is not None}
+    return Thresholds(selector, file.provenance, cv_f1)
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a file's content, independent of its layout."""
+    return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()

@@ -1,0 +1,159 @@
+"""Settlement: no constraint is broken by what stays, the surer fact stays, and what goes is written down."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from bases import SPACE, Base, answered, failed, tree
+from hypothesis import given
+from hypothesis import strategies as st
+from opened import CUTOFF, recipe_of
+
+from lmkbc.kb.build.entities import NamedEntities
+from lmkbc.kb.build.facts import Maker
+from lmkbc.kb.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, settled
+from lmkbc.kb.build.subjects import Classes
+from lmkbc.link.evidence import Hit
+from lmkbc.types import CandidateSet, Query
+
+STATES, AREA, DEATH = "CountryHasStates", "PersonHasNumberOfChildren", "PersonHasPlaceOfDeath"
+RELATIONS = {relation.name: relation for name in (STATES, AREA, DEATH) for relation in [SPACE.relation(name)]}
+CLAIMS = st.lists(
+    st.builds(
+        Claim, st.sampled_from([*RELATIONS]), st.integers(0, 3), st.sampled_from("abc"), st.floats(0, 1), st.booleans()
+    ),
+    max_size=12,
+).map(lambda claims: [claim._replace(place=place) for place, claim in enumerate(claims)])
+
+
+@given(CLAIMS, st.randoms())
+def test_what_stays_contradicts_nothing_and_what_goes_is_no_surer(claims: list[Claim], random: Any) -> None:
+    gone = {one: (why, kept) for one, why, kept in settled(claims, RELATIONS)}
+    stay = [claim for claim in claims if claim not in gone]
+    for one, other in itertools.combinations(stay, 2):
+        assert not {*one.slots(RELATIONS[one.relation])} & {*other.slots(RELATIONS[other.relation])}
+    for one, (why, kept) in gone.items():
+        assert kept in stay
+        assert kept.confidence >= one.confidence
+        assert why in (SAME, ONE_OBJECT, ONE_SUBJECT)
+    shuffled = random.sample(claims, len(claims))
+    assert {one for one, *_ in settled(shuffled, RELATIONS)} == {*gone}
+
+
+SUBJECTS = "name,id\nChad,Q1\nMali,Q2\nRepublic of Mali,Q3\nLand 4,\nFourth Land,Q4\n"
+SURE = {"Chad": 0.5, "Mali": 0.9, "Republic of Mali": 0.7, "Land 4": 0.8, "Fourth Land": 0.6}
+
+
+def answer(query: Query) -> CandidateSet:
+    """Name the same state for each country, sure as above, and another area for each."""
+    p = SURE[query.subject]
+    if query.relation == "CountryBordersCountry":
+        return answered(query, ("Land 4", "Q4", p))
+    if query.relation == AREA:
+        return answered(query, (str(int(p * 10)), None, p))
+    return answered(query, ("Kayes", "Q99", p), ("Kidal", None, p))
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Base:
+    made = Base(tmp_path, [], "2023", shard=2)
+    made.file.write_text(SUBJECTS)
+    return made
+
+
+ASKED = ("CountryBordersCountry", STATES, AREA)
+
+
+def test_the_surest_subject_keeps_an_object_and_an_entity_one_value(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = base.build(monkeypatch, answer, ASKED)
+    facts = pl.read_parquet(base.out / "facts" / "**" / "*.parquet")
+    states = facts.filter(pl.col("object_id") == "Q99")
+    assert states.select("subject", "confidence").rows() == [("Mali", 0.9)]
+    assert facts.filter(object="Kidal")["subject"].to_list() == ["Chad", "Mali", "Republic of Mali", "Land 4"]
+    children = facts.filter(pl.col("literal").is_not_null())
+    assert children.select("subject", "literal", "precision").rows()[-1] == ("Land 4", "8", "1")
+    removed = pl.read_parquet(base.out / "removed")
+    assert removed.filter(subject="Chad").select("object", "reason", "kept_row", "kept").rows() == [
+        ("Kayes", ONE_SUBJECT, 1, "Kayes")
+    ]
+    assert removed["reason"].value_counts().sort("reason").rows() == [(ONE_OBJECT, 1), (ONE_SUBJECT, 4), (SAME, 2)]
+    assert made["removed"] == {ONE_OBJECT: 1, ONE_SUBJECT: 4, SAME: 2}
+    nothing = pl.read_parquet(base.out / "nothing").select("subject", "relation", "reason").rows()
+    assert sorted(nothing) == [
+        ("Fourth Land", name, "removed") for name in ("children", "country-borders", "country-states")
+    ]
+    assert made["counts"] == {
+        "subjects": 5,
+        "queries": 15,
+        "facts": 13,
+        "linked": 5,
+        "stated_by_labels": 0,
+        "nothing": 3,
+        "failed": 0,
+    }
+    assert len(facts) + len(removed) == 20
+    merged = facts.filter(subject="Land 4", object="Land 4")
+    assert merged["more_sources"].to_list() == [["model#0"]]
+
+
+def test_entities_have_the_names_and_votes_of_all_their_mentions(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    base.build(monkeypatch, answer, ASKED)
+    entities = pl.read_parquet(base.out / "entities")
+    assert entities["entity"].to_list() == [*range(len(entities))]
+    land = entities.row(by_predicate=pl.col("id") == "Q4", named=True)
+    assert ({*land["names"]}, land["as_subject"], land["as_object"]) == ({"Land 4", "Fourth Land"}, 8, 5)
+    assert land["class"] == "Q6256"
+    assert {vote["class"] for vote in land["votes"]} == {"Q6256", "Q5"}
+    facts = pl.read_parquet(base.out / "facts" / "**" / "*.parquet")
+    assert facts.filter(object_id="Q4")["object_entity"].unique().to_list() == [land["entity"]]
+    assert facts.filter(pl.col("literal").is_not_null())["object_entity"].null_count() == 4
+
+
+class Aliases:
+    """An index that has aliases of two things, one of which the base does not name."""
+
+    def exact(self, text: str) -> tuple[Hit, ...]:
+        known = {"swahililand": ("Q1", "Q7"), "two": ("Q1", "Q2"), "unknown": ("Q8",)}
+        return tuple(Hit(qid, "", "", (), 0, text) for qid in known.get(text, ()))
+
+
+def test_a_name_is_the_one_entity_of_the_base_that_has_it(base: Base) -> None:
+    named = {"chad": "Q1", "Mali": "Q2", "CHAD": None, "swahililand": None, "two": None, "unknown": None, "Niger": "Q3"}
+    subjects = [Query(name, ASKED[0], qid) for name, qid in [*named.items(), ("niger", "Q4"), ("Niger", None)]]
+    maker = Maker(recipe_of({"component": "prior"}, select=CUTOFF).select, base.run.relations, "run")
+    facts = maker.tables([*range(9)], [answered(one, ("Togo", None, 0.9)) for one in subjects]).facts
+    classes = Classes({}, base.run.workspace.relations.values(), base.run.workspace.classes)
+    relations = {"country-borders": SPACE.relation("country-borders")}
+
+    def numbers(index: Any) -> list[int]:
+        return NamedEntities([facts], relations, classes, index).tagged(facts)["subject_entity"].to_list()
+
+    assert numbers(None) == [0, 1, 0, 2, 3, 4, 5, 6, 7]
+    assert numbers(Aliases()) == [0, 1, 0, 0, 2, 3, 4, 5, 6]
+
+
+def test_failed_it_is_settled_anew_and_alike(base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base.build(monkeypatch, answer, ASKED)
+    whole = tree(base.out)
+    base.out = tmp_path / "again"
+    base.build(monkeypatch, lambda query: failed(query) if query.subject == "Mali" else answer(query), ASKED)
+    states = pl.read_parquet(base.out / "facts" / "**" / "*.parquet").filter(object_id="Q99")
+    assert states["subject"].to_list() == ["Land 4"], "the surest of those that answered"
+    base.asked.clear()
+    base.build(monkeypatch, answer, ASKED)
+    assert tree(base.out) == whole
+    assert len(base.asked) < 15
+
+
+def test_nobody_declares_what_cannot_hold() -> None:
+    from dataclasses import replace
+
+    for name in ("country-borders", "area"):
+        with pytest.raises(ValueError, match="distinct_values is given"):
+            replace(SPACE.relation(name), distinct_values=True)

@@ -1,0 +1,421 @@
+"""`lmkbc export`: a base in every format, by the command, whatever a model wrote; nothing of a damaged base."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+import pytest
+from bases import Base, answered, failed
+from command import Command
+from hypothesis import given
+from hypothesis import strategies as st
+from opened import recipe_file
+from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
+from wikidata_readers import comma_separated, items, version_1
+
+from lmkbc.cli.export import REVIEWED, Format
+from lmkbc.errors import InputError
+from lmkbc.kb.build.knowledge import FactRow, Knowledge
+from lmkbc.kb.build.manifest import About
+from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
+from lmkbc.kb.export.quantities import quantity
+from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
+from lmkbc.kb.export.wikidata_json import entity, lines
+from lmkbc.types import CandidateSet, Query
+
+RELATIONS = ("country-borders", "children")
+WD = "http://www.wikidata.org/entity/"
+
+
+def answer(query: Query) -> CandidateSet:
+    if query.relation == "CountryBordersCountry":
+        return answered(query, ("Libya", "Q1016", 0.9), ('the "north"\n */ |', None, 0.6))
+    return answered(query, ("4", None, 0.7))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = Base(tmp_path_factory.mktemp("base"), ["Chad", "Mali", "Niger"])
+    with base.file.open("a") as file:
+        file.write("Nowhere,\n")
+    with pytest.MonkeyPatch.context() as patch:
+        base.build(patch, answer, RELATIONS)
+    return base.out
+
+
+@pytest.fixture
+def run(made: Path, command: Command) -> Command:
+    shutil.copytree(made, "kb")
+    return command.under("export")
+
+
+def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
+    assert run("kb", "--format", "ntriples", "--out", "t.nt")[0] == 0
+    assert run("kb", "--format", "ntriples", "--out", "sure.nt", "--least", "0.7")[0] == 0
+    assert run("kb", "--format", "statements", "--out", "s.nt", "--date", "2026-11-01")[0] == 0
+    truthy, sure, statements = (
+        [(quad.predicate.value, quad.object.value) for quad in parse(path=tmp_path / name, format=RdfFormat.N_TRIPLES)]
+        for name in ("t.nt", "sure.nt", "s.nt")
+    )
+    direct = [p for p, _ in truthy if "/direct/" in p]
+    assert (direct.count("http://www.wikidata.org/prop/direct/P47"), len(direct)) == (8, 12)
+    assert sum("/direct/" in p for p, _ in sure) == 8
+    confidences = [float(o) for p, o in statements if p.endswith("confidence")]
+    assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
+    assert {o for p, o in statements if p.endswith("created")} == {"2026-11-01"}
+
+
+def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: Command) -> None:
+    Path("subjects.csv").write_text("id,name,class\nQ657,Chad,country\n")
+    scored = [{"object": "Libya", "id": "Q1016", "score": 0.9}, {"object": "Niger", "id": "Q1032", "score": 0.4}]
+    row = {"SubjectEntity": "Chad", "Relation": "CountryBordersCountry", "candidates": scored}
+    Path("said.candidates.jsonl").write_text(json.dumps(row))
+    recipe = recipe_file(Path("mine.toml"), {"component": "recorded"}, select={"rule": "cutoff", "threshold": 0.1})
+    options = ("--edition", "mini", "--relation", "country-borders", "--from", "said.candidates.jsonl", "--offline")
+    command.done("build", "--subjects", "subjects.csv", "--system", recipe, *options, "--out", "low", "--least", "0")
+    Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
+    for form in Format:
+        more = ("--known", "known") if form in REVIEWED else ()
+        _, told = command.done("export", "low", "--format", form, "--out", f"sure.{form}", *more)
+        assert "1 fact below confidence 0.5 left out: --least 0 writes it too" in told
+        _, told = command.done("export", "low", "--format", form, "--out", f"all.{form}", "--least", "0", *more)
+        assert "left out" not in told
+        every, sure = (content(Path(f"{name}.{form}")) for name in ("all", "sure"))
+        assert ("Q1032" in every, "Q1032" in sure, "Q1016" in sure) == (True, False, True), form
+
+
+def content(path: Path) -> str:
+    """Return the text of a file, or of all files of a directory."""
+    return path.read_text() if path.is_file() else "".join(one.read_text() for one in sorted(path.iterdir()))
+
+
+def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> None:
+    assert run("kb", "--format", "wikidata-json", "--out", "e.json")[0] == 0
+    text = (tmp_path / "e.json").read_text()
+    entities = json.loads(text)
+    assert [one.id for one in items(text)] == ["Q1", "Q2", "Q3", None]
+    assert [one.get("id") for one in entities] == ["Q1", "Q2", "Q3", None]
+    assert all(json.loads(line.rstrip(",")) in entities for line in text.splitlines()[1:-1])
+    assert entities[3]["labels"] == {"mul": {"language": "mul", "value": "Nowhere"}}
+    linked, unlinked = entities[0]["claims"]["P47"]
+    assert linked == {
+        "mainsnak": {
+            "snaktype": "value",
+            "property": "P47",
+            "datavalue": {
+                "type": "wikibase-entityid",
+                "value": {"entity-type": "item", "numeric-id": 1016, "id": "Q1016"},
+            },
+            "datatype": "wikibase-item",
+        },
+        "type": "statement",
+        "rank": "normal",
+    }
+    assert unlinked["mainsnak"] == {"snaktype": "somevalue", "property": "P47", "datatype": "wikibase-item"}
+    (named,) = unlinked["qualifiers"]["P1932"]
+    assert named["datavalue"] == {"type": "string", "value": 'the "north" */ |'}
+    (children,) = entities[0]["claims"]["P1971"]
+    assert children["mainsnak"]["datavalue"] == {"type": "quantity", "value": {"amount": "+4", "unit": "1"}}
+
+
+@pytest.mark.parametrize("form", ["ntriples", "statements", "wikidata-json"])
+def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> None:
+    assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2")[0] == 0
+    written = (tmp_path / "part").read_text()
+    assert ("P1971" in written, "P47" in written) == (True, False)
+    assert ("Q2" in written, "Q3" in written) == (True, False)
+    assert "no facts of 'childs': did you mean 'children'" in run.fails(
+        "kb", "--format", form, "--out", "none", "--relation", "childs"
+    )
+    assert not (tmp_path / "none").exists()
+
+
+def known(form: str, path: Path) -> None:
+    """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
+    rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]
+    if form == "csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([("subject", "property", "object"), *rows])
+    elif form == "parquet":
+        pl.DataFrame(rows, schema=["subject", "property", "object"], orient="row").write_parquet(path)
+    else:
+        direct = "http://www.wikidata.org/prop/direct/"
+        path.write_text(
+            f"# a dump\n<{WD}Q1> <{direct}P47> <{WD}Q1016> .\n"
+            f'<{WD}Q1> <{direct}P1971> "+4.0"^^<http://www.w3.org/2001/XMLSchema#decimal> .\n'
+            f'<{WD}Q1> <http://www.w3.org/2000/01/rdf-schema#label> "x \\" y"@en .\n'
+            f"<{WD}Q2> <{direct}P31> <{WD}Q1016> .\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("form", "written"), [("csv", "quickstatements"), ("parquet", "quickstatements"), ("nt", "quickstatements-csv")]
+)
+def test_only_linked_facts_that_are_not_known_are_for_review(
+    run: Command, tmp_path: Path, form: str, written: str
+) -> None:
+    known(form, tmp_path / "known")
+    assert (
+        "none of them ready for upload"
+        in run.done("kb", "--format", written, "--known", "known", "--out", "review", "--batch", "3")[1]
+    )
+    notice, *files = sorted((tmp_path / "review").iterdir())
+    read, ending = (version_1, "txt") if written == "quickstatements" else (comma_separated, "csv")
+    assert [path.name for path in files] == [f"review-00001.{ending}", f"review-00002.{ending}"]
+    assert "a model is no source" in notice.read_text()
+    batches = [read(path.read_text()) for path in files]
+    assert [len(each) for each in batches] == [3, 1]
+    commands = [one for each in batches for one in each]
+    assert [one[:4] for one in commands] == [
+        ("Q2", "P47", "Q1016", ()),
+        ("Q3", "P47", "Q1016", ()),
+        ("Q2", "P1971", "4", ()),
+        ("Q3", "P1971", "4", ()),
+    ]
+    assert all(one.summary.startswith("unchecked, for review: ") for one in commands)
+
+
+@given(st.text(), st.text(st.sampled_from('a*|/",\r ')), st.text(), st.sampled_from(["entity", "string", "number"]))
+def test_any_text_is_one_line_of_review_and_of_json(subject: str, value: str, model: str, kind: Any) -> None:
+    about = About("P1", kind)
+    made = FactRow(0, subject, "Q1", value, "Q2", "4", 0.5, [], model, "area", about)
+    batch = [*proposals(iter([made]), set())]
+    line = commands(batch)
+    assert (line.count("\t"), line.count("\n"), line.count("*/"), line.count("|")) == (2, 1, 1, 0)
+    assert len(line.splitlines()) == 1
+    assert version_1(line) == comma_separated(table(batch))
+    assert version_1(line)[0][:4] == ("Q1", "P1", "Q2" if kind == "entity" else "4", ())
+    entities = [entity([one]) for one in (made, made._replace(subject_id=None, object_id=None, literal=None))]
+    written = "".join(lines(filter(None, entities)))
+    assert json.loads(written) == [one for one in entities if one]
+    assert len(items(written)) == sum(one is not None for one in entities)
+    assert len(written.split("\n")) == 3 + sum(one is not None for one in entities)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("kb", "--format", "quickstatements", "--out", "x"), "give those that it has with --known"),
+        (("kb", "--format", "quickstatements", "--out", "kb", "--known", "known"), "kb holds files already"),
+        (("kb", "--format", "quickstatements", "--out", "x", "--known", "empty"), "empty holds no statement"),
+        (
+            ("kb", "--format", "quickstatements", "--out", "x", "--known", "wrong"),
+            "wrong, line 2: 'Paris', 'P1' are no",
+        ),
+        (("kb", "--format", "ntriples", "--out", "kb"), "kb is a directory: name a file"),
+        (("kb", "--format", "ntriples", "--out", "empty"), "empty is there already"),
+        (
+            ("kb", "--format", "wikidata-json", "--out", "known"),
+            "known is there already, and this command replaces nothing",
+        ),
+        (("kb", "--format", "ntriples", "--out", "x", "--base", "kb"), "--base is 'kb'"),
+        (("kb", "--format", "statements", "--out", "x", "--date", "soon"), "--date is 'soon'"),
+        (("absent", "--format", "ntriples", "--out", "x"), "absent holds no manifest.json"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run: Command, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    known("csv", tmp_path / "known")
+    (tmp_path / "empty").write_text("subject,property,object\n")
+    (tmp_path / "wrong").write_text("subject,property,object\nParis,P1,Q1\n")
+    error = run.fails(*arguments)
+    assert (error.count("\n"), told in error) == (1, True)
+    assert not (tmp_path / "x").exists()
+
+
+def damaged(kb: Path, what: str) -> str:
+    """Damage a base; what is said of it."""
+    manifest = json.loads((kb / "manifest.json").read_text())
+    shard: dict[str, Any] = manifest
+    name = next(name for name in shard["outputs"] if name.startswith("facts"))
+    if what == "part":
+        (kb / name).write_bytes((kb / name).read_bytes()[:-1] + b"x")
+        return "is damaged, since it is not what the manifest says"
+    if what == "gone":
+        (kb / name).unlink()
+        return "does not exist"
+    if what == "outside":
+        shard["outputs"] = {name.replace("part", "../../part"): "0" * 64 for name in shard["outputs"]}
+    elif what == "schema":
+        manifest["schema"] = "9"
+    elif what == "property":
+        manifest["relations"]["children"]["property"] = "P1> <x:y"
+    (kb / "manifest.json").write_text(json.dumps(manifest) if what != "json" else "{")
+    return {"schema": "is of schema 9", "outside": ""}.get(what, "is no manifest of a build")
+
+
+@pytest.mark.parametrize("what", ["part", "gone", "outside", "schema", "property", "json"])
+def test_a_damaged_base_is_told_and_no_file_is_left(run: Command, tmp_path: Path, what: str) -> None:
+    told = damaged(tmp_path / "kb", what)
+    status, _, error = run("kb", "--format", "ntriples", "--out", "x.nt")
+    if what == "outside":  # no part of the relation's directory: it is not read
+        assert status == 0
+        return
+    assert (status, error.count("\n"), told in error) == (2, 1, True), error
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
+def test_a_base_that_is_not_finished_is_not_exported(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "kb" / "unfinished").mkdir()
+    (tmp_path / "kb" / "manifest.json").rename(tmp_path / "kb" / "unfinished" / "manifest.json")
+    assert "run 'lmkbc build' again" in run.fails("kb", "--format", "ntriples", "--out", "x.nt")
+
+
+def test_facts_come_by_subject_whatever_shards_they_lie_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Base(tmp_path, [f"land {n}" for n in range(11)], shard=3)
+    base.build(monkeypatch, lambda query: failed(query) if query.subject == "land 5" else answer(query), RELATIONS)
+    found = [(facts[0].subject_row, len(facts)) for facts in Knowledge(base.out).by_subject()]
+    assert found == [(row, 3) for row in range(11) if row != 5]
+
+
+def quantity_of(about: About, literal: str = "250") -> FactRow:
+    return FactRow(0, "X", "Q1", literal, None, literal, 0.5, [], "m", "area", about)
+
+
+@pytest.mark.parametrize(
+    ("unit", "item", "amount", "unit_of_amount"),
+    [
+        ("km2", "Q712226", "250", "Q712226"),
+        ("ha", "Q712226", "2.5", "Q712226"),
+        ("square miles", "Q712226", "647.497", "Q712226"),
+        ("hectares", None, "250", "Q35852"),
+        ("°F", "Q25267", "121.1111", "Q25267"),
+        ("spectators", None, "250", None),
+        ("US dollars", None, "250", "Q4917"),
+        ("furlongs", "Q12345", "250", "Q12345"),
+    ],
+)
+def test_numbers_are_exported_in_the_unit_of_the_relation_s_item(
+    unit: str, item: str | None, amount: str, unit_of_amount: str | None
+) -> None:
+    row = quantity_of(About("P2046", "number", unit, item))
+    (proposal,) = proposals(iter([row]), set())
+    assert proposal.value == amount + (unit_of_amount or "").replace("Q", "U")
+    claim: Any = entity([row])
+    value = claim["claims"]["P2046"][0]["mainsnak"]["datavalue"]["value"]
+    assert value == {"amount": f"+{amount}", "unit": f"{WD}{unit_of_amount}" if unit_of_amount else "1"}
+    triples = "".join(Triples().statement(row))
+    assert f'"+{amount}"' in triples
+    assert f"quantityUnit> <{WD}{unit_of_amount or 'Q199'}>" in triples
+    assert f'"+{amount}"' in "".join(Triples().truthy(row))
+
+
+def test_a_unit_and_an_item_of_different_dimensions_are_named() -> None:
+    with pytest.raises(InputError, match="relation area: its unit 'km2' cannot be converted into its unit_id Q11573"):
+        quantity(quantity_of(About("P2046", "number", "km2", "Q11573")))
+
+
+def test_a_statement_that_is_known_in_another_unit_is_not_proposed(tmp_path: Path) -> None:
+    about = About("P2046", "number", "km2", "Q712226")
+    (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P2046,25000U35852\nQ2,P2046,7\n")
+    known = read_known(tmp_path / "known.csv", {"P2046": about})
+    assert [*proposals(iter([quantity_of(about)]), known)] == []
+    assert len([*proposals(iter([quantity_of(about, "25000")]), known)]) == 1
+
+
+ENTITY, BORDERS, AREA = About("P47", "entity"), About("P47", "entity"), About("P2046", "number", "km2", "Q712226")
+WDT = "http://www.wikidata.org/prop/direct/"
+
+
+def read(written: str) -> list[Triple]:
+    """Return the triples of a file as a strict reader gives them. Every line is one."""
+    made = [quad.triple for quad in parse(written, RdfFormat.N_TRIPLES)]
+    assert len(made) == written.count("\n")
+    return made
+
+
+@given(st.text())
+def test_any_text_round_trips(value: str) -> None:
+    (triple,) = read(line("<a:a>", "<a:b>", text(value)))
+    assert triple.object == Literal(value)
+
+
+@given(st.text(min_size=1))
+def test_any_name_is_an_iri_of_its_own(name: str) -> None:
+    (triple,) = read(line(iri("urn:lmkbc:entity/", name), "<a:b>", "<a:c>"))
+    assert unquote(triple.subject.value.removeprefix("urn:lmkbc:entity/")) == name
+
+
+def fact(subject: str = "Chad", qid: str | None = "Q657", **more: object) -> FactRow:
+    base = FactRow(0, subject, qid, "Libya", "Q1016", None, 0.875, ["gpt#0"], "gpt", "country-borders", BORDERS)
+    return base._replace(**more)  # type: ignore[arg-type]
+
+
+LARGE = fact(object="1,284,000", object_id=None, literal="1284000", relation="area", about=AREA)
+OWN = "urn:lmkbc:entity/"
+
+
+def test_truthy_triples_are_wikidata_s() -> None:
+    facts = [fact(), fact("A b", None), fact(object='"N"\n', object_id=None), LARGE, LARGE._replace(literal=None)]
+    made = read("".join(one for each in facts for one in Triples().truthy(each)))
+    chad, borders = NamedNode(f"{WD}Q657"), NamedNode(f"{WDT}P47")
+    label = NamedNode("http://www.w3.org/2000/01/rdf-schema#label")
+    assert {(one.subject, one.predicate, one.object) for one in made} == {
+        (chad, borders, NamedNode(f"{WD}Q1016")),
+        (NamedNode(f"{OWN}A%20b"), borders, NamedNode(f"{WD}Q1016")),
+        (NamedNode(f"{OWN}A%20b"), label, Literal("A b")),
+        (chad, borders, NamedNode(f"{OWN}%22N%22%0A")),
+        (NamedNode(f"{OWN}%22N%22%0A"), label, Literal('"N"\n')),
+        (chad, NamedNode(f"{WDT}P2046"), Literal("+1284000", datatype=NamedNode(f"{XSD}decimal"))),
+    }
+
+
+def test_statement_nodes_carry_confidence_model_and_date_and_numbers_their_unit() -> None:
+    triples = Triples(date="2026-11-22", run="0123456789abcdef")
+    made = Store()
+    written = "".join(one for each in (fact(model="gpt; bert"), LARGE) for one in triples.statement(each))
+    made.load(written, RdfFormat.N_TRIPLES)
+    query = """
+        PREFIX p: <http://www.wikidata.org/prop/> PREFIX ps: <http://www.wikidata.org/prop/statement/>
+        PREFIX psv: <http://www.wikidata.org/prop/statement/value/> PREFIX wd: <http://www.wikidata.org/entity/>
+        PREFIX wikibase: <http://wikiba.se/ontology#> PREFIX own: <urn:lmkbc:> PREFIX dct: <http://purl.org/dc/terms/>
+    """
+    (borders,) = made.query(
+        query
+        + """SELECT ?o ?c ?d (GROUP_CONCAT(?m; separator=",") AS ?ms) { wd:Q657 p:P47 ?s . ?s a wikibase:Statement ;
+        ps:P47 ?o ; wikibase:rank wikibase:NormalRank ; own:confidence ?c ; own:model ?m ; dct:created ?d ;
+        own:source "gpt#0" ; own:run "0123456789abcdef" } GROUP BY ?o ?c ?d"""
+    )
+    assert [borders[name].value for name in "ocd"] == [f"{WD}Q1016", "0.875", "2026-11-22"]
+    assert sorted(borders["ms"].value.split(",")) == ["bert", "gpt"]
+    (area,) = made.query(
+        query
+        + """SELECT ?a ?u ?v { wd:Q657 p:P2046 ?s . ?s ps:P2046 ?v ; psv:P2046 ?n . ?n a wikibase:QuantityValue ;
+        wikibase:quantityAmount ?a ; wikibase:quantityUnit ?u }"""
+    )
+    assert [area[name].value for name in "auv"] == ["1284000", f"{WD}Q712226", "1284000"]
+    counted = LARGE._replace(about=About("P1971", "number", "children"))
+    assert f"{WD}Q199" in "".join(triples.statement(counted))
+
+
+@given(st.text(), st.text(), st.text(), st.text(), st.sampled_from(["entity", "string", "number"]))
+def test_whatever_a_model_wrote_every_line_is_a_triple(
+    subject: str, value: str, model: str, source: str, kind: str
+) -> None:
+    hostile = fact(subject, None, object=value, object_id=None, model=model, sources=[source])._replace(
+        about=About("P1", kind)  # type: ignore[arg-type]
+    )
+    for write in (Triples().truthy, Triples(date="2026-11-22", run="x").statement):
+        read("".join(write(hostile)))
+
+
+def test_the_same_fact_is_the_same_statement_and_another_another() -> None:
+    nodes = {next(Triples().statement(one)) for one in (fact(), fact(confidence=0.1), fact(object_id="Q2"), LARGE)}
+    assert len(nodes) == 3
+
+
+@pytest.mark.parametrize("base", ["urn:x:", "https://example.org/kb/", "http://a.b#"])
+def test_an_own_space_of_iris(base: str) -> None:
+    assert checked_base(base) == base
+    assert f"<{base}entity/A%20b>" in "".join(Triples(base).truthy(fact("A b", None)))
+
+
+@pytest.mark.parametrize("base", ["", "kb/", "http://a.b/x", "http://a b/", "http://a>/", "urn:ü:"])
+def test_what_is_no_space_of_iris_is_refused(base: str) -> None:
+    with pytest.raises(InputError, match="give the beginning of an absolute IRI"):
+        checked_base(base)
