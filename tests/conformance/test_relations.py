@@ -201,6 +201,10 @@ def test_no_spelling_is_ambiguous_or_stopped(relation: Relation) -> None:
     assert all(word == word.lower() for word in relation.shape.stop)
 
 
+def test_all_elements_and_nobel_prizes_are_there() -> None:
+    assert [len(RELATIONS[name].shape.closed) for name in ("compound_elements", "nobel_prize")] == [118, 6]
+
+
 @every_relation
 def test_shapes_keep_the_train_gold(relation: Relation, data_dir: Path) -> None:
     """Closed lists hold nearly all gold names, stop words hardly any, numbers stay in bounds."""

@@ -15,7 +15,7 @@ from lmkbc.errors import LmkbcError
 from lmkbc.models.answers import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.refusal import ServerError, refusal
 from lmkbc.models.server.served import as_served
 from lmkbc.types import Query, State
 
@@ -121,6 +121,8 @@ def test_a_page_is_not_asked_for_again_if_there_never_was_an_answer(chat: Make, 
 
 
 def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
+    busy = refusal(Server("https://x/v1", "m"), 429, b'[{"error": {"details": [{"retryDelay": "0.5s"}]}}]')
+    assert getattr(busy, "wait", None) == 0.5
     error = {"code": 502, "message": "Upstream error"}
     fault = as_json({"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": error}]})
     assert lacking(chat, fault) == ("502: Upstream error", HASTY.attempts)
