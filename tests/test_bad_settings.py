@@ -29,6 +29,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"threshold": 1.0}, "needs rule = NAME"),
     ({"rule": "cutoff", "threshold": "high"}, "give a number"),
     ({"rule": "cutoff", "threshold": True}, "give a number"),
+    ({"rule": "cutoff", "threshold": math.nan}, "setting 'threshold' is nan: give a number"),
     ({"rule": "top-k", "k": 1.5}, "give a whole number"),
     (
         {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
@@ -92,7 +93,7 @@ SHOTS: list[tuple[dict[str, Any], str]] = [
 LIMITS = [
     ({name: value}, f"{name} is {value}: give a finite number above 0")
     for name in ("timeout", "total_wait", "requests_per_minute")
-    for value in (math.nan, math.inf, 0.0, -1.0)
+    for value in (math.inf, 0.0, -1.0)
 ]
 ASKED = {"cloze": "{subject} {mask}"}
 PROBES: list[tuple[dict[str, Any], str]] = [

@@ -43,6 +43,7 @@ FAILED: dict[str, Callable[[Lines], list[Any]]] = {
     "another model": body(model="some-other-model"),
     "a broken line": lambda lines: ["{", *lines[1:]],
     "a list for a line": lambda lines: [[], *lines[1:]],
+    "two answers to one call": lambda lines: [*lines, body(usage=None)(lines)[0]],
     "a key twice": lambda lines: [
         f'{{"custom_id": {json.dumps(lines[0]["custom_id"])}, "custom_id": "x"}}',
         *lines[1:],

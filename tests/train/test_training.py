@@ -98,6 +98,8 @@ def test_the_rate_rises_and_falls_to_zero() -> None:
 def test_nothing_to_train_on_is_said(backbone: Backbone) -> None:
     with pytest.raises(InputError, match="no example"):
         train_mlm(backbone, [], [], TrainingPlan(rate=1e-3, epochs=1), Masking())
+    with pytest.raises(InputError, match="epochs=0, batch=0, .* cannot train: give a rate above 0"):
+        TrainingPlan(rate=1e-3, epochs=0, batch=0)
 
 
 def test_objects_of_one_token_are_those_that_stand_at_the_mask(backbone: Backbone) -> None:
