@@ -346,7 +346,7 @@ def test_keys_of_yaml_become_the_words_of_a_part_and_of_its_steps(fetch: Command
         ('name = "user"', 'name = "nobody"', "it has no text 'nobody'"),
         ('name = "user"', 'name = "number"', "it has no text 'number'"),
         ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task has a slot {places}"),
-        ('relation = "hasArea", part = "told" }', 'part = "told" }', "relation"),
+        ('relation = "hasArea", part = "told" }', 'part = "told" }', "needs source.files[0].words[0].relation"),
     ],
 )
 def test_yaml_that_is_another_changes_nothing(

@@ -49,7 +49,8 @@ class TrainingPlan:
         """Raise InputError for a plan that cannot train."""
         if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
             raise InputError(
-                f"{self} cannot train: give a rate above 0, 1 epoch or more, a batch of 1 or more, and a warm-up from 0 to below 1"
+                f"{self} cannot train: give a rate above 0, at least one epoch and one example per batch, and a "
+                "warm-up from 0 to below 1"
             )
 
     def share(self, step: int, steps: int) -> float:

@@ -28,6 +28,7 @@ def body(**changes: Any) -> Callable[[Lines], list[Any]]:
 
 
 FAILED: dict[str, Callable[[Lines], list[Any]]] = {
+    "two answers to one call": lambda lines: [*lines, body(usage=None)(lines)[0]],
     "a line missing": lambda lines: lines[1:],
     "all lines missing": lambda _: [],
     "an unknown id": first(custom_id="of nobody"),
@@ -43,7 +44,6 @@ FAILED: dict[str, Callable[[Lines], list[Any]]] = {
     "another model": body(model="some-other-model"),
     "a broken line": lambda lines: ["{", *lines[1:]],
     "a list for a line": lambda lines: [[], *lines[1:]],
-    "two answers to one call": lambda lines: [*lines, body(usage=None)(lines)[0]],
     "a key twice": lambda lines: [
         f'{{"custom_id": {json.dumps(lines[0]["custom_id"])}, "custom_id": "x"}}',
         *lines[1:],

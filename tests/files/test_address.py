@@ -27,8 +27,9 @@ def test_what_is_no_web_address_is_refused(url: str, tmp_path: Path) -> None:
 
 
 KEYS = (
-    "u:{}@h.example:99999/v1 u:{}@h.example:x/v1 u:{}@[::1/v1 u:{}@h..example/v1 u:{}@h_example]/v1 {}@/v1 u:{}@h.example "
-    ":{}@h.example {}@h.example h.example/v1?api_key={} h.example/v1#{} h.example:0/v1?key={} u:p{}?@h.example:0/v1"
+    "u:{}@h.example:99999/v1 u:{}@h.example:x/v1 u:{}@[::1/v1 u:{}@h..example/v1 u:{}@h_example]/v1 {}@/v1 "
+    "u:{}@h.example :{}@h.example {}@h.example h.example/v1?api_key={} h.example/v1#{} h.example:0/v1?key={} "
+    "u:p{}?@h.example:0/v1"
 )
 
 

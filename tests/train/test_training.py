@@ -98,7 +98,7 @@ def test_the_rate_rises_and_falls_to_zero() -> None:
 def test_nothing_to_train_on_is_said(backbone: Backbone) -> None:
     with pytest.raises(InputError, match="no example"):
         train_mlm(backbone, [], [], TrainingPlan(rate=1e-3, epochs=1), Masking())
-    with pytest.raises(InputError, match="epochs=0, batch=0, .* cannot train: give a rate above 0"):
+    with pytest.raises(InputError, match=r"epochs=0, batch=0, .* cannot train: give a rate above 0"):
         TrainingPlan(rate=1e-3, epochs=0, batch=0)
 
 
