@@ -6,7 +6,6 @@ model chose among hits, the id in the run shows its choice.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
 from lmkbc.link.disambiguation import MODEL
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
@@ -28,8 +26,6 @@ from lmkbc.run.saved import SavedRun
 from lmkbc.settings import checked
 from lmkbc.types import Candidate, CandidateSet, Query
 from lmkbc.workspace import Workspace
-
-log = logging.getLogger(__name__)
 
 MOST_OTHERS = 5
 """Most other entities of a name that are shown."""
@@ -116,12 +112,8 @@ class Tracer:
 
 
 def linking_of(run: SavedRun) -> Linking:
-    """Return the link table of a run's manifest. If this version cannot read it, warn and return the default."""
-    try:
-        return checked(Linking, run.table("recipe").get("link", {}), "link")
-    except InputError as error:
-        log.warning("%s: %s; its links are explained with the default settings", run.path, error)
-        return Linking()
+    """Return the link table of a run's manifest. InputError for one that this version cannot read."""
+    return checked(Linking, run.table("recipe").get("link", {}), "link")
 
 
 def trace(given: str | None, link: Link) -> Trace | None:

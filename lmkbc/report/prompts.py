@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError
 from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
@@ -21,8 +19,6 @@ from lmkbc.run.base import Run
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import Pair
 from lmkbc.types import Query
-
-log = logging.getLogger(__name__)
 
 MOST_PROMPTS = 4
 """Most prompts per relation, each of another model."""
@@ -78,19 +74,14 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
 def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
     """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
 
-    No model is asked. If this version cannot read the recipe, warn and return {}.
+    No model is asked. InputError for a recipe that this version cannot read.
     """
     first: dict[str, Query] = {}
     for query in queries:
         if query.subject.strip():
             first.setdefault(query.relation, query)
-    try:
-        found = list(_worded(_tables(saved.table("recipe").get("generate")), run, first))
-    except InputError as error:
-        log.warning("%s: %s; its prompts are not shown", saved.path, error)
-        return {}
     made: dict[str, list[ShownPrompt]] = {}
-    for relation, prompt in found:
+    for relation, prompt in _worded(_tables(saved.table("recipe").get("generate")), run, first):
         own = made.setdefault(relation, [])
         if len(own) < MOST_PROMPTS and prompt.text not in (one.text for one in own):
             own.append(prompt)
