@@ -245,10 +245,6 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
         spec.open(run, Notes())
 
 
-def test_what_names_no_source_is_told(fetch: Command) -> None:
-    assert "no [source] says where the authors' words are" in fetch.fails("prior")
-
-
 def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source

@@ -16,6 +16,7 @@ from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
 from lmkbc.settings import checked
+from lmkbc.train.settings import Masking
 
 TOP = {"rule": "top-k", "k": 1}
 CUT = {"rule": "cutoff", "threshold": 0.5}
@@ -114,6 +115,9 @@ PROBES: list[tuple[dict[str, Any], str]] = [
         ),
     )
 ]
+MASKS: list[tuple[dict[str, Any], str]] = [
+    ({"policy": text}, "the mask policy is") for text in ("subject", "object+x", "random+1", "")
+]
 POOLS: list[tuple[dict[str, Any], str]] = [
     ({"wieghts": {}}, "did you mean 'weights'"),
     ({"per": "vote"}, "setting 'per' is 'vote'"),
@@ -132,6 +136,7 @@ POOLS: list[tuple[dict[str, Any], str]] = [
             (Pooling, POOLS),
             (Limits, LIMITS),
             (ProbeSettings, PROBES),
+            (Masking, MASKS),
         )
         for row in rows
     ],

@@ -58,7 +58,7 @@ def test_damage_to(forge: Forge, places: Places, tmp_path: Path, artefact: str, 
 
 
 def test_damage_to_the_store(forge: Forge, places: Places, tmp_path: Path, seed: int) -> None:
-    """What cannot be read is asked again, or named."""
+    """An answer that cannot be read is asked again, or named."""
     with Loopback(keep=False) as server:
         command = asked(places, tmp_path, server.url)
         ended = forge.run(command, places.environment(tmp_path))

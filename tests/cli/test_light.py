@@ -99,6 +99,8 @@ OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*C
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
         ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
+        ("lmkbc", {"numpy", "polars", "msgspec", "torch"}),
+        ("lmkbc.generate.embedded", {"torch", "transformers"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],
 )

@@ -12,6 +12,7 @@ from opened import recipe_file
 
 from lmkbc.link.build import build_index
 
+BUILD = "build --subjects s.csv --edition mini --system prior --out o"
 LINKED = '{"SubjectEntity": "Nile", "Relation": "RiverBasinsCountry", "ObjectEntities": ["Egypt"]}\n'
 FILES = {
     "answers.jsonl": '{"SubjectEntity": "a"}',
@@ -25,6 +26,7 @@ FILES = {
     "p.jsonl": LINKED,
     "odd.jsonl": f"{LINKED}\n{LINKED.replace('ObjectEntities', 'Objects')}",
     "t.csv": "text,id\nInn,Q1\n",
+    "s.csv": "name\nChad\n",
     "s.json": '{"Egypt": "Q79"}',
 }
 
@@ -177,6 +179,12 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("link labels Q99999999999999999999 --index i", "is no QID"),
         ("link odd.jsonl -e mini --search-table s.json", "odd.jsonl, line 3, field ObjectEntities: absent"),
         ("runs nowhere", "is no folder"),
+        ("store stats --store none", "there is no store"),
+        ("systems fetch prior", "no [source] says where the authors' words are"),
+        (f"{BUILD} --engine spark", "--engine is 'spark'"),
+        (f"{BUILD} --address host:6379", "give --engine ray too"),
+        (f"{BUILD} --workers 2", "give --engine ray too"),
+        (f"{BUILD} --gpus 1", "give --engine ray too"),
         ("runs folder", "holds no run"),
         ("runs . --edition 2031", "unknown edition"),
     ],

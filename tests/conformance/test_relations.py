@@ -1,4 +1,4 @@
-"""What every relation keeps to, one in `relations/` as any other: its words, its names, and what the data say of it."""
+"""Every relation keeps to this, one in `relations/` as any other: its words, its names, and what the data say of it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def conversation(draws: int, **style: Any) -> Conversation:
 
 
 def held(talk: Talk[CandidateSet], *rounds: Sequence[Reply | None]) -> tuple[list[list[Request]], CandidateSet | None]:
-    """What is asked, round after round, where each round's replies are one request's or one to each; and the result."""
+    """Return what is asked, round after round, and the result. A round's replies are one request's or one to each."""
     requests, result = resumed(talk)
     asked = [requests]
     for replies in rounds:

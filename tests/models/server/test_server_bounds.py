@@ -1,4 +1,4 @@
-"""What a server may cost at most: time, money, and the prompts that it would pass on to another host."""
+"""A server's costs are bounded: time, money, and the prompts that it would pass on to another host."""
 
 from __future__ import annotations
 

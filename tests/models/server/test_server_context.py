@@ -30,7 +30,7 @@ ANSWER = 20
 
 
 def tokens(text: str) -> int:
-    """What the stand-in takes for tokens: three characters each."""
+    """Count what the stand-in takes for tokens: three characters each."""
     return len(text) // 3
 
 
