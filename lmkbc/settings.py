@@ -7,6 +7,7 @@ Any]`.
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -154,6 +155,8 @@ class _Check(NamedTuple):
         return found
 
     def _value(self, kind: Any, value: Any, path: str) -> None:
+        if isinstance(value, float) and math.isnan(value):
+            raise InputError(self._refusal(float, value, path))
         try:
             msgspec.convert(value, kind, dec_hook=self.make)
         except msgspec.ValidationError as error:

@@ -14,7 +14,7 @@ DATA = os.environ.get("LMKBC_DATA", str(ROOT.parent / "shared" / "data"))
 
 
 def copied(folder: Path) -> Path:
-    """What the tests of plug-ins read, in a folder."""
+    """Copy what the tests of plug-ins read into a folder."""
     for name in ("lmkbc", "relations", "eval", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("bench", "attack"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -22,7 +22,7 @@ def copied(folder: Path) -> Path:
 
 
 def passed(folder: Path, *arguments: str) -> str:
-    """What pytest says of tests that pass there, a line for each."""
+    """Return what pytest says of tests that pass there, a line for each."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LMKBC_")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-vv", *arguments],

@@ -267,7 +267,7 @@ class Loopback(Server):
     ) -> None:
         super().__init__(**how)
         self.tells: dict[str, Any] = {}
-        """What it tells of itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
+        """Answers about itself, at "models", "props", "tokenize" ...; these are no requests that are counted."""
         self.requests: list[Body] = []
         self.starts: list[float] = []
         self.files: dict[str, bytes] = {}

@@ -40,7 +40,7 @@ def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any
 
 
 def asks(tables: Mapping[str, Any]) -> Asks:
-    """What these tables ask of a model."""
+    """Return what these tables ask of a model."""
     return checked(Asks, tables, "generator")
 
 
@@ -110,7 +110,7 @@ def over_local(
 
 
 def generated(run: Run, recipe: Recipe, queries: Sequence[Any]) -> tuple[list[Any], Notes]:
-    """What the only generator of a recipe proposes, and what it notes."""
+    """Return what the only generator of a recipe proposes, and what it notes."""
     notes = Notes()
     ((_, generator),) = generators(run, recipe, notes)
     return list(generator.generate(queries)), notes

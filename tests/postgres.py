@@ -66,7 +66,7 @@ class Server:
         self._call(str(self._place / "pg_ctl"), "-D", self._data, "-m", "immediate", "-w", "stop")
 
     def execute(self, *statements: str) -> list[tuple[object, ...]]:
-        """What the last of some statements gives."""
+        """Return what the last of some statements gives."""
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as db:

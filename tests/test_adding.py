@@ -1,4 +1,4 @@
-"""What documents tell how to add: saved as told, it passes what all others pass, and nothing else changes."""
+"""Documents tell how to add: saved as told, it passes what all others pass, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
 from lmkbc.select.rule import Rule
 from lmkbc.settings import checked
+from lmkbc.train.training import Masking
 
 TOP = {"rule": "top-k", "k": 1}
 CUT = {"rule": "cutoff", "threshold": 0.5}
@@ -29,6 +30,7 @@ RULES: list[tuple[dict[str, Any], str]] = [
     ({"threshold": 1.0}, "needs rule = NAME"),
     ({"rule": "cutoff", "threshold": "high"}, "give a number"),
     ({"rule": "cutoff", "threshold": True}, "give a number"),
+    ({"rule": "cutoff", "threshold": math.nan}, "setting 'threshold' is nan: give a number"),
     ({"rule": "top-k", "k": 1.5}, "give a whole number"),
     (
         {"rule": "sticky", "threshold": 0.1, "ratio": 0.5, "reference": "best"},
@@ -92,7 +94,7 @@ SHOTS: list[tuple[dict[str, Any], str]] = [
 LIMITS = [
     ({name: value}, f"{name} is {value}: give a finite number above 0")
     for name in ("timeout", "total_wait", "requests_per_minute")
-    for value in (math.nan, math.inf, 0.0, -1.0)
+    for value in (math.inf, 0.0, -1.0)
 ]
 ASKED = {"cloze": "{subject} {mask}"}
 PROBES: list[tuple[dict[str, Any], str]] = [
@@ -113,6 +115,9 @@ PROBES: list[tuple[dict[str, Any], str]] = [
         ),
     )
 ]
+MASKS: list[tuple[dict[str, Any], str]] = [
+    ({"policy": text}, "the mask policy is") for text in ("subject", "object+x", "random+1", "")
+]
 POOLS: list[tuple[dict[str, Any], str]] = [
     ({"wieghts": {}}, "did you mean 'weights'"),
     ({"per": "vote"}, "setting 'per' is 'vote'"),
@@ -131,6 +136,7 @@ POOLS: list[tuple[dict[str, Any], str]] = [
             (Pooling, POOLS),
             (Limits, LIMITS),
             (ProbeSettings, PROBES),
+            (Masking, MASKS),
         )
         for row in rows
     ],

@@ -1,4 +1,4 @@
-"""What a container runs: lmkbc as the owner of the directory that is mounted. No container is needed to see that."""
+"""A container runs lmkbc as the owner of the directory that is mounted. No container is needed to see that."""
 
 from __future__ import annotations
 

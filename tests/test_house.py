@@ -70,7 +70,7 @@ MODULES = _modules()
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """What a file imports, modules of ours by their full names."""
+    """Yield what a file imports, modules of ours by their full names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,4 +1,4 @@
-"""What all requests share: which addresses are good, how long to wait, how much to read, how many at a time."""
+"""All requests share: which addresses are good, how long to wait, how much to read, how many at a time."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -202,6 +203,7 @@ def _first(
 def main() -> None:
     """Run the command line. Exit 0 for success, 1 for a failed run, 2 for wrong input."""
     try:
+        _open_streams()
         show_logs()
         try:
             with error_status(), _terminations():
@@ -215,6 +217,13 @@ def main() -> None:
     except KeyboardInterrupt:  # during the imports of the program
         sys.stderr.write(f"error: {INTERRUPTED}\n")
         sys.exit(1)
+
+
+def _open_streams() -> None:
+    """Replace closed standard streams, so that no other file gets their numbers. The new stdout refuses writes."""
+    for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- it stays open
 
 
 @contextmanager

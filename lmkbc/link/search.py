@@ -7,6 +7,7 @@ string (in any case) and each id is requested once.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -252,14 +253,20 @@ class SearchTable:
 
     @classmethod
     def read(cls, path: Path) -> SearchTable:
-        """Read a JSON object of strings. InputError for the first value that is neither a QID nor ""."""
+        """Read a JSON object of strings. InputError for the first value that is neither a QID nor "".
+
+        A text that occurs twice must have the same value.
+        """
+        raw = whole(path)
         try:
-            answers = decode(whole(path), _RECORDED)
+            answers = decode(raw, _RECORDED)
         except ShapeError as error:
             raise InputError(f"{path}: no search table ({error}); it is one JSON object, text -> QID or ''") from None
-        for text, qid in answers.items():
+        for text, qid in json.loads(raw, object_pairs_hook=list):
             if qid and as_qid(qid) != qid:
                 raise InputError(f"{path}, entry {text!r}: {qid!r} is no QID; write one like 'Q42', or '' for no hit")
+            if qid != answers[text]:
+                raise InputError(f"{path}, entry {text!r}: both {qid!r} and {answers[text]!r}; remove one")
         return cls(answers)
 
     def search(self, texts: Sequence[str]) -> dict[str, tuple[Hit, ...]]:

@@ -89,6 +89,10 @@ def check_extra(extra: Mapping[str, Any]) -> None:
             raise ValueError(f"extra.{name} is a field of requests that is set otherwise: {hint}")
 
 
+MOST_SAMPLES = 10_000
+"""Most answers to one query."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """Settings of sampling; None leaves a parameter to the server.
@@ -114,8 +118,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
-        if self.samples < 1:
-            raise ValueError(f"samples is {self.samples}: give at least 1")
+        if not 1 <= self.samples <= MOST_SAMPLES:
+            raise ValueError(f"samples is {self.samples}: give 1 to {MOST_SAMPLES:,}")
         check_extra(self.extra)
 
 

@@ -112,7 +112,7 @@ class Tracer:
 
 
 def linking_of(run: SavedRun) -> Linking:
-    """Return the link table of a run's manifest."""
+    """Return the link table of a run's manifest. InputError for one that this version cannot read."""
     return checked(Linking, run.table("recipe").get("link", {}), "link")
 
 

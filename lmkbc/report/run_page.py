@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import tee
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from lmkbc.files.buffer import Buffer
 from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_examples
+from lmkbc.link.linking import Linking
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
@@ -38,6 +40,9 @@ from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import WRONG, Pair, Table, Tally
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
+
+Made = TypeVar("Made")
+log = logging.getLogger(__name__)
 
 FLOOR = "prior"
 """Recipe of the baseline that uses only the train split."""
@@ -176,7 +181,8 @@ def _parts(
 ) -> Iterator[bytes]:
     """Yield the elements that hold the rows for the page's script, and count all rows."""
     edition, relations = source.edition, [*table.relations]
-    tracer = Tracer(space, edition, linking_of(source.run), source.evidence) if edition.target == "id" else None
+    linking = _of_recipe(source.run, lambda: linking_of(source.run), Linking(), "links are explained with the defaults")
+    tracer = Tracer(space, edition, linking, source.evidence) if edition.target == "id" else None
     scores, total = iter(score for _, score in table.rows), len(table.rows)
     stream = data.noted()
     while some := _some(stream):
@@ -242,9 +248,19 @@ def _prompts(
     """Return a prompt per relation: the recorded one, else the recipe's, if the train split is here."""
     own: dict[str, Sequence[ShownPrompt]] = {}
     if space.has_data(source.edition):
-        own = worded(source.run, Run(workspace=space, edition=source.edition, offline=True), queries)
+        run = Run(workspace=space, edition=source.edition, offline=True)
+        own = _of_recipe(source.run, lambda: worded(source.run, run, queries), own, "no prompts are shown")
     relations = dict.fromkeys(query.relation for query in queries)
     return {name: found for name in relations if (found := recorded_prompts.prompts.get(name) or own.get(name))}
+
+
+def _of_recipe(run: SavedRun, read: Callable[[], Made], other: Made, so: str) -> Made:
+    """Return what a run's recipe says. If this version cannot read that part of it, warn and return `other`."""
+    try:
+        return read()
+    except InputError as error:
+        log.warning("%s: %s; %s", run.path, error, so)
+        return other
 
 
 def _floors(space: Workspace, edition: Edition, data: _Data, report: Report) -> dict[str, Table]:

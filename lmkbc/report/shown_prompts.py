@@ -74,7 +74,7 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
 def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
     """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
 
-    No model is asked.
+    No model is asked. InputError for a recipe that this version cannot read.
     """
     first: dict[str, Query] = {}
     for query in queries:

@@ -45,6 +45,14 @@ class TrainingPlan:
     rates: Mapping[str, float] = field(default_factory=dict)
     falls: bool = field(default=True, repr=False)
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a plan that cannot train."""
+        if not (self.rate > 0 and self.epochs >= 1 and self.batch >= 1 and 0 <= self.warm_up < 1):
+            raise InputError(
+                f"{self} cannot train: give a rate above 0, at least one epoch and one example per batch, and a "
+                "warm-up from 0 to below 1"
+            )
+
     def share(self, step: int, steps: int) -> float:
         """Return the share of the peak rate at a step: it rises linearly, then falls linearly if `falls` is set."""
         rising = max(round(self.warm_up * steps), 1)

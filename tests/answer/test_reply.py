@@ -79,7 +79,16 @@ def test_what_was_cut_off_behind_the_list_was_no_part_of_the_answer(text: str, s
 def test_an_id_that_was_cut_off_is_none() -> None:
     found = drawn("CountryBordersCountry", "Q912, Q10", "length", QIDS)
     assert (names(found), found.draws) == (["Q912"], (State.CUT,))
-    assert names(drawn("CountryBordersCountry", "Q912, Q10", "stop", QIDS)) == ["Q912", "Q10"]
+    whole = drawn("CountryBordersCountry", "Q912, Q10; Q912, not Q0 or Q", "stop", QIDS)
+    assert [(one.text, one.id) for one in whole.candidates] == [("Q912", "Q912"), ("Q10", "Q10")]
+
+
+def test_no_rounding_makes_a_model_surer_than_sure() -> None:
+    reply = Reply('["Mali"]', logprobs=[('["', 0.0), ("Mali", 1e-7), ('"]', 0.0)])
+    (one,) = candidates(
+        Query("Algeria", "CountryBordersCountry"), RELATIONS["CountryBordersCountry"], LISTS, [reply], "m"
+    ).candidates
+    assert one.score == 1.0
 
 
 def test_the_mark_stays_where_parts_and_sources_come_together() -> None:

@@ -171,22 +171,6 @@ def test_what_was_found_is_told_and_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "closed", "words"),
-    [
-        ({"provider": "titles", "path": "x"}, True, "closed-book"),
-        ({"provider": "passages", "path": "x"}, True, "closed-book"),
-        ({"provider": "titles"}, False, "lacks path"),
-        ({"provider": "oracle"}, False, "provider"),
-        ({"overlap": 300}, False, "overlap"),
-        ({"passages": 0}, False, "passages"),
-    ],
-)
-def test_senseless_settings_are_refused(table: dict[str, Any], closed: bool, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        recipe_of({"component": "chat", "model": "m", "context": table, "closed_book": closed})
-
-
-@pytest.mark.parametrize(
     ("content", "words"), [("", "is empty"), ("{\n", "line 1"), ('{"title": "x"}\n', "text"), (None, "does not exist")]
 )
 def test_a_wrong_corpus_is_refused(tmp_path: Path, content: str | None, words: str) -> None:

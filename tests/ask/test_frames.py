@@ -95,7 +95,7 @@ def test_what_a_template_holds_is_captured(name: str) -> None:
 
 
 def test_capturing_is_linear() -> None:
-    """What backtracks over eleven million characters does not end within the suite's own limit."""
+    """A template that backtracks over eleven million characters does not end within the suite's own limit."""
     said = "Its area is" * 1_000_000
     assert captured(said, "{subject}: Its area is {answer} km2. Its area is") == said
     assert captured(f": {said}", "{subject}: Its area is {answer} km2. Its area is") == said.removeprefix("Its area is")

@@ -1,4 +1,4 @@
-"""What servers send in place of an answer, or around one, as data: name -> what becomes of a good answer."""
+"""Bodies that servers send in place of an answer, or around one, as data: name -> what becomes of a good answer."""
 
 from __future__ import annotations
 
@@ -100,6 +100,6 @@ AN_ANSWER: dict[str, Fault] = {
     "half of a character in a token": choice(logprobs={"content": [{"token": "\udc00", "logprob": -1.0}]}),
     "our key in a field": edited(lambda good: good.update(id=CANARY, system_fingerprint=CANARY)),
 }
-"""What is odd is not the answer: it counts as any other."""
+"""The odd part is not the answer: it counts as any other."""
 
 SLOW = ("silence", "a drip")

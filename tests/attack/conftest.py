@@ -36,7 +36,7 @@ class Disturbed:
 
 
 def tries(config: pytest.Config) -> int | None:
-    """What --attack says; None where it is not given."""
+    """Return what --attack says; None where it is not given."""
     given: int | None = config.option.attack
     return given
 

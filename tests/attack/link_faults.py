@@ -1,4 +1,4 @@
-"""What the attacks on linking share: a small world to link in, and the command that is quick to ask again."""
+"""The attacks on linking share a small world to link in, and the command that is quick to ask again."""
 
 from __future__ import annotations
 

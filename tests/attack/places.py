@@ -1,4 +1,4 @@
-"""What an attack needs a little of: data, a workspace, recipes, and models as small as they come."""
+"""An attack needs a little of this: data, a workspace, recipes, and models as small as they come."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ def body(**changes: Any) -> Callable[[Lines], list[Any]]:
 
 
 FAILED: dict[str, Callable[[Lines], list[Any]]] = {
+    "two answers to one call": lambda lines: [*lines, body(usage=None)(lines)[0]],
     "a line missing": lambda lines: lines[1:],
     "all lines missing": lambda _: [],
     "an unknown id": first(custom_id="of nobody"),

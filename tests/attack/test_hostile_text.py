@@ -36,7 +36,7 @@ STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def tame(ended: Ended, *codes: int) -> Ended:
-    """What may be shown on a terminal as it is."""
+    """Say whether a text may be shown on a terminal as it is."""
     assert ended.code in (codes or (0, 1, 2)), ended.err[:2000]
     assert "Traceback" not in ended.err, ended.err[:2000]
     for shown in (ended.out, ended.err):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -98,15 +99,18 @@ def test_damage_search_cache(link: link_faults.Link, sound: Sound, damage: str, 
 @pytest.mark.listed
 @pytest.mark.parametrize("file", [TABLE, PREDICTIONS, "linked.jsonl"])
 @damaged
-def test_damage_input(link: link_faults.Link, file: str, damage: str, seed: int) -> None:
+def test_damage_input(link: link_faults.Link, sound: Sound, file: str, damage: str, seed: int) -> None:
     if file == "linked.jsonl":
         shutil.copy(file, PREDICTIONS)
-    spoil(Path(PREDICTIONS if file == "linked.jsonl" else file), damage, seed)
-    assert link("--search-table", TABLE).code in (0, 2)
+    read = PREDICTIONS if file == "linked.jsonl" else file
+    spoil(Path(read), damage, seed)
+    ended = link("--search-table", TABLE)
+    if ended.code:
+        assert (ended.code, read in ended.err, linked()) == (2, True, sound.linked)
     check_linked()
 
 
 def check_linked() -> None:
     """What was written, now or before, is whole: rows of JSON whose ids are ids or numbers."""
     for line in linked().splitlines():
-        assert all(value[0] == "Q" or value.isdigit() for value in json.loads(line)["ObjectEntitiesID"])
+        assert all(re.fullmatch(r"Q[1-9]\d*|\d+", value) for value in json.loads(line)["ObjectEntitiesID"])

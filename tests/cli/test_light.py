@@ -100,6 +100,8 @@ OTHERS = [f"lmkbc.cli.{MODULES.get(command, command)}" for command in sorted({*C
         ("lmkbc.select.registry", {"optuna", "sqlalchemy", "torch", "openai", "polars"}),
         ("lmkbc.run.pipeline", {"optuna", "sqlalchemy", "openai", "torch", "transformers"}),
         ("lmkbc.generate.language_model", {"torch", "transformers", "optuna", "openai"}),
+        ("lmkbc", {"numpy", "polars", "msgspec", "torch"}),
+        ("lmkbc.generate.embedded", {"torch", "transformers"}),
         ("lmkbc.generate.recorded", {"torch", "transformers", "openai", "optuna"}),
     ],
 )
@@ -149,11 +151,12 @@ def test_an_install_without_local_models_does_the_rest_and_says_what_it_lacks(
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", ["", "trap '' INT; "], ids=["", "in the background"])  # where Ctrl-C is ignored
+def test_a_run_that_waits_for_a_server_is_terminated_at_once(tmp_path: Path, shell: str) -> None:
     recipe_file(tmp_path / "chat.toml", {"component": "chat", "model": "m"})
     with Loopback(delay=120) as server:
         words = ("predict", "-e", "mini", "--system", "chat.toml", "--base-url", server.url)
-        command = [sys.executable, "-m", "lmkbc", *words]
+        command = ["sh", "-c", f'{shell}exec "$@"', "sh", sys.executable, "-m", "lmkbc", *words]
         env = os.environ | {"PYTHONPATH": str(ROOT)}
         run = subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
         while not server.served and run.poll() is None:
@@ -182,6 +185,15 @@ def test_a_reader_that_goes_away_is_no_failure(arguments: tuple[str, ...]) -> No
     os.close(read)
     assert ended(*arguments, out=write) == (0, "")
     os.close(write)
+
+
+@pytest.mark.parametrize(("closed", "status"), [("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)])
+def test_a_closed_stream_is_no_traceback(closed: str, status: int) -> None:
+    """What is written to standard output is lost, which is a failure; the others are not needed."""
+    command = f"{sys.executable} -m lmkbc relations list {closed}"
+    made = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    told = "error: the machine refused the output: not writable; mend that, and run the command again\n"
+    assert (made.returncode, made.stderr) == (status, told if closed == ">&-" else "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")

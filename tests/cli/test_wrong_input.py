@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from opened import recipe_file
 
 from lmkbc.link.index_sources import build_index
 
+BUILD = "build --subjects s.csv --edition mini --system prior --out o"
 LINKED = '{"SubjectEntity": "Nile", "Relation": "RiverBasinsCountry", "ObjectEntities": ["Egypt"]}\n'
 FILES = {
     "answers.jsonl": '{"SubjectEntity": "a"}',
@@ -24,12 +26,21 @@ FILES = {
     "p.jsonl": LINKED,
     "odd.jsonl": f"{LINKED}\n{LINKED.replace('ObjectEntities', 'Objects')}",
     "t.csv": "text,id\nInn,Q1\n",
+    "s.csv": "name\nChad\n",
     "s.json": '{"Egypt": "Q79"}',
 }
 
 
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "t.csv").write_text(FILES["t.csv"])
+    build_index(folder / "i", tables=[folder / "t.csv"])
+    return folder / "i"
+
+
 @pytest.fixture
-def _files(tmp_path: Path) -> None:
+def _files(tmp_path: Path, index: Path) -> None:
     """The files that the words below name."""
     for name in ("folder", "empty", "mine"):
         (tmp_path / name).mkdir()
@@ -37,7 +48,7 @@ def _files(tmp_path: Path) -> None:
         (tmp_path / name).write_text(content)
     (tmp_path / "link").symlink_to("empty")
     recipe_file(tmp_path / "rule.toml", {"component": "prior"}, select={"rule": "topk"})
-    build_index(tmp_path / "i", tables=[tmp_path / "t.csv"])
+    shutil.copy(index, tmp_path)
 
 
 @pytest.mark.usefixtures("_files")
@@ -46,7 +57,6 @@ def _files(tmp_path: Path) -> None:
     [
         ("frobnicate", "no such command 'frobnicate'; see 'lmkbc --help'"),
         ("--frobnicate", "no such option: --frobnicate"),
-        ("predict --frobnicate", "see 'lmkbc predict --help'"),
         ("report", "missing argument 'RUN'; see 'lmkbc report --help'"),
         ("probe kamel", "missing argument 'SOURCE'"),
         ("train mlm", "missing option '--backbone'"),
@@ -75,7 +85,6 @@ def _files(tmp_path: Path) -> None:
         ("systems show nothing", "unknown system 'nothing'"),
         ("data fetch mini", "there is nothing to fetch"),
         ("predict --limit 0", "invalid value for '--limit'"),
-        ("predict --edition mini --out taken", "taken is a file: name a directory"),
         ("predict --edition mini --out taken/run", "is no directory: name another place"),
         ("submit rows.jsonl --edition mini --out folder", "folder is a directory: name a file to write"),
         ("link rows.jsonl --edition mini --offline --out folder", "folder is a directory"),
@@ -106,47 +115,56 @@ def _files(tmp_path: Path) -> None:
         ("predict -e mini --max-cost 1 --prices=1,2,3", "--prices is '1,2,3': give two numbers"),
         ("predict -e mini --max-cost 1 --prices=a,b", "--prices is 'a,b': give two numbers"),
         ("predict -e mini --max-cost 1 --prices=", "--prices is '': give two numbers"),
-        ("submit rows.jsonl --edition mini --split val --out rows.jsonl", ""),
-        ("link rows.jsonl --edition mini --offline --out rows.jsonl", ""),
-        ("link build rows.jsonl --table rows.jsonl", ""),
-        ("link build rows.jsonl --edition mini", ""),
-        ("link build rows --edition mini", ""),
-        ("store export --store rows.jsonl --out rows.jsonl", ""),
-        ("probe kamel rows.jsonl --model x --out rows.jsonl", ""),
-        ("probe optiprompt rows.jsonl --model x --kept rows.jsonl", ""),
-        ("probe kmir run rows.jsonl --model x --out .", ""),
-        ("probe kmir build rows.jsonl --out mine", ""),
-        ("train mlm --backbone x --out mine --edition mini", ""),
-        ("train lora --model x --out mine --edition mini", ""),
-        ("predict --edition mini --out mine", ""),
-        ("predict --split val --edition mini --system bl22-empty --out .", ""),
-        ("predict --split val --edition mini --system bl22-empty --out ''", ""),
-        ("predict --split val --edition mini --system bl22-empty --out /", ""),
-        ("predict --split val --edition mini --system bl22-empty --out mine", ""),
-        ("predict --split val --edition mini --system bl22-empty --out notes.txt", ""),
-        ("predict --split val --edition mini --system bl22-empty --out link", ""),
-        ("predict --split val --edition mini --system bl22-empty --out notes.txt/run", ""),
-        ("predict --split val --edition mini --system bl22-empty --out run/..", ""),
-        ("'--\u202edne'", ""),
-        ("predict '--\u202ex'", ""),
-        ("submit a 'b\u202ec'", ""),
-        ("predict -e '\u202e'", ""),
+        (
+            "submit rows.jsonl --edition mini --split val --out rows.jsonl",
+            "is what is read: name another file to write",
+        ),
+        ("link rows.jsonl --edition mini --offline --out rows.jsonl", "is what is read: name another file to write"),
+        ("link build rows.jsonl --table rows.jsonl", "is what is read: name another file to write"),
+        ("link build rows.jsonl --edition mini", "rows.jsonl exists and is no index"),
+        ("link build rows --edition mini", "rows.partial is no unfinished index"),
+        ("store export --store rows.jsonl --out rows.jsonl", "is what is read: name another file to write"),
+        ("probe kamel rows.jsonl --model x --out rows.jsonl", "is what is read: name another file to write"),
+        ("probe optiprompt rows.jsonl --model x --kept rows.jsonl", "is what is read: name another file to write"),
+        ("probe kmir run rows.jsonl --model x --out .", "is what is read: name another file to write"),
+        (
+            "probe kmir build rows.jsonl --out mine",
+            "mine holds files that are not of KMIR's questions, first 'thesis.tex'",
+        ),
+        ("train mlm --backbone x --out mine --edition mini", "mine holds files that are not of a trained model"),
+        ("train lora --model x --out mine --edition mini", "mine holds files that are not of a trained model"),
+        ("predict --split val --edition mini --system bl22-empty --out .", "'.' is no name of a directory to write"),
+        ("predict --split val --edition mini --system bl22-empty --out ''", "'.' is no name of a directory to write"),
+        ("predict --split val --edition mini --system bl22-empty --out /", "'/' is no name of a directory to write"),
+        (
+            "predict --split val --edition mini --system bl22-empty --out mine",
+            "mine holds files that are not of a run, first 'thesis.tex'",
+        ),
+        (
+            "predict --split val --edition mini --system bl22-empty --out notes.txt",
+            "notes.txt is a file: name a directory",
+        ),
+        (
+            "predict --split val --edition mini --system bl22-empty --out link",
+            "link is a link: name a directory itself",
+        ),
+        (
+            "predict --split val --edition mini --system bl22-empty --out run/..",
+            "'run/..' is no name of a directory to write",
+        ),
+        ("'--\u202edne'", "no such option: --\ufffddne; see 'lmkbc --help'"),
+        ("predict '--\u202ex'", "no such option: --\ufffdx; see 'lmkbc predict --help'"),
+        ("submit a 'b\u202ec'", "got unexpected extra argument(s) (b\ufffdc)"),
+        ("predict -e '\u202e'", "unknown edition '\\u202e'"),
         ("ask Peru borders-of --edition mini", "edition mini asks for no relation 'borders-of'"),
         ("ask Peru borders-of", "unknown relation 'borders-of'"),
         ("ask ' ' country-borders", "the subject has no name"),
-        ("ask Peru award-winners --edition mini", "edition mini asks for no relation 'award-winners'"),
-        ("ask Peru country-borders -e mini --system prior --subject-id 419", "--subject-id is '419', which is no QID"),
         (
             "ask Peru country-borders -e mini --system prior --subject-id Peru",
             "--subject-id is 'Peru', which is no QID",
         ),
-        ("ask Peru country-borders -e mini --system prior --subject-id P17", "--subject-id is 'P17', which is no QID"),
         ("ask Peru country-borders -e mini --system prior --subject-id Q0", "--subject-id is 'Q0', which is no QID"),
         ("ask Peru country-borders -e mini --system prior --subject-id ''", "--subject-id is '', which is no QID"),
-        (
-            "link p.jsonl --edition mini --search-table s.json --out p.jsonl",
-            "is what is read: name another file to write",
-        ),
         (
             "link p.jsonl --edition mini --search-table s.json --out ./p.jsonl",
             "is what is read: name another file to write",
@@ -155,17 +173,18 @@ def _files(tmp_path: Path) -> None:
             "link p.jsonl --edition mini --search-table s.json --out s.json",
             "is what is read: name another file to write",
         ),
-        ("link build t.csv --table t.csv", "t.csv is what is read"),
-        ("link build t.csv -e mini", "t.csv exists and is no index"),
-        ("link labels foo --index i", "is no QID"),
         ("link labels 'Q1|Q2' --index i", "is no QID"),
         ("link labels ../../x --index i", "is no QID"),
         ("link labels Q0 --index i", "is no QID"),
-        ("link labels 5 --index i", "is no QID"),
-        ("link labels P31 --index i", "is no QID"),
         ("link labels Q99999999999999999999 --index i", "is no QID"),
         ("link odd.jsonl -e mini --search-table s.json", "odd.jsonl, line 3, field ObjectEntities: absent"),
         ("runs nowhere", "is no folder"),
+        ("store stats --store none", "there is no store"),
+        ("systems fetch prior", "no [source] says where the authors' words are"),
+        (f"{BUILD} --engine spark", "--engine is 'spark'"),
+        (f"{BUILD} --address host:6379", "give --engine ray too"),
+        (f"{BUILD} --workers 2", "give --engine ray too"),
+        (f"{BUILD} --gpus 1", "give --engine ray too"),
         ("runs folder", "holds no run"),
         ("runs . --edition 2031", "unknown edition"),
     ],

@@ -1,4 +1,4 @@
-"""What every edition keeps to, one in `eval/` as any other: its score, its files, its leaderboard, and its data."""
+"""Every edition keeps to this, one in `eval/` as any other: its score, its files, its leaderboard, and its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every selection rule keeps to: a new one in the registry passes all of this."""
+"""Every selection rule keeps to this: a new one in the registry passes all of this."""
 
 from __future__ import annotations
 

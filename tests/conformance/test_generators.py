@@ -1,4 +1,4 @@
-"""What every generator keeps to, whatever it asks: a new one needs a case here, and passes all of this."""
+"""Every generator keeps to this, whatever it asks: a new one needs a case here, and passes all of this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every back end keeps to that answers short texts: a new one needs a case here, and passes all of this."""
+"""Every back end keeps to this that answers short texts: a new one needs a case here, and passes all of this."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refused(body: Body, _: Body) -> tuple[int, Body] | None:
 
 @pytest.fixture(params=["server", "local", "window"])
 def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
-    """What opens each back end as a recipe's table does."""
+    """Open each back end as a recipe's table does."""
     fresh = iter(range(100))
 
     def opener(table: dict[str, Any], url: str | None = None, **given: Any) -> Open:

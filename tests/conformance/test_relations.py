@@ -1,4 +1,4 @@
-"""What every relation keeps to, one in `relations/` as any other: its words, its names, and what the data say of it."""
+"""Every relation keeps to this, one in `relations/` as any other: its words, its names, and what the data say of it."""
 
 from __future__ import annotations
 
@@ -199,6 +199,10 @@ def test_no_spelling_is_ambiguous_or_stopped(relation: Relation) -> None:
     for variant, name in relation.shape.variants.items():
         assert known.get(name.lower(), name) == name, f"{variant!r} leads to {name!r}, which is itself replaced"
     assert all(word == word.lower() for word in relation.shape.stop)
+
+
+def test_all_elements_and_nobel_prizes_are_there() -> None:
+    assert [len(RELATIONS[name].shape.closed) for name in ("compound_elements", "nobel_prize")] == [118, 6]
 
 
 @every_relation

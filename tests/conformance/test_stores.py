@@ -1,4 +1,4 @@
-"""What every back end of the store must pass: a file, and a database that workers on many machines share."""
+"""Every back end of the store must pass this: a file, and a database that workers on many machines share."""
 
 from __future__ import annotations
 

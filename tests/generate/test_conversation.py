@@ -36,7 +36,7 @@ def conversation(draws: int, **style: Any) -> Conversation:
 
 
 def held(talk: Talk[CandidateSet], *rounds: Sequence[Reply | None]) -> tuple[list[list[Request]], CandidateSet | None]:
-    """What is asked, round after round, where each round's replies are one request's or one to each; and the result."""
+    """Return what is asked, round after round, and the result. A round's replies are one request's or one to each."""
     requests, result = resumed(talk)
     asked = [requests]
     for replies in rounds:
@@ -64,6 +64,8 @@ def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | N
     talk = conversation(draws=3).talk(QUERY)
     asked, _ = held(talk, [silent, Reply(MURKY), silent], [Reply(MURKY)])
     assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], [(1,)]]
+    _, result = held(conversation(draws=1).talk(QUERY), [Reply('["Chile"]')], [None])
+    assert (result and result.draws) == (State.MISSING,)  # a lost second answer is a lost answer
 
 
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:

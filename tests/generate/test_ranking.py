@@ -73,7 +73,7 @@ def test_what_other_subjects_make_likely_is_taken_off() -> None:
 
 
 def test_a_row_is_not_its_own_evidence() -> None:
-    """What a row alone names is not scored for its own subject, and its subject is no background of its own."""
+    """A name of one row alone is not scored for its own subject, and its subject is no background of its own."""
     row = replace(
         TRAIN[0], objects=tuple(replace(gold, names=("Klingon",), id="Q10134") for gold in TRAIN[0].objects[:1])
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Command
 from space import SPACE
 
 from lmkbc.errors import InputError
@@ -301,3 +302,27 @@ def test_answers_of_another_split_are_named_as_such(tmp_path: Path, data_dir: Pa
     list(recorded.generate(space.queries(EDITION, "test")))
     with pytest.raises(InputError, match=r"answers none of the .* its answers are of val of edition 2023; name one"):
         recorded.ended(space)
+
+
+THOUGHT = ("hasArea", "hasCapacity", "personHasCityOfDeath", "companyTradesAtStockExchange")
+
+
+def _objects(path: Path) -> dict[tuple[str, str], list[str]]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {(row["SubjectEntity"], row["Relation"]): sorted(row["ObjectEntities"]) for row in rows}
+
+
+def test_twelve_draws_with_reasoning_give_what_their_authors_keep(
+    command: Command, data_dir: Path, tmp_path: Path
+) -> None:
+    recorded = data_dir / "recorded" / "2026-test"
+    files = [word for path in sorted(recorded.glob("muse__*.jsonl.gz")) for word in ("--from", path)]
+    asked = [word for name in THOUGHT for word in ("--relation", name)]
+    out = tmp_path / "run"
+    options = ("--untuned", "--offline", "--no-report", "--failed-as-empty", "--data", data_dir, "--out", out)
+    command.done(
+        "predict", "--edition", "2026", "--split", "test", "--system", "duke26-plain", *files, *asked, *options
+    )
+    expected, kept = _objects(recorded / "muse__direct12.expected.jsonl"), _objects(out / "predictions.jsonl")
+    equal = [query for query, objects in expected.items() if kept[query] == objects]
+    assert (len(expected), len(equal)) == (398, 396)

@@ -61,7 +61,7 @@ def test_the_server_that_is_named_ranks(place: str, tmp_path: Path) -> None:
 def test_an_address_in_the_environment_is_no_word_about_a_local_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the default asks of a model of this machine goes to no server unless it is named here."""
+    """The default's questions to a model of this machine go to no server unless it is named here."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     run = Run(workspace=SPACE, edition=MINI, offline=True, servers=Servers(store=tmp_path / "s.sqlite"))
     with pytest.raises(InputError, match="the model m cannot be loaded"):

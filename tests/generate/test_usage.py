@@ -1,4 +1,4 @@
-"""What a local run used: `timing.json` against a count by hand, for answers, closed lists, verdicts and stored ones."""
+"""Usage of a local run: `timing.json` against a count by hand, for answers, closed lists, verdicts and stored ones."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from loopback import Loopback, prompt_of
 from space import SPACE
 from writing import Writing
 
-from lmkbc.errors import InputError
 from lmkbc.link.grouping import Grouper
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.run.options import Servers
@@ -107,21 +106,3 @@ def test_sources_that_name_one_object_differently_agree(tmp_path: Path) -> None:
     assert [len(found.candidates) for found in apart.sets] == [2, 2]
     assert "group" in recipe(ask={"component": "chat", "model": "m"}).tables
     assert "group" not in recipe().tables
-
-
-@pytest.mark.parametrize(
-    ("group", "said"),
-    [
-        ({"ask": {"component": "chatt"}}, "group: ask: setting 'component' is 'chatt': did you mean 'chat'"),
-        ({"ask": {"component": "chat", "modl": "m"}}, "group: ask has no setting 'modl': did you mean 'model'"),
-        ({"only": ["area"]}, "name the model in group.ask"),
-        (
-            {"ask": {"component": "chat"}, "only": ["stock-exchnge"]},
-            "group.only names 'stock-exchnge'.*'stock-exchange'",
-        ),
-        ({"most": 1}, "most is 1: give 2 to 200"),
-    ],
-)
-def test_a_senseless_table_is_refused(group: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        recipe(**group)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,11 +71,6 @@ def test_no_encoder_is_said_and_is_no_error(monkeypatch: pytest.MonkeyPatch, cap
     with caplog.at_level(logging.INFO, logger="lmkbc"):
         assert find_encoder() is None
     assert "no sentence encoder" in caplog.text
-
-
-def test_importing_the_package_loads_no_torch() -> None:
-    code = "import sys, lmkbc.generate.embedded; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_the_real_encoder_knows_what_is_alike() -> None:

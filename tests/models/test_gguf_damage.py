@@ -30,7 +30,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(path: Path) -> list[Path]:
-    """What the cache holds of unpacked models."""
+    """List what the cache holds of unpacked models."""
     return [one for one in path.parent.glob("cache/lmkbc/models/*") if not one.name.endswith(".lock")]
 
 

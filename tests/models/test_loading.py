@@ -86,24 +86,6 @@ def cut(model: Path) -> None:
     (model / "model.safetensors").write_bytes(content[: len(content) // 2])
 
 
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (pickled, "pytorch_model.bin, which is pickled"),
-        (torn, "weights"),
-        (cut, "fetch or save its files again"),
-        (lambda model: (model / "model.safetensors").write_bytes(b""), "fetch or save its files again"),
-        (lambda model: (model / "model.safetensors").write_bytes(b"\xff" * 200), "fetch or save its files again"),
-        (lambda model: (model / "model.safetensors").unlink(), "no weights"),
-        (lambda model: (model / "config.json").unlink(), "holds no config.json, so it is no model"),
-        (shutil.rmtree, "is no model directory"),
-    ],
-)
-def test_a_spoilt_directory_is_refused(kind: str, copied: Path, spoil: Callable[[Path], object], said: str) -> None:
-    spoil(copied)
-    assert said in refusal(kind, copied)
-
-
 def test_code_of_a_model_runs_only_where_it_may(
     kind: str, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +112,14 @@ def pointer(name: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (pickled, "pytorch_model.bin, which is pickled"),
+        (torn, "weights"),
+        (cut, "fetch or save its files again"),
+        (lambda model: (model / "model.safetensors").write_bytes(b""), "fetch or save its files again"),
+        (lambda model: (model / "model.safetensors").write_bytes(b"\xff" * 200), "fetch or save its files again"),
+        (lambda model: (model / "model.safetensors").unlink(), "no weights"),
+        (lambda model: (model / "config.json").unlink(), "holds no config.json, so it is no model"),
+        (shutil.rmtree, "is no model directory"),
         (index, "lacks model-00002-of-00002.safetensors, which model.safetensors.index.json lists"),
         (pointer("model.safetensors"), "model.safetensors is a pointer of Git LFS, not the file itself"),
         (pointer("tokenizer.json"), "tokenizer.json is a pointer of Git LFS, not the file itself"),
@@ -145,7 +135,7 @@ def pointer(name: str) -> Callable[[Path], object]:
         (lambda model: (model / "config.json").write_text("{}"), "names no model_type"),
     ],
 )
-def test_files_that_a_download_left_behind_are_named(
+def test_a_spoilt_directory_is_refused_and_its_file_named(
     kind: str, copied: Path, spoil: Callable[[Path], object], said: str
 ) -> None:
     spoil(copied)

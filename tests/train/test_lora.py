@@ -127,8 +127,10 @@ def test_no_held_out_subject_is_learnt_or_shown(tiny: Path) -> None:
     subjects = {row.query.subject for row in learnt()}
     held_out = {row.query.subject for row in run().train} - subjects
     assert held_out & {query.subject for query in SPACE.queries(MINI, "val")}
-    asked = [prompt.rpartition("\n\n")[0] for prompt, _ in written(tiny, shots={"k": 3, "method": "random"})]
-    assert len(asked) == len(learnt())
+    pairs = written(tiny, shots={"k": 3, "method": "random"})
+    assert len(pairs) == len(learnt())
+    assert all(gold.name in said for row, (_, said) in zip(learnt(), pairs, strict=True) for gold in row.objects)
+    asked = [prompt.rpartition("\n\n")[0] for prompt, _ in pairs]
     shown = [line for prompt in asked for line in prompt.split("\n") if line.startswith("Question:")]
     assert shown
     assert not any(f" {subject}?" in line for line in shown for subject in held_out)

@@ -124,7 +124,8 @@ def _address(url: str) -> SplitResult:
     """Return the parts of a base URL in normal form. Raise InputError for an unusable one."""
     parts = urlsplit(url) if is_web_address(url) else urlsplit("")
     if not parts.hostname:
-        raise InputError(f"the base URL {url!r} is no http or https address: give one like {OPENAI}")
+        shown = "" if any(sign in url for sign in "@?#") else f" {url!r}"  # which may hold a key or a password
+        raise InputError(f"the base URL{shown} is no http or https address: give one like {OPENAI}")
     path = parts.path.rstrip("/")
     for end in ASKED_AT:
         path = path.removesuffix(end)

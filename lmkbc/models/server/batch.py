@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -166,9 +167,9 @@ async def _ended(session: Session, identifier: str) -> Batch | None:
 
 
 def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
-    """Commit the answers in a job's output, and return all replies."""
+    """Commit the answers in a job's output, and return all replies. Different answers to one call are not committed."""
     replies: list[tuple[Call, Reply]] = []
-    for written in raw.splitlines():
+    for written in dict.fromkeys(raw.splitlines()):
         try:
             line = msgspec.json.decode(written, type=_Line)
             call = calls[line.custom_id]
@@ -184,5 +185,8 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
         if not reply.is_answer:
             session.failures[f"an answer says nothing, and ended with {reply.finish!r}"] += 1
         replies.append((call, reply))
-    session.keep(replies)
+    times = Counter(call.key for call, _ in replies)
+    if doubles := sum(count > 1 for count in times.values()):
+        session.failures["its output answers a call more than once"] += doubles
+    session.keep([(call, reply) for call, reply in replies if times[call.key] == 1])
     return [reply for _, reply in replies]

@@ -124,6 +124,13 @@ def test_labels_that_cannot_be_are_one_sentence(run: Command, wrong: Callable[[R
     assert Path("labels.jsonl").read_bytes() == before
 
 
+def test_labels_of_a_base_that_was_built_anew_are_refused(run: Command) -> None:
+    labelled(run, lambda row: "y")
+    shutil.rmtree("kb")
+    written(Path("kb"), mixed(299))
+    assert "labels of another base than kb, or of an earlier state of it" in run.fails("kb", "--labels", "labels.jsonl")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -162,7 +162,7 @@ def test_nothing_known_is_said(run: Command) -> None:
 AREAS = {"100": "known", "101.01": "known", "2.5": "contradicting", "7": "contradicting", "12": "new", "13": "known"}
 """Facts about Q1 and so on in km2, as what is known of them marks them."""
 GIVEN = [("10000", "Q35852"), ("39", "Q232291"), ("2.5", "Q35852"), ("8", ""), ("12", "Q999"), ("13", "Q712226")]
-"""What is known of them: hectares, square miles, no unit, an item that is no unit of area, km2."""
+"""Known of them: hectares, square miles, no unit, an item that is no unit of area, km2."""
 
 
 def with_units(form: str) -> str:

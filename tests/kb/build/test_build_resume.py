@@ -13,12 +13,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from bases import Base, failed, neighbours, tree
+from bases import Base, answered, failed, neighbours, tree
 from command import Command
 
 from lmkbc.api.building import KnowledgeBase
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.build import parts
+from lmkbc.kb.build.growth import Bounds
 from lmkbc.kb.build.staged import Directory
 from lmkbc.types import CandidateSet, Query
 
@@ -292,6 +293,26 @@ def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
     lands.build(monkeypatch, neighbours, RELATIONS)
     assert tree(lands.out) == undamaged
     assert len(lands.asked) == QUERIES - (3 - lost) * lands.shard
+
+
+def test_levels_below_a_damaged_one_are_asked_anew(lands: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What facts name may be others once they are asked again."""
+    names, bounds = {"old": "x"}, Bounds(depth=2)
+
+    def neighbour(query: Query) -> CandidateSet:
+        if len(lands.asked) > 25:
+            raise Killed
+        return answered(query, (f"{names['old']} of {query.subject}", None, 0.9))
+
+    with pytest.raises(Killed):
+        lands.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+    flip(lands.out / SHARD)
+    names["old"] = "y"
+    lands.asked.clear()
+    made = lands.build(monkeypatch, neighbour, RELATIONS[:1], bounds)
+    assert [level["subjects"] for level in made["graph"]["levels"]] == [len(LANDS)] * 3
+    second = [query.subject for query in lands.asked][4 : 4 + len(LANDS)]
+    assert [name[0] for name in second] == ["x"] * 4 + ["y"] * 4 + ["x"] * 2
 
 
 def outputs(lands: Base) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a worker does with a block, and what a build makes of blocks that come in any order; no cluster is needed."""
+"""A worker's work on a block, and what a build makes of blocks that come in any order; no cluster is needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 from bases import SPACE, Base, answered, failed, tree
-from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.build import engine as module
@@ -160,18 +159,3 @@ def test_a_password_is_sent_to_no_worker(work: Work) -> None:
         with pytest.raises(InputError, match="PGPASSWORD") as caught:
             replace(work, run=run).shared(2)
         assert "secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("given_options", "said"),
-    [
-        (["--engine", "spark"], "--engine is 'spark'"),
-        (["--address", "host:6379"], "give --engine ray too"),
-        (["--workers", "2"], "give --engine ray too"),
-        (["--gpus", "1"], "give --engine ray too"),
-    ],
-)
-def test_options_that_make_no_sense(command: Command, tmp_path: Path, given_options: list[str], said: str) -> None:
-    (tmp_path / "s.csv").write_text("name\nChad\n")
-    where = ["--subjects", "s.csv", "--edition", "mini", "--system", "prior", "--out", "o"]
-    assert said in command.fails("build", *where, *given_options)

@@ -137,7 +137,7 @@ def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> Non
 
 
 def known(form: str, path: Path) -> None:
-    """What Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
+    """Wikidata has: that Q1 borders Q1016 and has 4 children, and something of another property."""
     rows = [("Q1", "P47", "Q1016"), (f"{WD}Q1", "P1971", "+4.0"), ("Q2", "P31", "Q1016")]
     if form == "csv":
         with path.open("w", newline="") as file:

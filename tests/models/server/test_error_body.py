@@ -13,8 +13,9 @@ from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import LmkbcError
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.body import decode
 from lmkbc.models.server.limits import Limits
-from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.refusal import ServerError, refusal
 from lmkbc.models.server.served import as_served
 from lmkbc.models.store import Store
 from lmkbc.types import Query, State
@@ -121,6 +122,8 @@ def test_a_page_is_not_asked_for_again_if_there_never_was_an_answer(chat: Make, 
 
 
 def test_a_fault_of_the_provider_behind_is_waited_out(chat: Make) -> None:
+    busy = refusal(Server("https://x/v1", "m"), 429, b'[{"error": {"details": [{"retryDelay": "0.5s"}]}}]')
+    assert getattr(busy, "wait", None) == 0.5
     error = {"code": 502, "message": "Upstream error"}
     fault = as_json({"choices": [{"finish_reason": "error", "message": {"content": ""}, "error": error}]})
     assert lacking(chat, fault) == ("502: Upstream error", HASTY.attempts)
@@ -222,23 +225,50 @@ def test_a_whole_address_is_cut_to_its_base(end: str) -> None:
         (400, "Only user, assistant and tool roles are supported, with the exception of an initial optional system"),
         (422, 'messages: Unexpected role "system"'),
         (400, "This model does not support system messages"),
+        (400, "default chat template is no longer allowed, so you must provide a chat template"),
     ],
 )
 def test_refused_turns_get_the_advice_of_local_models(chat: Make, status: int, said: str) -> None:
     with (
         Loopback(change=lambda *_: (status, said)) as server,
         pytest.raises(
-            ServerError, match=r"refuses the turns of a prompt .*: use form = 'single' with speaker = 'user'"
+            ServerError,
+            match=r"has no chat template .*: use form = 'completion'"
+            if "template" in said
+            else r"refuses the turns of a prompt .*: use form = 'single' with speaker = 'user'",
         ),
     ):
         one(chat(server))
     assert server.served == 1
 
 
-def test_a_model_without_a_chat_template_is_advised_to_complete(chat: Make) -> None:
-    said = "default chat template is no longer allowed, so you must provide a chat template"
-    with (
-        Loopback(change=lambda *_: (400, said)) as server,
-        pytest.raises(ServerError, match=r"has no chat template .*: use form = 'completion'"),
-    ):
-        one(chat(server))
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (rb"a\ud83d", "a\ufffd"),
+        (rb"\udc00b", "\ufffdb"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\uD83D\uDE00", "\U0001f600"),
+        (rb"\\ud83d", "\\ud83d"),  # a backslash, then letters
+        (rb"\\\ud83d", "\\\ufffd"),
+        (b"a\xed\xa0\xbdb", "a\ufffdb"),
+        (rb"\u0000\n\"\ud83d\"", '\0\n"\ufffd"'),
+        ("퟿\ue000".encode(), "퟿\ue000"),  # what stands beside the surrogates
+    ],
+)
+def test_half_of_a_character_is_replaced(written: bytes, text: str) -> None:
+    body = b'{"model": "m", "choices": [{"message": {"content": "' + written + b'"}, "finish_reason": "length"}]}'
+    _, (reply,) = decode(body)
+    assert (reply.text, reply.finish) == (text, "length")
+
+
+def test_tokens_with_half_of_a_character_keep_their_log_probabilities() -> None:
+    token = {"token": "\ud83d", "logprob": -0.5, "top_logprobs": []}
+    choice = {"message": {"content": "x"}, "logprobs": {"content": [token]}}
+    _, (reply,) = decode(json.dumps({"choices": [choice]}).encode())
+    assert reply.logprobs == [("\ufffd", -0.5)]
+
+
+def test_bytes_that_are_no_text_are_no_answer() -> None:
+    with pytest.raises(ValueError, match="decode"):
+        decode(b'{"choices": [{"text": "a\xff"}]}')

@@ -1,8 +1,9 @@
-"""What a server may cost at most: time, money, and the prompts that it would pass on to another host."""
+"""A server's costs are bounded: time, money, and the prompts that it would pass on to another host."""
 
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,8 @@ def test_budgets_of_a_run_are_held_together_at_what_their_own_servers_report() -
     assert cheap.exhausted_by(300, 300) is None  # its own server has not yet reported
     assert dear.exhausted_by(11, 11) == "--max-tokens 1000"
     assert dear.exhausted_by(10, 10) is None
+    dear.settle(10, 10, (100, 100))
+    assert (Budget().most_at_once, cheap.most_at_once, dear.most_at_once) == (math.inf, 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 from lmkbc.ask.plan import Asking
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.address import Server
+from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import TooLong, too_long
 from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
@@ -29,7 +30,7 @@ ANSWER = 20
 
 
 def tokens(text: str) -> int:
-    """What the stand-in takes for tokens: three characters each."""
+    """Count what the stand-in takes for tokens: three characters each."""
     return len(text) // 3
 
 
@@ -111,7 +112,9 @@ def test_prompts_that_are_too_long_are_told_first_and_keep_no_others_from_being_
 ) -> None:
     caplog.set_level(logging.WARNING, "lmkbc")
     with Narrow(kind, room) as server:
-        generator = chat(server)
+        generator = chat(
+            server, limits=Limits(concurrency=1, patience=3)
+        )  # more refusals in a row than failures may be
         found = run(generator, LONG + SHORT)
     assert {one.query.subject for one in found.values() if one.failed} == {query.subject for query in LONG}
     assert len(server.requests) == 48  # none is asked for again

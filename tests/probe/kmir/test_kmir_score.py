@@ -129,6 +129,8 @@ def test_bins_are_four_times_as_wide_as_the_one_before() -> None:
     ]
     assert found.bins[0].half_width is None
     assert found.correlation == pytest.approx(math.sqrt(5 / 7))  # as scores have two values only
+    same = [asked[0], (asked[0][0], 1.0)]  # as often, and not as good
+    assert [curves(some, counts)["completion"].correlation for some in (asked[:3], same)] == [None, None]
 
 
 FACTS = [

@@ -1,4 +1,4 @@
-"""What candidates come from: the models that are named, and the words in which they are asked."""
+"""Origins of candidates: the models that are named, and the words in which they are asked."""
 
 from __future__ import annotations
 

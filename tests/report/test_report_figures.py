@@ -120,6 +120,20 @@ def test_tokens_and_cost_stand_at_the_top(command: Command, tmp_path: Path) -> N
     assert 'id="prompts"' not in made
 
 
+def test_a_recipe_of_an_older_version_costs_no_page(command: Command, tmp_path: Path) -> None:
+    run, gold, _ = hostile.run(tmp_path, 8)
+    recipe = {"generate": [{**CHAT, "tempo": 1}], "link": {"stratgies": {}}}
+    (run / "manifest.json").write_text(json.dumps({"edition": "mini", "recipe": recipe}))
+    _, told = command.done("report", run, "--gold", gold)
+    for said in (
+        "'tempo': known",
+        "; no prompts are shown",
+        "no setting 'stratgies'",
+        "; links are explained with the",
+    ):
+        assert said in told, told
+
+
 def test_recorded_prompts_and_tokens_come_first(command: Command, tmp_path: Path) -> None:
     query = {"SubjectEntity": "subject 001", "Relation": hostile.RELATIONS[0], "model": "gpt", "completions": ["x"]}
     rows = [

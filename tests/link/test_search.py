@@ -25,6 +25,7 @@ def test_exact_strings_only_case_aside() -> None:
         (b'{"\\ud83d": "Q1"}', "no search table"),
         (b'{"Inn": "Q1"', "no search table"),
         (b'{"Inn":' * 100_000, "no search table"),
+        (b'{"Inn": "Q1", "Inn": "Q2"}', "entry 'Inn': both 'Q1' and 'Q2'; remove one"),
         (b'{"Inn": "Q1|Q2"}', "entry 'Inn': 'Q1|Q2' is no QID"),
     ],
 )

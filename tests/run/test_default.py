@@ -1,4 +1,4 @@
-"""What is run where no system is named: the default, and what takes its place where its model is not here."""
+"""Where no system is named, it is the default, and what takes its place where its model is not here."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import lmkbc
 import lmkbc.workspace
 from lmkbc.run.saved import InSample, SavedRun
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 VAL = SPACE.examples(SPACE.edition("mini"), "val")
 COMMON = ("--split", "val", "--edition", "mini", "--workspace", "space", "--offline")
 TUNE = ("tune", *COMMON, "--trials", "0", "--rules", "cutoff,top-k", "--folds", "2")

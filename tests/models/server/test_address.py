@@ -26,6 +26,21 @@ def test_what_is_no_web_address_is_refused(url: str, tmp_path: Path) -> None:
         Server.of(url or "x", "m", offline=True)
 
 
+KEYS = (
+    "u:{}@h.example:99999/v1 u:{}@h.example:x/v1 u:{}@[::1/v1 u:{}@h..example/v1 u:{}@h_example]/v1 {}@/v1 "
+    "u:{}@h.example :{}@h.example {}@h.example h.example/v1?api_key={} h.example/v1#{} h.example:0/v1?key={} "
+    "u:p{}?@h.example:0/v1"
+)
+
+
+@pytest.mark.parametrize("rest", [*KEYS.split(" "), "u:{}@h example/v1", "u:{} @h.example/v1", "u:{}\u202e@h.example"])
+@pytest.mark.parametrize("scheme", ["https://", ""])
+def test_a_key_in_an_address_is_refused_unseen(scheme: str, rest: str) -> None:
+    with pytest.raises(InputError, match=r"^the base URL (is no http or https|of h.example carries more)") as error:
+        Server.of(scheme + rest.format("sk-canary"), "m", offline=True)
+    assert "sk-canary" not in str(error.value)
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/v1", "http://[::1]:1/", "https://a.b", "https://münchen.de/ä"])
 def test_what_is_one_is_taken(url: str) -> None:
     assert is_web_address(url)

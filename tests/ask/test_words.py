@@ -79,6 +79,12 @@ def frame(name: str, *lines: tuple[int, int], slots: Any = SLOTS, **given: Any) 
             },
         ),
         (
+            "steps =",
+            [(0, 0)],
+            {"slots": {"%s": ("{subject}", "{mask}")}, "setting": "precondition"},
+            {"precondition": "{subject} is {mask}."},
+        ),
+        (
             "named = {",
             [(0, 3)],
             {"setting": "forms"},
@@ -90,11 +96,6 @@ def test_lines_are_an_expression_and_what_the_code_fills_is_a_slot(
     name: str, lines: list[tuple[int, int]], given: dict[str, Any], made: dict[str, Any]
 ) -> None:
     assert frame(name, *lines, **given) == made
-
-
-def test_old_formats_take_the_next_slot_each() -> None:
-    made = frame("steps =", (0, 0), slots={"%s": ("{subject}", "{mask}")}, setting="precondition")
-    assert made == {"precondition": "{subject} is {mask}."}
 
 
 def test_words_for_all_relations_and_a_phrase_stand_in_the_words_of_one() -> None:

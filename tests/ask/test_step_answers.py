@@ -1,4 +1,4 @@
-"""What a step reads of an answer."""
+"""A step reads of an answer what its kind says."""
 
 from __future__ import annotations
 

@@ -245,10 +245,6 @@ def test_python_source_becomes_clozes_and_is_not_run(fetch: Command, served: str
         spec.open(run, Notes())
 
 
-def test_what_names_no_source_is_told(fetch: Command) -> None:
-    assert "no [source] says where the authors' words are" in fetch.fails("prior")
-
-
 def test_every_bundled_source_is_fetched_without_an_option() -> None:
     for name in SPACE.system_names():
         source = read_file(SPACE.recipe_path(name)).source
@@ -346,7 +342,7 @@ def test_keys_of_yaml_become_the_words_of_a_part_and_of_its_steps(fetch: Command
         ('name = "user"', 'name = "nobody"', "it has no text 'nobody'"),
         ('name = "user"', 'name = "number"', "it has no text 'number'"),
         ('"{places}" = "isles"', '"{x}" = ""', "hasArea: task has a slot {places}"),
-        ('relation = "hasArea", part = "told" }', 'part = "told" }', "relation"),
+        ('relation = "hasArea", part = "told" }', 'part = "told" }', "needs source.files[0].words[0].relation"),
     ],
 )
 def test_yaml_that_is_another_changes_nothing(

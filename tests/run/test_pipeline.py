@@ -1,4 +1,4 @@
-"""What a run's steps tell of its whole, though its queries pass through them in blocks."""
+"""A run's steps tell of its whole, though its queries pass through them in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What labelled rows state: their own facts, and those of the other side, by QID or by name."""
+"""Labelled rows state: their own facts, and those of the other side, by QID or by name."""
 
 from __future__ import annotations
 
