@@ -24,7 +24,7 @@ from lmkbc.edition import Edition
 from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.recipe import RecipeFile
 from lmkbc.scoring.table import Metric
 from lmkbc.select.pool import Pooling

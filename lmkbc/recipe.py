@@ -16,7 +16,7 @@ from lmkbc.files.reader import read_toml
 from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.relation import Relation
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.pool import Pooling

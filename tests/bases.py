@@ -13,16 +13,15 @@ from space import SPACE
 
 from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.build import engine as engines
-from lmkbc.kb.build import manifest, parts
+from lmkbc.kb.build import manifest
 from lmkbc.kb.build import shards as module
+from lmkbc.kb.build.base_directory import Directory, write_parts
 from lmkbc.kb.build.engine import Engine
 from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
-from lmkbc.kb.build.frontier import Frontier
-from lmkbc.kb.build.growth import Bounds, Growth
+from lmkbc.kb.build.growth import Bounds, Frontier, Growth
 from lmkbc.kb.build.manifest import started
 from lmkbc.kb.build.settle import REMOVED, Settled
 from lmkbc.kb.build.shards import Build, BuildPlan
-from lmkbc.kb.build.staged import Directory
 from lmkbc.kb.build.subjects import Classes, SubjectFile
 from lmkbc.progress import silent
 from lmkbc.run.pipeline import Block
@@ -132,7 +131,7 @@ def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Pat
     frame = pl.DataFrame(list(facts), schema=FACTS)
     tables = Tables(frame, pl.DataFrame(schema=NOTHING), pl.DataFrame(schema=MISSING))
     settled = Settled(tables, pl.DataFrame(schema=REMOVED))
-    outputs = dict(parts.write(folder, [settled], RUN))
+    outputs = dict(write_parts(folder, [settled], RUN))
     counts = dict(Counter(frame["relation"].to_list()))
     shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})

@@ -17,7 +17,7 @@ from pathlib import Path
 import lmkbc
 from eval.bench import parsed, parser_of, timed
 from eval.bench.figures import Table
-from lmkbc.kb.audit.findings import LABELS, MODEL, KnownPrecision
+from lmkbc.kb.audit.precision import LABELS, MODEL, KnownPrecision
 from lmkbc.relation import Relation
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace

@@ -29,8 +29,7 @@ from eval.bench import few_of, parsed, parser_of, peak_mb, timed
 from eval.bench.figures import Table
 from lmkbc.answer.parse import parse
 from lmkbc.files.places import data_dirs
-from lmkbc.link.builder import IndexBuilder, IndexEntity
-from lmkbc.link.index import AliasIndex
+from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import SearchTable, Wikidata

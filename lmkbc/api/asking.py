@@ -16,7 +16,7 @@ from lmkbc.run.options import RunOptions
 from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
-    from lmkbc.link.linking import Linking
+    from lmkbc.link.linker import Linking
     from lmkbc.run.run import Run
 
 MOST_OTHERS = 5

@@ -15,19 +15,18 @@ from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import staged, writing
 from lmkbc.files.writable import check_directory, check_new
 from lmkbc.kb.audit import known as known_facts
-from lmkbc.kb.audit.findings import (
+from lmkbc.kb.audit.known import Known
+from lmkbc.kb.audit.precision import (
     KnownCounts,
     KnownPrecision,
     LabelledPrecision,
+    Recalibration,
     by_labels,
     frames,
     listed,
     recalibrated,
 )
-from lmkbc.kb.audit.known import Known
-from lmkbc.kb.audit.labels import LABELS, MOST, LabelsFile, page, rows_of
-from lmkbc.kb.audit.precision import Recalibration
-from lmkbc.kb.audit.sample import draw, facts_of
+from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
 from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.progress import Report, silent
 from lmkbc.workspace import Workspace

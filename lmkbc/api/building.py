@@ -16,15 +16,13 @@ from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.arrays import key
+from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import REACHED, Engine
-from lmkbc.kb.build.entities import ENTITIES
 from lmkbc.kb.build.facts import FACTS, LEAST, SCHEMAS
-from lmkbc.kb.build.frontier import LEAST_MEAN, Frontier
-from lmkbc.kb.build.growth import Bounds, Growth
+from lmkbc.kb.build.growth import LEAST_MEAN, Bounds, Frontier, Growth
 from lmkbc.kb.build.manifest import inputs_of, started
-from lmkbc.kb.build.settle import REMOVED
+from lmkbc.kb.build.settle import ENTITIES, REMOVED
 from lmkbc.kb.build.shards import Build, BuildPlan, chosen
-from lmkbc.kb.build.staged import Directory
 from lmkbc.kb.build.subjects import Classes, SubjectFile
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent

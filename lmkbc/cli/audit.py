@@ -13,7 +13,7 @@ from lmkbc.api.auditing import SAMPLE, Audit
 from lmkbc.api.auditing import audit as audit_base
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
-from lmkbc.kb.audit.findings import LABELS, MODEL, KnownPrecision, LabelledPrecision
+from lmkbc.kb.audit.precision import LABELS, MODEL, KnownPrecision, LabelledPrecision
 from lmkbc.types import grouped
 
 EXAMPLE = "Example: lmkbc audit rivers --sample 200 --out rivers-audit"

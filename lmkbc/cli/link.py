@@ -13,10 +13,9 @@ from lmkbc.api.keywords import chosen_edition
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.files.writable import check_file
-from lmkbc.link.dump import LANGUAGES
 from lmkbc.link.explained import LinkReport, explain, link_rows, read_rows
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.index_sources import build_index
+from lmkbc.link.index_sources import LANGUAGES, build_index
 from lmkbc.link.linker import Linker
 from lmkbc.link.search import open_search, wikidata
 from lmkbc.link.train_objects import TrainObjects

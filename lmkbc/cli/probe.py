@@ -16,8 +16,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
 from lmkbc.probe.benchmark import Benchmark, Means
-from lmkbc.probe.kamel.from_triples import KamelBuild
-from lmkbc.probe.kamel.kamel import KamelBenchmark
+from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark

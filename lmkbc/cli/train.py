@@ -97,7 +97,7 @@ def mlm(
     """Masked-LM training on verbalised facts. For an encoder without a head, or for all weights of a masked LM."""
     from lmkbc.models.masked.object_vectors import NOTHING
     from lmkbc.train import tasks
-    from lmkbc.train.teach import RATES, teach
+    from lmkbc.train.tasks import RATES, teach
 
     if head and (mask != "object" or apart or text):
         raise InputError("--mask, --apart and --text are of training all weights: add --all-weights, or leave them out")

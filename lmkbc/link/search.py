@@ -20,7 +20,7 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.database import DATABASE_ERRORS, is_unwritable, opened
 from lmkbc.files.places import cache_dir, warn_unwritable
 from lmkbc.files.reader import whole
-from lmkbc.link import api
+from lmkbc.link import wikibase
 from lmkbc.link.evidence import Hit, Search
 from lmkbc.link.wikibase import ShapeError, T, decode
 from lmkbc.link.wikidata import API_URL, Client
@@ -32,8 +32,8 @@ _TABLE = """CREATE TABLE answers (source TEXT, kind TEXT, key TEXT, answer BLOB 
 _GET = "SELECT CAST(answer AS BLOB) FROM answers WHERE source = ? AND kind = ? AND key = ?"
 _PUT = "INSERT OR REPLACE INTO answers (source, kind, key, answer, date) VALUES (?, ?, ?, ?, ?)"
 _RECORDED = msgspec.json.Decoder(dict[str, str])
-_HITS = msgspec.json.Decoder(list[api.SearchHit])
-_RECORD: msgspec.json.Decoder[api.Record | None] = msgspec.json.Decoder(api.Record | None)
+_HITS = msgspec.json.Decoder(list[wikibase.SearchHit])
+_RECORD: msgspec.json.Decoder[wikibase.Record | None] = msgspec.json.Decoder(wikibase.Record | None)
 LANGUAGE = "en"
 HITS_PER_SEARCH = 7
 Ask: TypeAlias = Callable[[Client, list[str]], Iterator[Mapping[str, T]]]
@@ -129,8 +129,8 @@ class Wikidata:
         """Return the hits of each text, best first; () for no hits."""
         spelt = {text.casefold(): text for text in texts if text.strip()}
 
-        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[api.SearchHit]]]:
-            calls = [api.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
+        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, list[wikibase.SearchHit]]]:
+            calls = [wikibase.search(spelt[key], LANGUAGE, HITS_PER_SEARCH) for key in missing]
             for at, hits in client.answers(calls):
                 yield {missing[at]: hits or []}
 
@@ -154,13 +154,13 @@ class Wikidata:
         """Release the cache file."""
         self._cache.close()
 
-    def _records(self, ids: Sequence[str]) -> dict[str, api.Record | None]:
+    def _records(self, ids: Sequence[str]) -> dict[str, wikibase.Record | None]:
         for qid in ids:
             if as_qid(qid) != qid:
                 raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
         return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, _ask_records)
 
-    def _climb(self, records: Sequence[api.Record]) -> dict[str, tuple[str, ...]]:
+    def _climb(self, records: Sequence[wikibase.Record]) -> dict[str, tuple[str, ...]]:
         """Map each class within CLIMB steps of the records to the classes directly above it."""
         above: dict[str, tuple[str, ...]] = {}
         level = {qid for record in records for qid in (*record.instance_of, *record.subclass_of)}
@@ -190,16 +190,16 @@ class Wikidata:
         return {key: cached[key] for key in keys if key in cached}
 
 
-def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, api.Record | None]]:
+def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, wikibase.Record | None]]:
     """Request ids in groups, and yield their records when they arrive.
 
     The API refuses a whole group for one invalid id, so its halves are requested. It shortens a long reply, so the
     missing ids are requested again.
     """
-    groups = [missing[at : at + api.IDS_PER_CALL] for at in range(0, len(missing), api.IDS_PER_CALL)]
+    groups = [missing[at : at + wikibase.IDS_PER_CALL] for at in range(0, len(missing), wikibase.IDS_PER_CALL)]
     while groups:
         left: list[list[str]] = []
-        for at, records in client.answers([api.entities(group, LANGUAGE) for group in groups]):
+        for at, records in client.answers([wikibase.entities(group, LANGUAGE) for group in groups]):
             group = groups[at]
             if records is not None:
                 yield records
@@ -211,7 +211,7 @@ def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, ap
         groups = [group for group in left if group]
 
 
-def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
+def _described(hits: Sequence[wikibase.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
     """Return search hits with the known data of their entities.
 
     Merged ones have their new id; deleted ones are left out.
@@ -225,7 +225,7 @@ def _described(hits: Sequence[api.SearchHit], known: Mapping[str, Hit | None]) -
     return tuple(described.values())
 
 
-def _closure(record: api.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _closure(record: wikibase.Record, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return the classes of a record, nearest first: P31, P279, and the classes above them."""
     classes = dict.fromkeys((*record.instance_of, *record.subclass_of))
     level = list(classes)

@@ -1,15 +1,19 @@
-"""The parts of Wikibase's data model that linking reads from dumps and API replies, checked when decoded.
+"""Wikibase: the parts of its data model that linking reads, and calls of its API, checked when decoded.
 
-Format: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html. Bytes of another shape raise ShapeError, so
-unchecked data is never cached, indexed or requested.
+Formats: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html, and
+https://www.wikidata.org/w/api.php?action=help&modules=wbsearchentities and =wbgetentities. Bytes of another shape raise
+ShapeError, so unchecked data is never cached, indexed or requested.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
+from lmkbc.link.evidence import Hit
 from lmkbc.names import QID
 
 T = TypeVar("T")
@@ -69,3 +73,168 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise ShapeError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ShapeError(str(error)) from None
+
+
+IDS_PER_CALL = 50
+"""The API's own limit for wbgetentities."""
+NO_ENTITY = frozenset({"no-such-entity", "invalid-entity-id"})
+
+
+class SearchHit(msgspec.Struct, frozen=True, gc=False):
+    """One hit of a wbsearchentities reply."""
+
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    name: Text = ""
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """Fields of an entity that linking keeps. `id` follows redirects: a merged entity has the id of its target."""
+
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    instance_of: tuple[Qid, ...] = ()
+    subclass_of: tuple[Qid, ...] = ()
+    sitelinks: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    def hit(self, classes: Sequence[str], name: str = "") -> Hit:
+        """Return the entity as a hit. classes: the classes of the entity."""
+        return Hit(self.id, self.label, self.description, tuple(classes), self.sitelinks, name)
+
+
+class Refusal(msgspec.Struct, gc=False):
+    """An error that the API sends with status HTTP 200."""
+
+    code: str
+    info: str = ""
+
+
+class ApiReply(msgspec.Struct):
+    """Fields that every reply of the API may hold; subclasses add their own content."""
+
+    error: Refusal | None = None
+
+
+class _Match(msgspec.Struct, gc=False):
+    text: Text = ""
+
+
+class _FoundHit(msgspec.Struct, gc=False):
+    id: Qid
+    label: Text = ""
+    description: Text = ""
+    match: _Match = msgspec.field(default_factory=_Match)
+
+
+class _SearchReply(ApiReply):
+    search: Annotated[list[_FoundHit], msgspec.Meta(max_length=500)] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Claims(msgspec.Struct, gc=False):
+    P31: list[Statement] = []
+    P279: list[Statement] = []
+
+
+class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+    origin: Qid
+
+
+class _Entity(msgspec.Struct, gc=False):
+    """An entity of a reply. `missing` is set where no entity has this id."""
+
+    id: Qid
+    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    redirects: _Redirect | None = None
+    labels: dict[str, Term] | Empty = {}
+    descriptions: dict[str, Term] | Empty = {}
+    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
+    sitelinks: dict[str, msgspec.Raw] | Empty = {}
+
+
+class _EntitiesReply(ApiReply):
+    entities: dict[str, _Entity] | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Generic[T]):
+    """A request to the API, and how to read its reply.
+
+    decoder: decoder for the reply's JSON. read: function that turns the decoded reply into values, or raises
+    ShapeError. passes: error codes that mean "no result" (None) and not a failure.
+    """
+
+    params: Mapping[str, str]
+    decoder: msgspec.json.Decoder[Any]
+    read: Callable[[Any], T]
+    passes: frozenset[str] = frozenset()
+
+
+_SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
+_ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
+
+
+def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
+    """Return a wbsearchentities call. Its result is a list of hits, best first."""
+    params = {
+        "action": "wbsearchentities",
+        "search": text,
+        "language": language,
+        "uselang": language,
+        "type": "item",
+        "limit": str(limit),
+    }
+    return ApiCall(params, _SEARCH, _hits)
+
+
+def entities(ids: Sequence[str], language: str) -> ApiCall[dict[str, Record | None]]:
+    """Return a wbgetentities call for at most IDS_PER_CALL ids. Its result is a record per id, None for no entity.
+
+    The server shortens a reply that is too long. So a result may lack some ids, but never all. If one id is invalid,
+    the API refuses the whole call.
+    """
+    params = {
+        "action": "wbgetentities",
+        "ids": "|".join(ids),
+        "props": "info|labels|descriptions|claims|sitelinks",
+        "languages": language,
+        "languagefallback": "1",
+    }
+    return ApiCall(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
+
+
+def _hits(reply: _SearchReply) -> list[SearchHit]:
+    if reply.search is msgspec.UNSET:
+        raise ShapeError("Object missing required field `search`")
+    return [SearchHit(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
+
+
+def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[str, Record | None]:
+    if reply.entities is msgspec.UNSET:
+        raise ShapeError("Object missing required field `entities`")
+    by_id: dict[str, _Entity] = {}
+    for entity in reply.entities.values():
+        by_id[entity.redirects.origin if entity.redirects else entity.id] = by_id[entity.id] = entity
+    answered = {qid: _record(by_id[qid], language) for qid in ids if qid in by_id}
+    if not answered:
+        raise ShapeError("none of the entities that were asked for")
+    return answered
+
+
+def _record(entity: _Entity, language: str) -> Record | None:
+    if entity.missing is not msgspec.UNSET:
+        return None
+    claims = entity.claims if isinstance(entity.claims, _Claims) else _Claims()
+    return Record(
+        entity.id,
+        _text(entity.labels, language),
+        _text(entity.descriptions, language),
+        items(claims.P31),
+        items(claims.P279),
+        len(entity.sitelinks),
+    )
+
+
+def _text(terms: dict[str, Term] | list[None], language: str) -> str:
+    return terms[language].value if isinstance(terms, dict) and language in terms else ""

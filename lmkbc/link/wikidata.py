@@ -27,8 +27,7 @@ from lmkbc.http import (
     pooled,
     retry_after,
 )
-from lmkbc.link.api import ApiCall, Refusal
-from lmkbc.link.wikibase import ShapeError, decode
+from lmkbc.link.wikibase import ApiCall, Refusal, ShapeError, decode
 
 T = TypeVar("T")
 API_URL = "https://www.wikidata.org/w/api.php"

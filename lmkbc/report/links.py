@@ -16,7 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.link.disambiguation import MODEL
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.link.search import SearchTable, Wikidata
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.link.wikidata import CONTACT

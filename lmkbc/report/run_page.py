@@ -20,7 +20,7 @@ from lmkbc.files.buffer import Buffer
 from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import Column
 from lmkbc.files.jsonl import read_examples
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures

@@ -45,7 +45,6 @@ HEAVY = (
     "lmkbc.generate.masked",
     "lmkbc.generate.embedded",
     "lmkbc.train.tasks",
-    "lmkbc.train.teach",
     "lmkbc.train.lora",
     "lmkbc.tune.learn",
     "lmkbc.generate.recorded",

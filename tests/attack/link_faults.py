@@ -24,10 +24,10 @@ CONTACT = "Jane Doe, jane@example.org"
 QUICK = f"""
 import os
 os.environ["LMKBC_CONTACT"] = {CONTACT!r}
-from lmkbc.link import dump
+from lmkbc.link import index_sources
 from lmkbc.link.wikidata import Client
 Client.__init__.__kwdefaults__.update(rate=1000.0, backoff=0.01, patience=60.0)
-dump.LINES_PER_SAVE = 40
+index_sources.LINES_PER_SAVE = 40
 """
 """The command as it is, but for the patience that real servers are due."""
 Link = Callable[..., Ended]

@@ -19,7 +19,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import Proposals, Steps, propose

@@ -16,8 +16,7 @@ from command import Command
 from stand_in import item
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.link.builder import IndexBuilder
-from lmkbc.link.index import AliasIndex
+from lmkbc.link.index import AliasIndex, IndexBuilder
 from lmkbc.link.index_sources import build_index, read_table
 from lmkbc.types import Example, GoldObject, Query
 
@@ -90,9 +89,9 @@ def test_compressed_dumps_give_the_same_index(
 BUILD = """
 import sys, time
 from pathlib import Path
-from lmkbc.link import dump
+from lmkbc.link import index_sources
 from lmkbc.link.index_sources import build_index
-dump.LINES_PER_SAVE = 50
+index_sources.LINES_PER_SAVE = 50
 def slowly(lines):
     print(lines, flush=True)
     time.sleep(0.05)

@@ -7,8 +7,7 @@ from rapidfuzz.distance import OSA
 
 from lmkbc.errors import InputError
 from lmkbc.link import wordings
-from lmkbc.link.builder import IndexBuilder, IndexEntity
-from lmkbc.link.index import AliasIndex
+from lmkbc.link.index import AliasIndex, IndexBuilder, IndexEntity
 from lmkbc.link.wordings import key
 
 WORDS = st.text(st.sampled_from("abc d"), min_size=1, max_size=10).map(str.strip).filter(bool)

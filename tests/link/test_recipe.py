@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.link.linking import Linking
+from lmkbc.link.linker import Linking
 from lmkbc.relation import Relation
 from lmkbc.settings import checked
 

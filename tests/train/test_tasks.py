@@ -22,7 +22,7 @@ from lmkbc.relation import Relation
 from lmkbc.train import tasks
 from lmkbc.train.corpus import Corpus, HeldOut
 from lmkbc.train.random_controls import randomised
-from lmkbc.train.teach import fold_of, prepare, teach, train_top
+from lmkbc.train.tasks import fold_of, prepare, teach, train_top
 from lmkbc.train.training import Masking, Training, TrainingPlan, write
 from lmkbc.types import Fact, Query
 from tests.candidates import proposals

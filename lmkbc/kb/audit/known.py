@@ -27,8 +27,8 @@ from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.build.manifest import About
 from lmkbc.kb.export import quickstatements
-from lmkbc.kb.export.quantities import has_unit, known_number
-from lmkbc.link import dump
+from lmkbc.kb.export.wikidata_json import has_unit, known_number
+from lmkbc.link.index_sources import lines, open_dump
 from lmkbc.link.wikibase import Empty, ShapeError, decode
 from lmkbc.names import as_qid, folded_key
 from lmkbc.types import Example
@@ -157,7 +157,7 @@ def _value(text: str) -> str:
 
 
 def _is_dump(path: Path) -> bool:
-    with dump.open_dump(path) as file:
+    with open_dump(path) as file:
         return _ENTITY.match(file.read(1 << 12)) is not None
 
 
@@ -195,7 +195,7 @@ def _entities(
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
     first = last = b""
     for path in paths:
-        for number, line in enumerate(dump.lines(path, piece=True), start=1):
+        for number, line in enumerate(lines(path, piece=True), start=1):
             first, last = first or line.strip(), line.strip() or last
             if (written := line.strip().rstrip(b",")) in (b"", b"[", b"]"):
                 continue

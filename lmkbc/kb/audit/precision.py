@@ -1,21 +1,245 @@
-"""Precision of a base from a labelled sample, with its interval, and recalibration of confidences by the labels.
+"""Precision of a base: by labels of a sample, with its interval, and by comparison with known facts.
 
-The last axis of arrays is strata or bins. Any axes before it are allowed, such as the draws of a simulation.
+Confidences are recalibrated by both. The last axis of arrays is strata or bins. Any axes before it are allowed, such as
+the draws of a simulation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
-from lmkbc.kb.audit.sample import SampleCell
+from lmkbc.files.tables import AT_ONCE
+from lmkbc.kb.audit.known import Mark, MarkedFact
+from lmkbc.kb.audit.sample import BINS, RIGHT, UNKNOWN, WRONG, BinKey, Sample, SampleCell, key_of
+from lmkbc.report.figures import wilson
 from lmkbc.select.calibration import SHARE_EDGE, log_odds, logistic
 from lmkbc.select.ranking import Floats
 from lmkbc.select.rule import significant
+
+MODEL, LABELS = "model", "labels"
+"""Origin of facts: no labelled row states them, or one does, so that a base can have them without a model."""
+HELD, SHORT, UNSURE = "held", "fell short", "cannot tell"
+"""Results of the check of a promised precision."""
+AT_MOST = 20
+"""Most known objects of a subject that a row lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPrecision:
+    """Precision of a relation by labels; of all relations if relation is None.
+
+    origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
+    unlabelled, unknown: facts of the sample without a label, and with the label "unknown". Both are left out.
+    precision, low, high: precision and its interval; None without labels.
+    confidence: mean over all facts. recalibrated: mean of the recalibrated confidence.
+    promised: precision that the build had to reach; None if there was no such request.
+    promise: whether the promise was kept (`HELD`, `SHORT` or `UNSURE`); None without a promise.
+    """
+
+    relation: str | None
+    facts: int
+    labelled: int
+    right: int
+    unknown: int
+    unlabelled: int
+    precision: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    recalibrated: float
+    promised: float | None
+    promise: str | None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPrecision:
+    """Comparison of facts with known ones, for a relation and a bin of confidence; None stands for all.
+
+    origin: the facts that are meant: `MODEL`, `LABELS`, or None for all.
+    checked: facts whose subject has a known value of the property. precision: share of known facts among them, with its
+    interval. confidence: their mean confidence.
+    """
+
+    relation: str | None
+    at_least: float | None
+    facts: int
+    known: int
+    contradicting: int
+    new: int
+    checked: int
+    precision: float | None
+    low: float | None
+    high: float | None
+    confidence: float | None
+    origin: str | None = None
+
+
+def recalibrated(sample: Sample, labels: Mapping[int, str | None]) -> Recalibration:
+    """Return the recalibration of confidences by labels."""
+    judged = [(place, labels[place]) for place in sample.drawn if labels.get(place) in (RIGHT, WRONG)]
+    relations = [sample.cells[sample.cell_of[place]].relation for place, _ in judged]
+    confidence = np.array([sample.drawn[place].confidence for place, _ in judged])
+    right = np.array([float(label == RIGHT) for _, label in judged])
+    return Recalibration.of(relations, confidence, np.ones_like(right), right) if judged else Recalibration()
+
+
+def by_labels(
+    sample: Sample, labels: Mapping[int, str | None], made: Recalibration, promised: float | None
+) -> list[LabelledPrecision]:
+    """Return precision per relation, and of the whole base in the last row.
+
+    If labelled rows state facts of the base, precision by origin comes first, that without these facts at the top.
+    """
+    counts = Counter((sample.cell_of[place], labels.get(place)) for place in sample.drawn)
+    kinds = (RIGHT, WRONG, UNKNOWN, None)
+    table = np.array([[float(counts[at, kind]) for kind in kinds] for at in range(len(sample.cells))])
+    confidence = np.array([cell.confidence for cell in sample.cells])
+    expected = made.expected([cell.relation for cell in sample.cells], confidence)
+    means, made_rows = np.stack([confidence, expected], axis=-1), []
+    for origin in origins(cell.stated for cell in sample.cells):
+        some = [at for at, cell in enumerate(sample.cells) if origin in (None, origin_of(cell.stated))]
+        cells, rows = [sample.cells[at] for at in some], []
+        for name, found in shares(cells, table[some, :2].sum(-1), table[some, 0]).items():
+            own = [at for at in some if name in (None, sample.cells[at].relation)]
+            sizes = np.array([sample.cells[at].size for at in own])
+            row = _row(name, sizes, table[own].sum(0), means[own], found, promised)
+            rows.append(replace(row, origin=origin))
+        made_rows += sorted(rows, key=lambda row: (row.relation is None, row.relation))
+    return made_rows
+
+
+def origins(stated: Iterable[bool]) -> list[str | None]:
+    """Return the origins to show apart, and None for all facts. stated: whether labelled rows state each fact."""
+    return [MODEL, LABELS, None] if any(stated) else [None]
+
+
+def origin_of(stated: bool) -> str:
+    """Return the origin of facts. stated: whether labelled rows state them."""
+    return LABELS if stated else MODEL
+
+
+def _row(
+    name: str | None, sizes: Floats, counts: Floats, means: Floats, found: Interval, promised: float | None
+) -> LabelledPrecision:
+    """Return a row. sizes, means: sizes and mean confidences of its cells.
+
+    counts: right, wrong, unknown, unlabelled.
+    """
+    right, wrong, unknown, unlabelled = map(int, counts)
+    share, low, high = (round(float(value), 4) if right + wrong else None for value in found)
+    confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
+    promise = None if promised is None else _promise(promised, low, high)
+    counted = int(sizes.sum()), right + wrong, right, unknown, unlabelled
+    return LabelledPrecision(name, *counted, share, low, high, confidence, expected, promised, promise)
+
+
+def _promise(promised: float, low: float | None, high: float | None) -> str:
+    if low is None or high is None or low < promised <= high:
+        return UNSURE
+    return HELD if low >= promised else SHORT
+
+
+class KnownCounts:
+    """Counts of compared facts by relation, bin and origin: all, known, contradicting, checked.
+
+    Then two sums of confidences: of all facts, and of the checked ones.
+    """
+
+    def __init__(self) -> None:
+        self._bins = defaultdict[BinKey, list[float]](lambda: [0.0] * 6)
+
+    def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
+        """Yield the facts unchanged, and count them."""
+        for one in facts:
+            own = self._bins[key_of(one.fact)]
+            own[0] += 1
+            own[1] += one.mark is Mark.KNOWN
+            own[2] += one.mark is Mark.CONTRADICTING
+            own[3] += one.is_checked
+            own[4] += one.fact.confidence
+            own[5] += one.fact.confidence if one.is_checked else 0.0
+            yield one
+
+    def recalibrated(self) -> Recalibration:
+        """Return the recalibration of confidences by the share of known facts among checked ones."""
+        facts, known, _, checked, sure, _ = np.array([*self._bins.values()]).reshape(-1, 6).T
+        return Recalibration.of([key.relation for key in self._bins], sure / facts, checked, known)
+
+    def rows(self) -> list[KnownPrecision]:
+        """Return precision by bin, for each relation and for all.
+
+        If labelled rows state facts of the base, rows by origin come first, those without these facts at the top.
+        """
+        made = []
+        for origin in origins(key.stated for key in self._bins):
+            some = [key for key in self._bins if origin in (None, origin_of(key.stated))]
+            for name in (*sorted({key.relation for key in some}), None):
+                own = [key for key in some if name in (None, key.relation)]
+                for at in (*sorted({key.bin for key in own}), None):
+                    counts = np.array([self._bins[key] for key in own if at in (None, key.bin)]).reshape(-1, 6).sum(0)
+                    made.append(replace(_known_row(name, at, counts), origin=origin))
+        return made
+
+
+def _known_row(name: str | None, at: int | None, counts: Floats) -> KnownPrecision:
+    facts, known, contradicting, checked = map(int, counts[:4])
+    share = low = high = confidence = None
+    if checked:
+        low, high = (round(float(end[0]), 4) for end in wilson(counts[1:2], counts[3:4]))
+        share, confidence = round(known / checked, 4), round(float(counts[5]) / checked, 4)
+    least = None if at is None else at / BINS
+    new = facts - known - contradicting
+    return KnownPrecision(name, least, facts, known, contradicting, new, checked, share, low, high, confidence)
+
+
+COLUMNS: dict[str, Any] = {
+    "mark": pl.Enum([mark.value for mark in Mark]),
+    "relation": pl.String,
+    "property": pl.String,
+    "subject_row": pl.Int64,
+    "subject": pl.String,
+    "subject_id": pl.String,
+    "object": pl.String,
+    "object_id": pl.String,
+    "literal": pl.String,
+    "confidence": pl.Float64,
+    "known": pl.String,
+    "model": pl.String,
+    "stated_by": pl.String,
+}
+
+
+def frames(facts: Iterable[MarkedFact]) -> Iterator[pl.DataFrame]:
+    """Yield compared facts as data frames. Column `known`: other known objects of the subject."""
+    rows = list[tuple[Any, ...]]()
+    for fact, mark, _, known in facts:
+        others = "; ".join(sorted(known)[:AT_MOST]) if mark is not Mark.KNOWN else None
+        about = fact.relation, fact.about.property, fact.subject_row, fact.subject, fact.subject_id
+        value = fact.object, fact.object_id, fact.literal, fact.confidence
+        stated_by = ", ".join(fact.stated_by) if fact.stated_by else None
+        rows.append((mark.value, *about, *value, others or None, fact.model, stated_by))
+        if len(rows) == AT_ONCE:
+            yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+            rows.clear()
+    yield pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def listed(marked: Iterable[pl.DataFrame], made: Recalibration) -> pl.DataFrame:
+    """Return compared facts with expected precision: new, contradicting, known; in each group, the likeliest first."""
+    whole = pl.concat(marked)
+    expected = made.expected(whole["relation"].to_list(), whole["confidence"].to_numpy())
+    order, down = ["mark", "expected", "confidence", "relation", "subject_row"], [False, True, True, False, False]
+    ranked = whole.insert_column(1, pl.Series("expected", expected.round(6)))
+    return ranked.sort(order, descending=down, maintain_order=True)
+
 
 Z = NormalDist().inv_cdf(0.975)
 RIDGE = 0.5

@@ -18,9 +18,9 @@ from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.reader import whole
 from lmkbc.kb.build import manifest
+from lmkbc.kb.build.base_directory import PART, partition
 from lmkbc.kb.build.facts import SCHEMA_VERSION
 from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, About
-from lmkbc.kb.build.parts import PART, partition
 from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")

@@ -1,7 +1,12 @@
-"""Settlement of a base when all facts are there: duplicates, and facts that contradict a surer one, leave `facts`.
+"""Settlement of a base when all facts are there: its entities, and the facts that leave `facts`.
 
-Facts compete for slots: one object per subject, one subject per object. The fact with the highest confidence wins. No
-fact is lost: the table `removed` keeps it, the reason, and the fact that stays.
+Entities: each once, identified by QID, else by the folded form of a name. A name without a QID means the entity with a
+QID and this name, if there is exactly one. An alias index adds names for linked entities, but never adds an entity.
+Memory grows with the number of names, not of facts. A pair of name and QID is stored as a 64-bit hash.
+
+Facts: duplicates leave, and facts that contradict a surer one. Facts compete for slots: one object per subject, one
+subject per object. The fact with the highest confidence wins. No fact is lost: the table `removed` keeps it, the
+reason, and the fact that stays.
 """
 
 from __future__ import annotations
@@ -11,10 +16,210 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from polars import selectors as cs
 
-from lmkbc.kb.build.entities import NamedEntities
 from lmkbc.kb.build.facts import FACTS, NOTHING, SETTLED, Tables
+from lmkbc.kb.build.subjects import Classes
+from lmkbc.link.index import AliasIndex
+from lmkbc.names import folded_key
 from lmkbc.relation import Relation
+
+VOTE = pl.Struct({"class": pl.String, "weight": pl.Float64})
+ENTITIES: dict[str, Any] = {
+    "entity": pl.Int64,
+    "id": pl.String,
+    "name": pl.String,
+    "names": pl.List(pl.String),
+    "class": pl.String,
+    "votes": pl.List(VOTE),
+    "as_subject": pl.Int64,
+    "as_object": pl.Int64,
+}
+NAMES: dict[str, Any] = {
+    "hash": pl.UInt64,
+    "name": pl.String,
+    "id": pl.String,
+    "as_subject": pl.Int64,
+    "as_object": pl.Int64,
+}
+SIDES = ("subject", "object")
+LEAST, SHARE = 1 << 16, 4
+"""Least number of rows to hold before they are summed; at least a quarter of the rows that are already summed."""
+PIECE = 1 << 13
+"""Entities whose names and classes are listed together. Lists of more would take much memory."""
+UNITS = 1_000_000
+"""Units of a vote of weight 1. Sums of whole numbers are the same in any order."""
+WEIGHT = (pl.col("confidence") * UNITS).round().cast(pl.Int64)
+"""Weight of a fact's votes for the classes of its subject and object."""
+
+
+class NamedEntities:
+    """The entities of some facts, numbered from 0 in the order of their first mention.
+
+    facts: blocks of a base. relations: relations by their names in facts. index: index with more names of entities.
+    """
+
+    def __init__(
+        self,
+        facts: Iterable[pl.DataFrame],
+        relations: Mapping[str, Relation],
+        classes: Classes,
+        index: AliasIndex | None = None,
+    ) -> None:
+        self._classes = classes
+        self._objects = [name for name, relation in relations.items() if relation.kind == "entity"]
+        self._types = {
+            side: {name: getattr(relation, f"{side}_type").qid for name, relation in relations.items()}
+            for side in SIDES
+        }
+        kinds = pl.Enum(sorted({qid for types in self._types.values() for qid in types.values()}))
+        names = _Sums(NAMES, "hash")
+        votes = _Sums({"hash": pl.UInt64, "type": kinds, "weight": pl.Int64}, "hash", "type")
+        for block in facts:
+            for side in SIDES:
+                mentions = self._mentions(block, side, kinds)
+                names.add(mentions)
+                votes.add(mentions)
+        self._names = _numbered(names.all(), index)
+        forms = self._names.select("hash", "entity").sort("hash")
+        self._hashes, self._numbers = forms["hash"].to_numpy(), forms["entity"].to_numpy()
+        summed = votes.all()
+        self._votes = summed.select("type", "weight", entity=pl.Series(self._at(summed["hash"]), dtype=pl.Int64))
+
+    def _mentions(self, facts: pl.DataFrame, side: str, kinds: pl.Enum) -> pl.DataFrame:
+        """Return the subjects or objects of a block's facts, with the classes that their relations imply."""
+        own = facts if side == "subject" else facts.filter(pl.col("relation").is_in(self._objects))
+        type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String).cast(kinds)
+        counts = {f"as_{one}": pl.lit(int(one == side), pl.Int64) for one in SIDES}
+        return own.select(_hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts)
+
+    def tagged(self, facts: pl.DataFrame) -> pl.DataFrame:
+        """Return facts with the numbers of their entities; null for an object that is not an entity."""
+        is_entity = {"subject": pl.lit(True), "object": pl.col("relation").is_in(self._objects)}
+        return facts.with_columns(
+            pl.when(named).then(pl.Series(self._of(facts, side))).alias(f"{side}_entity")
+            for side, named in is_entity.items()
+        )
+
+    def _of(self, facts: pl.DataFrame, side: str) -> Any:
+        """Return the entity's number on one side of each fact; an arbitrary number if there is no entity."""
+        return self._at(facts.select(_hash(side, f"{side}_id"))["hash"])
+
+    def _at(self, hashes: pl.Series) -> Any:
+        places = np.searchsorted(self._hashes, hashes.to_numpy())
+        return self._numbers[np.minimum(places, len(self._numbers) - 1)]
+
+    def several(self) -> pl.Series:
+        """Return the entities that are subjects under more than one name."""
+        subjects = self._names.filter(pl.col("as_subject") > 0)["entity"].to_numpy()
+        return pl.Series(np.flatnonzero(np.bincount(subjects) > 1), dtype=pl.Int64)
+
+    def tables(self, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield tables of at most `rows` entities: QID, names (most frequent first), class with the most votes."""
+        end = self._names.select(pl.col("entity").max() + 1).item() or 0
+        for first in range(0, end, rows):
+            pieces = range(first, min(first + rows, end), PIECE)
+            yield pl.concat([self._table(start, min(start + PIECE, first + rows)) for start in pieces])
+
+    def _table(self, start: int, end: int) -> pl.DataFrame:
+        """Return the entities with numbers from `start` up to `end`, which is excluded."""
+        some = pl.col("entity").is_between(start, end, closed="left")
+        named, votes = self._names.filter(some), self._votes.filter(some)
+        often = named.with_columns(often=pl.col("as_subject") + pl.col("as_object"))
+        names = _by_entity(often, "name", "often").group_by("entity").agg(names="name", name=pl.col("name").first())
+        mentions = pl.col("as_subject", "as_object").sum()
+        counts = named.group_by("entity").agg(mentions, id=pl.col("own").first())
+        weighed = _by_entity(votes, "type", "weight").with_columns(
+            pl.col("type").cast(pl.String), pl.col("weight") / UNITS
+        )
+        listed = weighed.group_by("entity", maintain_order=True).agg(
+            votes=pl.struct(pl.col("type").alias("class"), "weight"), types="type", weights="weight"
+        )
+        classes = [
+            self._classes.voted(dict(zip(types, weights, strict=True)))
+            for types, weights in listed.select("types", "weights").iter_rows()
+        ]
+        made = listed.with_columns(pl.Series("class", classes, pl.String)).join(names, on="entity")
+        made = made.join(counts, on="entity").sort("entity")
+        return made.select(pl.col(name).cast(kind) for name, kind in ENTITIES.items())
+
+
+class _Sums:
+    """Rows by key. Their whole numbers are summed while rows arrive, so that few rows are held."""
+
+    def __init__(self, schema: Mapping[str, Any], *keys: str) -> None:
+        self._keys, self._columns, self._held = keys, [*schema], [pl.DataFrame(schema=schema)]
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rows; extra columns are ignored."""
+        self._held.append(_summed(rows.select(self._columns), *self._keys))
+        if sum(map(len, self._held[1:])) > max(len(self._held[0]) // SHARE, LEAST):
+            self._held = [self.all()]
+
+    def all(self) -> pl.DataFrame:
+        """Return each key once, and release the memory."""
+        held, self._held = self._held, []
+        return _summed(pl.concat(held), *self._keys)
+
+
+def _summed(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Return the first row of each key, with the sums of its whole numbers. Sorting needs less memory than hashing."""
+    order, new = np.lexsort([_values(rows[key]) for key in keys]), np.zeros(len(rows), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        values = _values(rows[key])[order]
+        new[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(new)
+    at = np.argsort(order[starts])
+    places, counted = order[starts[at]], cs.signed_integer()
+    sums = (pl.Series(one.name, np.add.reduceat(_values(one)[order], starts)[at]) for one in rows.select(counted))
+    return rows.select(~counted)[places].with_columns(sums).select(rows.columns)
+
+
+def _values(column: pl.Series) -> Any:
+    return column.to_physical().to_numpy()
+
+
+def _hash(name: str, qid: str) -> pl.Expr:
+    """Return a hash of a name and its QID (or null), so that the time of a look-up does not grow with the base."""
+    return pl.struct(pl.col(name).alias("name"), pl.col(qid).alias("id")).hash(0).alias("hash")
+
+
+def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
+    """Return the weight of each value of a column per entity, the highest first."""
+    summed = rows.group_by("entity", column, maintain_order=True).agg(pl.col(weight).sum())
+    return summed.sort(weight, descending=True, maintain_order=True)
+
+
+def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
+    """Return names with the number of their entity, and its QID if there is one."""
+    keys = [_folded(some["name"]).hash(0) for some in names.iter_slices(LEAST)]
+    keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
+    linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), own="id")
+    linked = _summed(linked, "key", "other").select("key", "own", count=pl.lit(1, pl.Int64))
+    known = _summed(linked, "key").filter(pl.col("count") == 1).drop("count")
+    if index is not None:
+        bare = keyed.join(linked, on="key", how="anti")["name"].unique(maintain_order=True)
+        found = _aliases(bare, {*linked["own"]}, index)
+        aliases = pl.DataFrame([*found.items()], schema={"key": pl.String, "own": pl.String}, orient="row")
+        known = pl.concat([known, aliases.with_columns(pl.col("key").hash(0))])
+    made = keyed.join(known, on="key", how="left", maintain_order="left").with_columns(own=pl.coalesce("id", "own"))
+    group = pl.when(pl.col("own").is_null()).then("key").otherwise(pl.col("own").hash(1))
+    _, firsts, groups = np.unique(made.select(group).to_series().to_numpy(), return_index=True, return_inverse=True)
+    return made.drop("key").with_columns(entity=pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64))
+
+
+def _folded(names: pl.Series) -> pl.Series:
+    return pl.Series([folded_key(name) or name for name in names], dtype=pl.String)
+
+
+def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:
+    """Return folded name -> QID, for names that the index knows for exactly one of the given entities."""
+    found = {folded_key(name) or name: ids & {hit.id for hit in index.exact(name)} for name in names}
+    return {
+        key: qid for key, (qid, *others) in ((key, sorted(hits)) for key, hits in found.items() if hits) if not others
+    }
+
 
 REASON = "removed"
 """Reason in `nothing` for a query whose facts were all removed."""

@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 
 from lmkbc.errors import InputError, did_you_mean
+from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
-from lmkbc.kb.build.entities import NamedEntities
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.kb.build.growth import Growth
 from lmkbc.kb.build.manifest import Shard, finished
-from lmkbc.kb.build.settle import Settlement
-from lmkbc.kb.build.staged import Directory
+from lmkbc.kb.build.settle import NamedEntities, Settlement
 from lmkbc.kb.build.subjects import Classes, Subjects
 from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent, tracked

@@ -20,14 +20,13 @@ from lmkbc.files.writable import check_directory, check_file
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, opened, texts, wanted_tables
 from lmkbc.probe.kmir import kmir_scores
-from lmkbc.probe.kmir.cooccurrence import asked_pairs, by_cooccurrence, curves, pair_counts
-from lmkbc.probe.kmir.kmir_scores import SHEETS, by_chance, chance
-from lmkbc.probe.kmir.question_types import QuestionBuilder
+from lmkbc.probe.kmir.kmir_scores import SHEETS, asked_pairs, by_chance, by_cooccurrence, chance, curves, pair_counts
 from lmkbc.probe.kmir.questions import (
     MASK,
     QUESTIONS,
     TYPES,
     Question,
+    QuestionBuilder,
     read_guesses,
     read_triples,
     sample,
@@ -136,7 +135,7 @@ class KmirRun:
     ) -> list[str]:
         from lmkbc.models.local.checkpoint import identity
         from lmkbc.models.masked.backbone import load
-        from lmkbc.probe.kmir.masked import finetuned, guesses
+        from lmkbc.probe.masked_answers import finetuned, guesses
 
         plan = TrainingPlan(
             rate=self.rate, epochs=self.epochs, batch=self.batch, seed=self.seed, decay=0.01, patience=2, every=200

@@ -1,9 +1,16 @@
-"""KMIR's files: typed triples as input, questions as output, one JSON line each."""
+"""KMIR's questions: four types, built from any typed triples and a schema of their relations; and their files.
+
+Gao et al. 2022. The closure of the given triples under the schema is taken as the truth, and everything else as false.
+Random choices depend only on the seed, the type of question and the fact, so the same seed writes the same bytes. Files
+have one JSON line for each triple or question.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -12,7 +19,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.files.atomic import Kind
 from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.probe.kmir.schema import Schema, Triple
+from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
@@ -178,3 +185,194 @@ def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[st
             raise InputError(f"{path}, field id: {row.id!r} {what}; answer each question of the file once")
         names[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret
     return names
+
+
+OPTIONS = 4
+ANSWERS = 50
+"""Most right answers of a question if its other end can be asked. Example: a thousand places are in Asia."""
+TRIES = 24
+"""Random draws of a distractor, before all candidates are searched or the question is dropped."""
+
+CHECKS = (
+    "True or false? {statement} This is {mask}.",
+    "{statement} Is that claim true or false? It is {mask}.",
+    'The sentence "{statement}" is {mask} (true or false).',
+)
+ODD = (
+    "Three of {names} have the same {aspect}; the odd one out is {mask}.",
+    "By {aspect}, one of {names} does not belong with the others: {mask}.",
+)
+HENCE = ("{premises} Hence: {conclusion}", "{premises} It follows that: {conclusion}")
+CHOOSE = "{question} Choose one of {names}."
+
+
+class QuestionBuilder:
+    """Builds questions about given triples. InputError for a relation whose facts all stay true when corrupted."""
+
+    def __init__(self, triples: Sequence[TypedTriple], schema: Schema, seed: int = 0) -> None:
+        self._triples, self._schema, self._seed = triples, schema, seed
+        self.closure = Closure((row.triple for row in triples), schema)
+        self._number = {row.triple: number for number, row in enumerate(triples)}
+        pools: defaultdict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
+        for row in triples:
+            pools["subject", row.relation, row.subject_type][row.subject] = None
+            pools["object", row.relation, row.object_type][row.object] = None
+        self._pools = {key: list(names) for key, names in pools.items()}
+        ends: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for triple in chain(self.closure.given, self.closure.steps):
+            ends[triple.relation][triple.object] = None
+        self._ends = {relation: list(names) for relation, names in ends.items()}
+
+    def questions(self) -> Iterator[Question]:
+        """Yield all questions: fact by fact, then those about inferred facts."""
+        kinds = (self._completions, self._checks, self._distinctions)
+        corrupted: set[str] = set()
+        for number, row in enumerate(self._triples):
+            for kind in kinds:
+                for question in kind(number, row):
+                    if question.type == "checking" and question.answer == ["false"]:
+                        corrupted.add(question.relation)
+                    yield question
+        for place, (triple, step) in enumerate(self.closure.steps.items()):
+            if all(premise in self.closure.given for premise in step.premises):
+                yield from self._reasoning(place, triple, step)
+        for relation in sorted({row.relation for row in self._triples} - corrupted):
+            raise InputError(
+                f"no statement of {relation!r} can be made false: every subject has every object; "
+                "give more triples of it, or leave it out"
+            )
+
+    def _random(self, kind: str, number: object) -> random.Random:
+        return random.Random(f"{self._seed} {kind} {number}")
+
+    def _relation(self, triple: TypedTriple | Triple) -> RelationSchema:
+        return self._schema.relations[triple.relation]
+
+    def _completions(self, number: int, row: TypedTriple) -> Iterator[Question]:
+        """Yield one question per template with one end masked.
+
+        Every entity that makes it true is an accepted answer.
+        """
+        draw = self._random("completion", number)
+        subjects = self.closure.subjects[row.relation, row.object]
+        objects = self.closure.objects[row.subject, row.relation]
+        for place, template in enumerate(self._relation(row).templates):
+            drawn = draw.random() < 0.5
+            if len(subjects) > ANSWERS or len(objects) > ANSWERS:
+                drawn = len(subjects) < len(objects)
+            ends = (MASK, row.object) if drawn else (row.subject, MASK)
+            text = template.format(subject=ends[0], object=ends[1])
+            answers = list(subjects if drawn else objects)
+            yield self._question(f"completion-{number}-{place}", text, answers, row, number)
+
+    def _checks(self, number: int, row: TypedTriple) -> Iterator[Question]:
+        """Yield the statement, and a false one if there is one."""
+        draw = self._random("checking", number)
+        false = self.corrupted(row, draw)
+        for answer, triple in (("true", row.triple), ("false", false)):
+            if triple is not None:
+                statement = _statement(draw, self._relation(row), triple)
+                text = draw.choice(CHECKS).format(statement=statement, mask=MASK)
+                yield self._question(f"checking-{number}-{answer}", text, [answer], row, number)
+
+    def corrupted(self, row: TypedTriple, draw: random.Random) -> Triple | None:
+        """Return the fact with one end replaced by an entity of the same relation and type, such that it is false."""
+        first, second = draw.sample(("subject", "object"), 2)
+        return self._swapped(row, first, draw) or self._swapped(row, second, draw)
+
+    def _swapped(self, row: TypedTriple, end: str, draw: random.Random) -> Triple | None:
+        def swap(name: str) -> Triple:
+            return row.triple._replace(**{end: name})
+
+        pool = self._pools[end, row.relation, row.subject_type if end == "subject" else row.object_type]
+        names = _drawn(pool, draw, lambda name: not self._holds(swap(name)))
+        return None if names is None else swap(names)
+
+    def _holds(self, triple: Triple) -> bool:
+        return triple.subject == triple.object or triple in self.closure
+
+    def _distinctions(self, number: int, row: TypedTriple) -> Iterator[Question]:
+        """Yield a question with three subjects that share this fact's object, and one odd subject, if unambiguous."""
+        aspect = self._relation(row).aspect
+        members = self.closure.subjects[row.relation, row.object]
+        if aspect is None or len(members) < OPTIONS - 1:
+            return
+        draw = self._random("distinction", number)
+        others = [name for name in members if name != row.subject]
+        pool = self._pools["subject", row.relation, row.subject_type]
+        for _ in range(TRIES):
+            trio, odd = [row.subject, *draw.sample(others, OPTIONS - 2)], draw.choice(pool)
+            if self._unique(trio, odd, row.relation):
+                names = draw.sample([*trio, odd], OPTIONS)
+                text = draw.choice(ODD).format(names=_enumerated(names), aspect=aspect, mask=MASK)
+                yield self._question(f"distinction-{number}", text, [odd], row, number, names)
+                return
+
+    def _unique(self, trio: Sequence[str], odd: str, relation: str) -> bool:
+        """Return whether the trio shares an object that the odd one lacks, and no other three share one."""
+        four = [*trio, odd]
+        objects = [frozenset(self.closure.objects.get((name, relation), ())) for name in four]
+        shared = [frozenset.intersection(*objects[:i], *objects[i + 1 :]) - objects[i] for i in range(len(four))]
+        return len(set(four)) == len(four) and bool(shared[-1]) and not any(shared[:-1])
+
+    def _reasoning(self, place: int, triple: Triple, step: Derivation) -> Iterator[Question]:
+        """Yield the conclusion with its object masked. It is a choice if other objects are true too."""
+        numbers = [self._number[premise] for premise in step.premises]
+        draw = self._random("reasoning", place)
+        premises = " ".join(_statement(draw, self._relation(premise), premise) for premise in step.premises)
+        masked = _statement(draw, self._relation(triple), triple._replace(object=MASK))
+        text = draw.choice(HENCE).format(premises=premises, conclusion=masked)
+        options: list[str] = []
+        if len(self.closure.objects[triple.subject, triple.relation]) > 1:
+            names = [triple.object, *self._wrong(triple, draw)]
+            if len(names) < 2:
+                return
+            options = draw.sample(names, len(names))
+            text = CHOOSE.format(question=text, names=_enumerated(options))
+        yield self._question(
+            f"reasoning-{place}", text, [triple.object], triple, numbers[0], options, step.axiom, numbers[1:]
+        )
+
+    def _wrong(self, triple: Triple, draw: random.Random) -> list[str]:
+        """Return up to three objects of the relation that are false for the subject."""
+        wrong: list[str] = []
+        for _ in range(OPTIONS - 1):
+            name = _drawn(
+                self._ends[triple.relation],
+                draw,
+                lambda n: n not in wrong and not self._holds(triple._replace(object=n)),
+            )
+            if name is not None:
+                wrong.append(name)
+        return wrong
+
+    def _question(
+        self,
+        name: str,
+        text: str,
+        answers: list[str],
+        about: TypedTriple | Triple,
+        number: int,
+        options: Sequence[str] = (),
+        axiom: str = "",
+        premises: Sequence[int] = (),
+    ) -> Question:
+        topic = self._relation(about).topic
+        kind = name.split("-", 1)[0]
+        return Question(name, kind, text, answers, about.relation, number, topic, axiom, list(options), list(premises))
+
+
+def _statement(draw: random.Random, relation: RelationSchema, triple: Triple) -> str:
+    return draw.choice(relation.templates).format(subject=triple.subject, object=triple.object)
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _drawn(pool: Sequence[str], draw: random.Random, fits: Callable[[str], bool]) -> str | None:
+    """Return a fitting name from a few random draws, else the first that fits in random order; None if none fits."""
+    for _ in range(TRIES):
+        if fits(name := draw.choice(pool)):
+            return name
+    return next(filter(fits, draw.sample(pool, len(pool))), None)

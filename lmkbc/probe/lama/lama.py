@@ -47,7 +47,7 @@ class LamaBenchmark:
         if self.uhn and self.corpus in SENTENCES:
             raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")
         from lmkbc.models.masked.backbone import load
-        from lmkbc.probe.lama.ranks import MaskedRanks, known_words
+        from lmkbc.probe.masked_answers import MaskedRanks, known_words
 
         relations = self.facts()
         raw = None if self.vocabulary is None else whole(self.vocabulary)

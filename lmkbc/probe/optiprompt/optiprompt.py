@@ -1,10 +1,15 @@
-"""OptiPrompt as a benchmark: manual cloze, soft prompts and fine-tuning, on a masked model and its random controls."""
+"""OptiPrompt as a benchmark: its experiment on masked models and their random controls, and its scores and tables.
+
+Each table is made from the answers of the rows, beside the paper's figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import eq
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import msgspec
@@ -13,11 +18,12 @@ from msgspec import Meta
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import Findings, Means, TableNames, wanted_tables
-from lmkbc.probe.optiprompt import optiprompt_data, results
-from lmkbc.probe.optiprompt.optiprompt_data import read_prompts
+from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.lama.lama_data import RelationFacts
+from lmkbc.report.figures import BLUE, GREEN, MUTED, ORANGE, Plot, canvas
 from lmkbc.settings import listed
 from lmkbc.train.training import TrainingPlan
+from lmkbc.types import grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,53 +82,282 @@ class OptiPromptBenchmark:
         """Train and test relation by relation."""
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
-        from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
+        from lmkbc.probe.optiprompt import experiment
 
-        default = (*results.DEFAULT, "common-tokens") if len(self.model) > 1 else results.DEFAULT
-        wanted = wanted_tables(self.table, results.TABLES, default)
+        default = (*DEFAULT, "common-tokens") if len(self.model) > 1 else DEFAULT
+        wanted = wanted_tables(self.table, TABLES, default)
         check_file(self.kept, self.source)
         check_file(self.facts, self.source, self.kept)
         shared: dict[str, Any] = {"epochs": self.epochs, "patience": self.patience, "seed": self.seed}
-        how = Experiment(
+        how = experiment.Experiment(
             soft=TrainingPlan(rate=self.rate, batch=self.batch, **shared),
             finetune=TrainingPlan(rate=self.finetune_rate, batch=self.finetune_batch, decay=0.01, **shared),
-            models=tuple(listed(self.models) or optiprompt_data.MODELS),
-            methods=tuple(listed(self.methods) or optiprompt_data.METHODS),
+            models=tuple(listed(self.models) or experiment.MODELS),
+            methods=tuple(listed(self.methods) or experiment.METHODS),
             iterations=self.iterations,
-            prompts=read_prompts(self.prompts or ()),
+            prompts=experiment.read_prompts(self.prompts or ()),
             seed=self.seed,
         )
-        data = optiprompt_data.read(self.source, self.train, listed(self.properties), lama=self.lama)
+        data = experiment.read_facts(self.source, self.train, listed(self.properties), lama=self.lama)
         backbones = {name: load(name, offline=means.offline) for name in self.model}
         words = [Words(backbone.tokenizer) for backbone in backbones.values()]
-        relations = optiprompt_data.learnable(
+        relations = experiment.learnable(
             data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        found: dict[str, Mapping[str, results.Answers]] = {}
-        scores: dict[str, dict[str, results.MethodScore]] = {}
+        found: dict[str, Mapping[str, Answers]] = {}
+        scores: dict[str, dict[str, MethodScore]] = {}
         for name, backbone in backbones.items():
-            runner = ExperimentRunner(backbone, relations, how)
+            runner = experiment.ExperimentRunner(backbone, relations, how)
             with means.progress() as report:
                 found[name] = runner.run(self.kept, report)
-            scores[name] = results.table(relations, found[name], runner.unhelped())
+            scores[name] = method_scores(relations, found[name], runner.unhelped())
         answers, table = found[self.model[0]], scores[self.model[0]]
         tested = counted(sum(len(relation.facts) for relation in relations), "fact")
         means.note(f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx")
-        if lacking := [row for row in results.EASY if row not in table]:
+        if lacking := [row for row in EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             means.note(f"{easy}: no figure to compare")
-        fact_rows = list(results.fact_rows(relations, answers))
+        answered = list(fact_rows(relations, answers))
         if self.facts is not None:
-            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(fact_rows))
+            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(answered))
         sheets = [
-            results.overall(table),
-            results.by_relation(relations, answers),
-            results.majority_share(relations, answers),
-            results.facts(fact_rows),
-            results.common_tokens(scores),
+            overall(table),
+            by_relation(relations, answers),
+            majority_share(relations, answers),
+            facts(answered),
+            common_tokens(scores),
         ]
         values = {name: {row: asdict(line) for row, line in one.items()} for name, one in scores.items()}
         return Findings(
             values if len(values) > 1 else values[self.model[0]],
             [sheet for sheet in sheets if sheet.name in wanted],
         )
+
+
+PUBLISHED: Mapping[str, Mapping[str, float]] = {
+    "majority": {"all": 22.0, "1-1": 1.8, "N-1": 23.9, "N-M": 22.0, "UHN": 23.8},
+    "naive Bayes": {"all": 24.6, "1-1": 0.3, "N-1": 28.6, "N-M": 21.8},
+    "manual": {"all": 31.1, "1-1": 68.0, "N-1": 32.4, "N-M": 24.7, "UHN": 21.8, "easy": 41.5, "hard": 24.3},
+    "LPAQA": {"all": 34.1, "1-1": 65.0, "N-1": 35.9, "N-M": 27.9, "UHN": 28.7, "easy": 47.0, "hard": 25.6},
+    "AutoPrompt": {"all": 42.2, "1-1": 58.0, "N-1": 46.5, "N-M": 34.0, "UHN": 31.3, "easy": 68.2, "hard": 26.7},
+    "soft-5": {"all": 47.6, "1-1": 49.6, "N-1": 53.1, "N-M": 39.4, "UHN": 37.5},
+    "soft-10": {"all": 48.1, "1-1": 60.7, "N-1": 53.2, "N-M": 39.2, "UHN": 37.9},
+    "soft-manual": {"all": 48.6, "1-1": 59.6, "N-1": 54.1, "N-M": 40.1, "UHN": 38.4, "easy": 75.6, "hard": 33.0},
+}
+"""Row -> column -> P@1 in percent on T-REx with BERT-base-cased (their table 2)."""
+
+PUBLISHED_MODELS: Mapping[str, Mapping[str, float]] = {
+    "BERT-base": {"pretrained soft": 50.8, "random soft": 19.9, "pretrained finetune": 51.9, "random finetune": 19.8},
+    "BERT-large": {"pretrained soft": 52.7, "random soft": 19.3, "pretrained finetune": 54.9, "random finetune": 19.6},
+    "RoBERTa-large": {
+        "pretrained soft": 47.8,
+        "random soft": 19.6,
+        "pretrained finetune": 52.3,
+        "random finetune": 21.4,
+    },
+    "ALBERT-xxlarge": {
+        "pretrained soft": 44.6,
+        "random soft": 16.9,
+        "pretrained finetune": 52.8,
+        "random finetune": 21.1,
+    },
+}
+"""Model -> row -> P@1 in percent on facts of T-REx whose objects are tokens of all models (their table 6)."""
+
+PUBLISHED_RELATIONS: Mapping[str, tuple[float, float]] = {
+    "P19": (21.1, 20.6),
+    "P36": (62.1, 61.3),
+    "P47": (13.7, 22.2),
+    "P103": (72.2, 86.8),
+    "P136": (0.8, 63.6),
+    "P176": (85.5, 87.3),
+    "P530": (2.8, 3.3),
+    "P1376": (73.8, 56.7),
+}
+"""Relation -> P@1 in percent of the manual cloze, and of OptiPrompt from it, with BERT-base-cased on T-REx."""
+
+EASY = ("naive-bayes", "random finetune", "embeddings finetune")
+"""The controls whose right answers make a fact easy, as in the paper."""
+
+TABLES = ("overall", "by-relation", "majority-share", "facts", "common-tokens")
+"""Tables of the command, in the order of printing."""
+DEFAULT = ("overall",)
+SHOWN = 20
+"""Rows of the table of facts. The file of `--facts` holds all."""
+COLOURS = {"pretrained": BLUE, "random": ORANGE, "embeddings": GREEN}
+Answers = Mapping[str, Sequence[str]]
+"""Row of the table, or relation -> answers to the test facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodScore:
+    """P@1 in [0, 1] of one row: mean over relations, by type, on LAMA-UHN's facts, and on easy and hard facts.
+
+    None if there are no such facts.
+    """
+
+    overall: float | None
+    types: Mapping[str, float | None]
+    uhn: float | None
+    easy: float | None
+    hard: float | None
+
+
+def hits(relations: Sequence[RelationFacts], answers: Mapping[str, Answers], row: str) -> dict[str, list[bool]]:
+    """Return relation -> whether a row of the table answers each test fact."""
+    return {
+        relation.name: [
+            given == gold for given, (_, gold) in zip(answers[relation.name][row], relation.facts, strict=True)
+        ]
+        for relation in relations
+    }
+
+
+def easy_facts(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> dict[str, list[bool]]:
+    """Return relation -> whether a control answers each test fact."""
+    controls = [hits(relations, answers, row) for row in EASY if row in next(iter(answers.values()))]
+    return {
+        relation.name: [any(own[relation.name][n] for own in controls) for n in range(len(relation.facts))]
+        for relation in relations
+    }
+
+
+def method_scores(
+    relations: Sequence[RelationFacts], answers: Mapping[str, Answers], unhelped: Collection[tuple[str, str]] = ()
+) -> dict[str, MethodScore]:
+    """Return row -> scores, from the answers of each relation.
+
+    unhelped: (relation, subject) of LAMA-UHN's facts.
+    """
+    facts = [(relation, n) for relation in relations for n in range(len(relation.facts))]
+    easy = easy_facts(relations, answers)
+    kinds = sorted({relation.type for relation in relations} - {""})
+
+    def over(own: Mapping[str, Sequence[bool]], kept: Iterable[tuple[RelationFacts, int]]) -> float | None:
+        shares = grouped((relation.name, own[relation.name][n]) for relation, n in kept)
+        return fmean(sum(part) / len(part) for part in shares.values()) if shares else None
+
+    def score(own: Mapping[str, Sequence[bool]]) -> MethodScore:
+        return MethodScore(
+            over(own, facts),
+            {kind: over(own, [fact for fact in facts if fact[0].type == kind]) for kind in kinds},
+            over(own, [(relation, n) for relation, n in facts if (relation.name, relation.facts[n][0]) in unhelped]),
+            over(own, [(relation, n) for relation, n in facts if easy[relation.name][n]]),
+            over(own, [(relation, n) for relation, n in facts if not easy[relation.name][n]]),
+        )
+
+    return {row: score(hits(relations, answers, row)) for row in rows_of(answers)}
+
+
+def rows_of(answers: Mapping[str, Answers]) -> list[str]:
+    """Return the rows with answers."""
+    return list(next(iter(answers.values())))
+
+
+def majority_shares(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> dict[str, float]:
+    """Return row -> share of its answers that are their relation's most frequent train object, mean over relations.
+
+    "gold objects": the same share of the test facts.
+    """
+    own: dict[str, Answers] = {"gold objects": {one.name: [object_ for _, object_ in one.facts] for one in relations}}
+    for row in rows_of(answers):
+        own[row] = {one.name: answers[one.name][row] for one in relations}
+
+    def share(given: Answers) -> float:
+        top = own["majority"]
+        return fmean(sum(map(eq, names, top[name])) / len(names) for name, names in given.items())
+
+    return {row: share(given) for row, given in own.items() if row != "majority"}
+
+
+@dataclass(frozen=True, slots=True)
+class _FactAnswers:
+    """A test fact with the answer of each row. easy: whether a control answers it."""
+
+    relation: str
+    subject: str
+    object: str
+    easy: bool
+    answers: Mapping[str, str]
+
+
+def overall(table: Mapping[str, MethodScore]) -> Sheet:
+    """Return P@1 in percent, with the paper's rows below."""
+    kinds = list(next(iter(table.values())).types)
+    heads = ["all", *kinds, "UHN", "easy", "hard"]
+    rows: list[list[Any]] = [
+        [name, *percent(row.overall, *(row.types[kind] for kind in kinds), row.uhn, row.easy, row.hard)]
+        for name, row in table.items()
+    ]
+    rows += [[f"paper: {name}", *(row.get(head) for head in heads)] for name, row in PUBLISHED.items()]
+    return Sheet(["P@1 %", *heads], rows, "overall")
+
+
+def by_relation(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Sheet:
+    """Return P@1 of each relation by row (the paper's tables 5 and 7), beside the paper's figures."""
+    right = {row: hits(relations, answers, row) for row in rows_of(answers)}
+    heads = ["P@1 %", "type", "facts", *right, "paper: manual", "paper: soft-manual"]
+    rows = [
+        [
+            *(relation.name, relation.type, len(relation.facts)),
+            *percent(*(sum(own[relation.name]) / len(relation.facts) for own in right.values())),
+            *PUBLISHED_RELATIONS.get(relation.name, (None, None)),
+        ]
+        for relation in relations
+    ]
+    return Sheet(heads, rows, "by-relation", "P@1 by relation (tables 5 and 7 of the paper)")
+
+
+def majority_share(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Sheet:
+    """Return the share of each row's answers that are the majority object (figure 3 and table 8 of the paper)."""
+    shares = majority_shares(relations, answers)
+    title = "Share of answers that are the relation's most frequent train object (figure 3 and table 8 of the paper)"
+    rows = [[row, 100 * share] for row, share in shares.items()]
+    return Sheet(["answers", "majority object %"], rows, "majority-share", title, lambda: _bars(shares))
+
+
+def _bars(shares: Mapping[str, float]) -> Plot:
+    caption = "Mean over relations. Blue: the model; orange: random weights; green: random embeddings; grey: no model."
+    with canvas(
+        "majority", "Answers that are the majority object of train", caption, 0.9 + 0.22 * len(shares)
+    ) as drawn:
+        places = range(len(shares) - 1, -1, -1)
+        colours = [COLOURS.get(row.partition(" ")[0], MUTED) for row in shares]
+        drawn.axes.barh(list(places), [100 * share for share in shares.values()], height=0.62, color=colours)
+        drawn.axes.set(yticks=list(places), yticklabels=list(shares), xlim=(0, 100), xlabel="% of answers")
+        drawn.axes.grid(visible=False, axis="y")
+    return drawn.plot
+
+
+def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Iterator[_FactAnswers]:
+    """Yield every test fact with the answer of each row."""
+    easy = easy_facts(relations, answers)
+    for relation in relations:
+        own = answers[relation.name]
+        for n, (subject, object_) in enumerate(relation.facts):
+            given = {row: names[n] for row, names in own.items()}
+            yield _FactAnswers(relation.name, subject, object_, easy[relation.name][n], given)
+
+
+def facts(rows: Sequence[_FactAnswers]) -> Sheet:
+    """Return the first facts that some prompting methods answer and others do not (the paper's table 9)."""
+    every = list(rows[0].answers)
+    shown = [row for row in every if row.startswith("pretrained ")] or every
+    differing = [row for row in rows if len({row.answers[name] == row.object for name in shown}) > 1]
+    table = [
+        [row.relation, row.subject, row.object, "easy" if row.easy else "hard", *(row.answers[name] for name in shown)]
+        for row in differing[:SHOWN]
+    ]
+    title = f"Facts that some ways of asking answer, {len(table)} of {len(differing)} (table 9 of the paper)"
+    return Sheet(["relation", "subject", "object", "part", *shown], table, "facts", title)
+
+
+def common_tokens(models: Mapping[str, Mapping[str, MethodScore]]) -> Sheet:
+    """Return P@1 of each model and row, all on the same facts (the paper's table 6)."""
+    rows: list[list[Any]] = [
+        [model, name, *percent(row.overall)] for model, table in models.items() for name, row in table.items()
+    ]
+    for model, published in PUBLISHED_MODELS.items():
+        rows += ([f"paper: {model}", name, p1] for name, p1 in published.items())
+    title = "Facts whose objects are one token of every model (table 6 of the paper)"
+    return Sheet(["model", "answers", "P@1 %"], rows, "common-tokens", title)

@@ -18,9 +18,9 @@ from command import Command
 
 from lmkbc.api.building import KnowledgeBase
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.kb.build import parts
+from lmkbc.kb.build import base_directory
+from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.growth import Bounds
-from lmkbc.kb.build.staged import Directory
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
@@ -233,7 +233,7 @@ QUERIES = len(LANDS) * len(RELATIONS)
 @pytest.fixture
 def lands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Base:
     """Of shards of four queries, and parts of six rows."""
-    monkeypatch.setattr(parts, "ROWS", 6)
+    monkeypatch.setattr(base_directory, "ROWS", 6)
     return Base(tmp_path, LANDS)
 
 

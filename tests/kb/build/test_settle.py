@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opened import CUTOFF, recipe_of
 
-from lmkbc.kb.build.entities import NamedEntities
 from lmkbc.kb.build.facts import Maker
-from lmkbc.kb.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, settled
+from lmkbc.kb.build.settle import ONE_OBJECT, ONE_SUBJECT, SAME, Claim, NamedEntities, settled
 from lmkbc.kb.build.subjects import Classes
 from lmkbc.link.evidence import Hit
 from lmkbc.types import CandidateSet, Query

@@ -15,7 +15,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Form
 from lmkbc.probe.benchmark import Means
 from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.probe.kamel.from_triples import KamelBuild, is_part, selected
+from lmkbc.probe.kamel.kamel import KamelBuild, is_part, selected
 from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact, prompts, questions
 from lmkbc.probe.kmir.questions import TypedTriple
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.probe.kmir.kmir_scores import KNOWLEDGE
-from lmkbc.probe.kmir.question_types import ANSWERS, QuestionBuilder
-from lmkbc.probe.kmir.questions import Question, TypedTriple, read_triples, split
+from lmkbc.probe.kmir.questions import ANSWERS, Question, QuestionBuilder, TypedTriple, read_triples, split
 from lmkbc.probe.kmir.schema import AxiomChain, Closure, Derivation, RelationSchema, Schema, Triple, read_schema
 
 question_lines = msgspec.json.Encoder().encode_lines

@@ -20,11 +20,11 @@ from lmkbc.errors import InputError
 from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.probe import masked_answers
 from lmkbc.probe.benchmark import Means, texts
 from lmkbc.probe.kmir import kmir as kmir_causal
-from lmkbc.probe.kmir import masked as kmir_masked
-from lmkbc.probe.kmir.masked import MASKS, _widened
 from lmkbc.probe.kmir.questions import Question, sample
+from lmkbc.probe.masked_answers import MASKS, _widened
 from lmkbc.train.training import TrainingPlan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,15 +45,15 @@ def backbone(tmp_path: Path) -> Backbone:
 
 
 def test_a_mask_becomes_eight_and_the_answer_is_padded_to_eight(backbone: Backbone) -> None:
-    (ids, *_) = kmir_masked.inputs(backbone, LESSONS[:1])
+    (ids, *_) = masked_answers.inputs(backbone, LESSONS[:1])
     assert ids.count(backbone.mask_id) == MASKS
     assert ids[ids.index(backbone.mask_id) :][:MASKS] == [backbone.mask_id] * MASKS
     pad = backbone.tokenizer.pad_token_id
-    new_york = kmir_masked.labels(backbone, LESSONS[-1:], 0)[0]
+    new_york = masked_answers.labels(backbone, LESSONS[-1:], 0)[0]
     assert backbone.tokenizer.convert_ids_to_tokens(new_york[:2]) == ["New", "York"]
     assert new_york[2:] == [pad] * (MASKS - 2)
     long = changed(LESSONS[0], answer=["abcdefghijklmnop"])
-    assert len(kmir_masked.labels(backbone, [long], 0)[0]) == MASKS
+    assert len(masked_answers.labels(backbone, [long], 0)[0]) == MASKS
 
 
 def changed(one: Question, **fields: object) -> Question:
@@ -72,24 +72,24 @@ def test_long_questions_are_cut_around_their_masks(words: int, at: int, longest:
 def test_a_stopped_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     plan = replace(PLAN, epochs=4, every=1)
     whole, halved = (load(tiny_masked.save(tmp_path / "bert", WORDS), offline=True) for _ in range(2))
-    kmir_masked.finetuned(whole, LESSONS, LESSONS[:2], plan, tmp_path / "whole", "tiny")
+    masked_answers.finetuned(whole, LESSONS, LESSONS[:2], plan, tmp_path / "whole", "tiny")
 
     def stop(_: str, done: int, __: int | None) -> None:
         if done == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        kmir_masked.finetuned(halved, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny", stop)
+        masked_answers.finetuned(halved, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny", stop)
     assert not (tmp_path / "out").exists()
     fresh = load(tmp_path / "bert", offline=True)
-    kmir_masked.finetuned(fresh, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny")
+    masked_answers.finetuned(fresh, LESSONS, LESSONS[:2], plan, tmp_path / "out", "tiny")
     ends = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "out")]
     assert ends[0] == ends[1]
 
 
 def test_a_question_without_its_mask_is_refused(backbone: Backbone) -> None:
     broken = changed(LESSONS[0], question="The capital of France is Paris.")
-    for refused in (lambda: kmir_masked.inputs(backbone, [broken]), lambda: kmir_causal.lead(broken)):
+    for refused in (lambda: masked_answers.inputs(backbone, [broken]), lambda: kmir_causal.lead(broken)):
         with pytest.raises(InputError, match="'completion-0-0' needs"):
             refused()
 

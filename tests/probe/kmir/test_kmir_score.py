@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from lmkbc.errors import InputError
 from lmkbc.files.jsonl import text_rows
-from lmkbc.probe.kmir.cooccurrence import asked_pairs, curves, pair_counts
 from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
     _Cell,
     _NamePool,
+    asked_pairs,
     chance,
+    curves,
+    pair_counts,
     question_f1,
     robustness,
     score,

@@ -32,7 +32,7 @@ from lmkbc.probe.lama.lama_data import (
     unhelpful,
     within,
 )
-from lmkbc.probe.lama.ranks import MaskedRanks, known_words
+from lmkbc.probe.masked_answers import MaskedRanks, known_words
 
 BORN = RelationFacts(
     "P19",

@@ -16,10 +16,9 @@ from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
 from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.lama_data import RelationFacts
-from lmkbc.probe.optiprompt import results
-from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner
-from lmkbc.probe.optiprompt.optiprompt_data import learnable, read, read_prompts
-from lmkbc.probe.optiprompt.results import table
+from lmkbc.probe.optiprompt import optiprompt
+from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner, learnable, read_facts, read_prompts
+from lmkbc.probe.optiprompt.optiprompt import method_scores
 from lmkbc.train.cloze_training import cloze_logits, precision, search_prompt
 from lmkbc.train.training import TrainingPlan
 
@@ -53,14 +52,17 @@ def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() 
         "pretrained manual": [gold[0], "x", gold[2], "x"],
     }
     other = {row: ["Rome", "Oslo"] for row in rows} | {"naive-bayes": ["Rome", ""], "random finetune": ["", ""]}
-    found = table([BORN, DIED], {"P19": rows, "P20": other})
+    found = method_scores([BORN, DIED], {"P19": rows, "P20": other})
     line = found["pretrained manual"]
     assert line.overall == pytest.approx((2 / 4 + 1) / 2)
     assert line.types == {"N-1": 0.5, "N-M": 1.0}
     assert line.easy == pytest.approx((1 / 2 + 1) / 2)
     assert line.hard == pytest.approx((1 / 2 + 1) / 2)
     assert found["naive-bayes"].hard == 0
-    assert (line.uhn, table([BORN], {"P19": rows}, {("P19", BORN.facts[1][0])})["pretrained manual"].uhn) == (None, 0.0)
+    assert (line.uhn, method_scores([BORN], {"P19": rows}, {("P19", BORN.facts[1][0])})["pretrained manual"].uhn) == (
+        None,
+        0.0,
+    )
 
 
 def test_objects_that_no_train_fact_names_are_left_out() -> None:
@@ -109,7 +111,7 @@ def test_facts_that_names_tell_are_known_by_the_models_own_tokens(
     backbone: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that reads no capitals has no word "Rome", but a token for it."""
-    monkeypatch.setattr("lmkbc.probe.lama.ranks.known_words", lambda _: {})
+    monkeypatch.setattr("lmkbc.probe.masked_answers.known_words", lambda _: {})
     told = RelationFacts("P36", BORN.cloze, "1-1", (("City of Rome", "Rome"), ("ax", "Paris")), PAIRS[:1], PAIRS[1:2])
     runner = ExperimentRunner(backbone, [BORN, told], HOW)
     kept = runner.unhelped()
@@ -160,10 +162,10 @@ def test_lama_brings_its_own_facts_to_learn(tmp_path: Path) -> None:
     jsonl(tmp_path / "relations.jsonl", [{"relation": "P19", "template": "[X] was born in [Y] .", "type": "N-1"}])
     jsonl(tmp_path / "TREx" / "P19.jsonl", [{"sub_label": "ht", "obj_label": "Paris"}])
     with pytest.raises(InputError, match="name those to learn with --train"):
-        read(tmp_path, None, None)
+        read_facts(tmp_path, None, None)
     for part, (name, place) in (("train", PAIRS[0]), ("dev", PAIRS[1])):
         jsonl(tmp_path / "train" / "P19" / f"{part}.jsonl", [{"sub_label": name, "obj_label": place}])
-    (facts,) = read(tmp_path, tmp_path / "train", None)
+    (facts,) = read_facts(tmp_path, tmp_path / "train", None)
     assert facts == RelationFacts(
         "P19", "{subject} was born in {mask} .", "N-1", (("ht", "Paris"),), PAIRS[:1], PAIRS[1:2]
     )
@@ -266,27 +268,27 @@ ANSWERS = {
 
 
 def test_shares_of_the_majority_object_are_means_over_relations() -> None:
-    shares = results.majority_shares([PLACED, CAPITAL], ANSWERS)
+    shares = optiprompt.majority_shares([PLACED, CAPITAL], ANSWERS)
     assert "majority" not in shares
     assert shares["gold objects"] == pytest.approx((1 / 2 + 0) / 2)
     assert shares["pretrained manual"] == pytest.approx((0 + 3 / 4) / 2)
     assert shares["random finetune"] == pytest.approx((1 + 3 / 4) / 2)
-    sheet = results.majority_share([PLACED, CAPITAL], ANSWERS)
+    sheet = optiprompt.majority_share([PLACED, CAPITAL], ANSWERS)
     assert sheet.picture is not None
     assert "random finetune" in sheet.picture().svg
 
 
 def test_relations_stand_beside_what_the_paper_reports() -> None:
-    sheet = results.by_relation([PLACED, CAPITAL], ANSWERS)
+    sheet = optiprompt.by_relation([PLACED, CAPITAL], ANSWERS)
     rows = [dict(zip(sheet.heads, row, strict=True)) for row in sheet.rows]
     assert [(row["P@1 %"], row["facts"], row["pretrained manual"]) for row in rows] == [("P19", 2, 50), ("P36", 4, 25)]
     assert [(row["paper: manual"], row["paper: soft-manual"]) for row in rows] == [(21.1, 20.6), (62.1, 61.3)]
 
 
 def test_facts_are_shown_where_ways_of_asking_differ() -> None:
-    rows = list(results.fact_rows([PLACED, CAPITAL], ANSWERS))
+    rows = list(optiprompt.fact_rows([PLACED, CAPITAL], ANSWERS))
     assert [row.easy for row in rows] == [True, False, False, False, False, True]
-    sheet = results.facts(rows)
+    sheet = optiprompt.facts(rows)
     assert sheet.heads[4:] == ["pretrained manual", "pretrained finetune"]
     assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
 
