@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from lmkbc.answer.clean import SUBJECT, same_name
 from lmkbc.errors import InputError
-from lmkbc.link.disambiguation import is_page
+from lmkbc.link.disambiguation import bundled, is_page
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.object_types import bundled
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet

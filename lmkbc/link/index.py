@@ -1,8 +1,8 @@
 """The alias index: one SQLite file of names and entities, with exact look-up and look-up within one edit.
 
 The file is read-only once it is built, so any number of processes may share it. Entities are staged in a file that
-survives a kill, then written in sorted order. SQLite sorts all rows at the end, in constant memory. So the index depends
-on the entities alone, not on their order or on interruptions of the build.
+survives a kill, then written in sorted order. SQLite sorts all rows at the end, in constant memory. So the index
+depends on the entities alone, not on their order or on interruptions of the build.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ class IndexBuilder:
 
     def _write(self, fresh: Path, sources: str) -> tuple[int, int]:
         with closing(sqlite3.connect(fresh)) as db:
-            db.create_function("third", 2, _third, deterministic=True)
+            db.create_function("third", 2, lambda name, third: filed_under(name)[third], deterministic=True)
             db.executescript(
                 "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; PRAGMA cache_size = -16384;" + SCHEMA
             )
@@ -284,7 +284,3 @@ class IndexBuilder:
                 "SELECT (SELECT count(*) FROM entities), (SELECT count(*) FROM names)"
             ).fetchone()
         return entities, names
-
-
-def _third(name: str, third: int) -> int:
-    return filed_under(name)[third]

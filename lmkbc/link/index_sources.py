@@ -24,8 +24,8 @@ from lmkbc.files import reader
 from lmkbc.files.database import DATABASE_ERRORS
 from lmkbc.files.reader import whole
 from lmkbc.files.tables import separator
+from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
-from lmkbc.link.object_types import bundled
 from lmkbc.link.train_objects import mentions
 from lmkbc.link.wikibase import Empty, ShapeError, Statement, Term, decode, items
 from lmkbc.names import QID, as_qid

@@ -8,21 +8,20 @@ sets, so that each round is one call of the source.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import structs
 
 from lmkbc.ask.prompts import fill
-from lmkbc.errors import InputError, did_you_mean
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
+from lmkbc.link.disambiguation import ObjectType, bundled
 from lmkbc.link.evidence import Hit, Link, Search
 from lmkbc.link.index import AliasIndex
-from lmkbc.link.object_types import ObjectType, bundled
 from lmkbc.link.search import open_search
 from lmkbc.link.train_objects import BY_ROWS, TrainObjects
 from lmkbc.link.wikidata import CONTACT
@@ -34,7 +33,6 @@ from lmkbc.run.run import Run
 from lmkbc.scoring.matchers import number
 from lmkbc.types import Candidate, CandidateSet, Query
 
-Its = TypeVar("Its")
 Words = Mapping[str, tuple[str, ...]]
 Evidence = Literal["train", "index", "fuzzy", "search", "variants", "head"]
 
@@ -95,57 +93,50 @@ class Linking:
             (*self.strategies, *self.keywords, *(self.typed or ()), *self.searched, *self.known), relations, "link"
         )
 
+    def canonical(self, relations: Mapping[str, Relation]) -> Linking:
+        """Return the settings under the relations' own names. InputError for a relation that does not exist."""
+        self.check(relations)
+
+        def named(table: Mapping[str, Any]) -> dict[str, Any]:
+            return {relations[name].name: value for name, value in table.items()}
+
+        return replace(
+            self,
+            strategies=named(self.strategies),
+            keywords=named(self.keywords),
+            typed=self.typed and tuple(named(dict.fromkeys(self.typed))),
+            searched=named(self.searched),
+            known=named({name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}),
+        )
+
     def open(self, run: Run, notes: Notes, *, replayed: bool = False) -> Linker:
         """Return the linker for a run, with train objects, the index if one is given, and the search.
 
         The search is the recorded table, the cache, or Wikidata if a contact is set. replayed: whether recorded answers
         replace models. A model that chooses among hits is then used only if one is given.
         """
-        strategies, _ = self.of_edition(run.workspace.relations, run.relations)
-        model = self.model() if any(disambiguation.MODEL in names for names in strategies.values()) else None
-        if model and replayed and not model.is_given(run):
-            notes.remark("no model is given that could choose among hits: the first that is left is the link")
-            model = None
         search = None
         if "search" in self.evidence and (run.search_table or run.offline or os.environ.get(CONTACT)):
             search = open_search(run.search_table, offline=run.offline)
-        index = AliasIndex(run.index) if run.index and "index" in self.evidence else None
-        ask = disambiguation.AskModel(model.open(run, notes), run.relations) if model else None
-        return self.linker(run, index, search, ask)
+        linker = self.linker(run, AliasIndex(run.index) if run.index and "index" in self.evidence else None, search)
+        asks = any(disambiguation.MODEL in kind.strategies for kind in linker.kinds.values())
+        model = self.model() if asks else None
+        if model and replayed and not model.is_given(run):
+            notes.remark("no model is given that could choose among hits: the first that is left is the link")
+        elif model:
+            linker.ask = disambiguation.AskModel(model.open(run, notes), run.relations)
+        return linker
 
-    def linker(
-        self, run: Run, index: AliasIndex | None, search: Search | None, ask: disambiguation.Ask | None = None
-    ) -> Linker:
+    def linker(self, run: Run, index: AliasIndex | None, search: Search | None) -> Linker:
         """Return the linker of the table. Sources that `evidence` does not name are left out."""
-        known, relations = run.workspace.relations, run.relations
-        strategies, keywords = self.of_edition(known, relations)
         return Linker(
-            relations,
-            TrainObjects(run.train, relations) if "train" in self.evidence else None,
+            run.relations,
+            TrainObjects(run.train, run.relations) if "train" in self.evidence else None,
             index if "index" in self.evidence else None,
             search if "search" in self.evidence else None,
-            strategies=strategies,
-            keywords=keywords,
-            fuzzy="fuzzy" in self.evidence,
-            typed=None if self.typed is None else [*_own(dict.fromkeys(self.typed), known, relations)],
-            variants="variants" in self.evidence,
-            heads="head" in self.evidence,
-            names_unlinked=self.unlinked == "name",
-            searched=_own(self.searched, known, relations),
-            known=_own(self.known, known, relations),
-            ask=ask,
+            self,
+            run.workspace.relations,
         )
-
-    def of_edition(self, known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> tuple[Words, Words]:
-        """Return strategies and keywords by the names of an edition's relations."""
-        usual = dict.fromkeys(relations if self.default else (), self.default)
-        return usual | _own(self.strategies, known, relations), _own(self.keywords, known, relations)
-
-
-def _own(words: Mapping[str, Its], known: Mapping[str, Relation], relations: Mapping[str, Relation]) -> dict[str, Its]:
-    """Return the values by an edition's names of relations. words: values by any names of relations."""
-    by_name = {known[name].name: listed for name, listed in words.items()}
-    return {name: by_name[relation.name] for name, relation in relations.items() if relation.name in by_name}
 
 
 BATCH = 2048
@@ -174,66 +165,38 @@ class Linker:
     """Links candidates with all evidence that is available; without a search, only offline evidence counts.
 
     relations: relations by every spelling in queries.
-    strategies, keywords: relation name -> how to choose among hits, and the keywords of a fitting description, in place
-    of those of the object type.
-    fuzzy: whether one typing error is allowed against train objects and the index.
-    typed: relations whose names are also searched with a type word, None for all.
-    variants: whether to search other wordings of a name without a fitting hit.
-    heads: whether to search the part of a name before its colon.
-    searched: relation -> template of the searched text, in place of "{object}".
-    known: relation -> word -> id, used for a name that holds the word if nothing else links it.
-    names_unlinked: whether an unlinked name becomes its own id.
+    settings: the table of a recipe. every: all relations, by any name that the settings may use; default: `relations`.
     ask: function for the strategy "model", called per batch; without it the first remaining hit is the link.
+    kinds: name of a relation -> its object type, with the strategies and keywords of the settings.
     """
 
     relations: Mapping[str, Relation]
     train: TrainObjects | None = None
     index: AliasIndex | None = None
     search: Search | None = None
-    _: KW_ONLY
-    strategies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    keywords: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    fuzzy: bool = True
-    typed: Collection[str] | None = None
-    variants: bool = True
-    heads: bool = False
-    names_unlinked: bool = False
-    searched: Mapping[str, str] = field(default_factory=dict)
-    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    settings: Linking = field(default_factory=Linking)
+    every: Mapping[str, Relation] | None = None
     ask: disambiguation.Ask | None = None
-    _kinds: dict[str, ObjectType] = field(init=False)
+    kinds: dict[str, ObjectType] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check strategies and keywords. InputError for a relation or a strategy that does not exist."""
-        self.known = {name: {key(word): qid for word, qid in words.items()} for name, words in self.known.items()}
-        self._kinds = {one.name: bundled().get(one.object_type.qid) for one in self.relations.values()}
-        for name, strategies in self.strategies.items():
-            disambiguation.check(strategies, f"strategies of {name}")
-            own = self._own_name(name)
-            self._kinds[own] = replace(self._kinds[own], strategies=tuple(strategies))
-        for name, words in self.keywords.items():
-            own = self._own_name(name)
-            self._kinds[own] = replace(self._kinds[own], keywords=tuple(word.casefold() for word in words))
-
-    def _own_name(self, relation: str) -> str:
-        if relation not in self.relations:
-            hint = did_you_mean(relation, self.relations)
-            raise InputError(f"linking settings name the unknown relation {relation!r}; {hint}")
-        return self.relations[relation].name
+        """Find the settings of each relation. InputError for a relation that does not exist."""
+        self.settings = settings = self.settings.canonical(self.every or self.relations)
+        for relation in self.relations.values():
+            kind = bundled().get(relation.object_type.qid)
+            strategies = settings.strategies.get(relation.name, settings.default or kind.strategies)
+            keywords = settings.keywords.get(relation.name, kind.keywords)
+            folded = tuple(word.casefold() for word in keywords)
+            self.kinds[relation.name] = replace(kind, strategies=tuple(strategies), keywords=folded)
 
     def link(self, sets: Iterable[CandidateSet]) -> Iterator[CandidateSet]:
         """Yield each set in order, with `id` filled for each candidate that was linked."""
-        stream = iter(sets)
-        while batch := list(islice(stream, BATCH)):
-            unlinked = [group for group in batch if any(candidate.id is None for candidate in group.candidates)]
-            links = self.links(unlinked)
-            ready = {id(group): self._with_ids(*pair) for group, pair in zip(unlinked, links, strict=True)}
-            yield from (ready.get(id(group), group) for group in batch)
+        return (self._with_ids(candidates, links) for candidates, links in self.links(sets))
 
     def _with_ids(self, candidates: CandidateSet, links: Sequence[Link]) -> CandidateSet:
         found = []
         for one, link in zip(candidates.candidates, links, strict=True):
-            id_ = link.id or (sendable(one.text) if self.names_unlinked else None)
+            id_ = link.id or (sendable(one.text) if self.settings.unlinked == "name" else None)
             found.append(one if id_ == one.id else structs.replace(one, id=id_))
         return replace(candidates, candidates=tuple(found))
 
@@ -298,15 +261,15 @@ class Linker:
             return _unlinked("a number where an entity is due", text)
         if self.search is None:
             return self._last_resort(query, link)
-        asking = fill(self.searched.get(query.relation, "{object}"), {"object": text})
-        others = (variants if self.variants else typed)(text, self._suffixes(query))
-        head = [text.partition(":")[0].strip()] if self.heads and ":" in text else []
+        asking = fill(self.settings.searched.get(relation.name, "{object}"), {"object": text})
+        others = (variants if "variants" in self.settings.evidence else typed)(text, self._suffixes(query))
+        head = [text.partition(":")[0].strip()] if "head" in self.settings.evidence and ":" in text else []
         return _Open(query, text, asking, iter((*filter(None, head), *others)), link)
 
     def _suffixes(self, query: Query) -> Sequence[str]:
         """Return the type words with which names of a relation are searched."""
-        wanted = self.typed is None or query.relation in self.typed
-        return self.relations[query.relation].shape.link_suffixes if wanted else ()
+        relation, named = self.relations[query.relation], self.settings.typed
+        return relation.shape.link_suffixes if named is None or relation.name in named else ()
 
     def _named(self, query: Query, text: str) -> Link:
         """Return the link of a name by offline evidence. A link without id holds the hits that did not fit."""
@@ -320,7 +283,7 @@ class Linker:
         if evidence:
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         exact = self._chosen(query, text, "index", self.index.exact(text) if self.index else ())
-        if exact.id is not None or not self.fuzzy:
+        if exact.id is not None or "fuzzy" not in self.settings.evidence:
             return exact
         if self.train and (hits := self._entities(self.train.fuzzy(text, query), typed=False)):
             return Link(hits[0].id, "fuzzy", BY_ROWS, text, hits)
@@ -345,7 +308,7 @@ class Linker:
         return Link(qid, "given", "unchecked", text)
 
     def _type(self, query: Query) -> ObjectType:
-        return self._kinds[self.relations[query.relation].name]
+        return self.kinds[self.relations[query.relation].name]
 
     def _chosen(self, query: Query, text: str, evidence: str, hits: tuple[Hit, ...]) -> Link:
         kind = self._type(query)
@@ -356,7 +319,7 @@ class Linker:
 
     def _last_resort(self, query: Query, link: Link) -> Link:
         """Link a name without a fitting hit by a known word in it, or, if the type allows, to its first misfit."""
-        known = self.known.get(query.relation, {})
+        known = self.settings.known.get(self.relations[query.relation].name, {})
         name = key(link.searched)
         if word := next((word for word in (name, *name.split()) if word in known), None):
             return Link(known[word], "known", word, link.searched)
@@ -413,5 +376,5 @@ def _decided(
         ]
 
 
-def _unlinked(reason: str, text: str, hits: Sequence[Hit] = ()) -> Link:
-    return Link(None, "unlinked", reason, text, tuple(hits))
+def _unlinked(reason: str, text: str) -> Link:
+    return Link(None, "unlinked", reason, text)

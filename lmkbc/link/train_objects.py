@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from lmkbc.link.disambiguation import bundled
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import bundled
 from lmkbc.link.wordings import filed_under, key, looked_up, plausible_typo
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation

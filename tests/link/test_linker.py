@@ -12,7 +12,7 @@ from lmkbc.link.disambiguation import HitChoice
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
-from lmkbc.link.linker import Linker
+from lmkbc.link.linker import Linker, Linking
 from lmkbc.link.search import SearchTable
 from lmkbc.link.train_objects import TrainObjects
 from lmkbc.relation import Relation
@@ -118,23 +118,20 @@ def test_nothing_is_asked_twice_and_each_round_is_one_call(relations) -> None:
 
 def test_strategies_can_be_given_per_relation_and_are_checked(relations) -> None:
     hits = {"Voice": [Hit("Q1", popularity=3), Hit("Q2", popularity=9)]}
-    popular = Linker(relations, search=Described(hits), strategies={"Instruments": ["popularity", "first"]})
+    settings = Linking(strategies={"Instruments": ("popularity", "first")})
+    popular = Linker(relations, search=Described(hits), settings=settings)
     assert one(popular, "Voice", "instruments").id == "Q2"
     with pytest.raises(InputError, match="strategies of instruments: unknown linking strategy 'popular'; did you mean"):
-        Linker(relations, strategies={"instruments": ["popular"]})
+        Linking(strategies={"instruments": ("popular",)})
 
 
 def test_keywords_can_be_given_per_relation(relations) -> None:
     hits = {"Burton": [Hit("Q1", description="English town"), Hit("Q2", description="American bassist")]}
-    linker = Linker(
-        relations,
-        search=Described(hits),
-        strategies={"Spouses": ["keyword", "first"]},
-        keywords={"spouses": ["Bassist"]},
-    )
+    settings = Linking(strategies={"Spouses": ("keyword", "first")}, keywords={"spouses": ("Bassist",)})
+    linker = Linker(relations, search=Described(hits), settings=settings)
     assert one(linker, "Burton", "spouses").id == "Q2"
-    with pytest.raises(InputError, match="unknown relation 'spouse'; did you mean 'spouses'"):
-        Linker(relations, keywords={"spouse": []})
+    with pytest.raises(InputError, match="'spouse', which is no relation: did you mean 'spouses'"):
+        Linker(relations, settings=Linking(keywords={"spouse": ()}))
 
 
 def test_a_language_model_chooses_among_described_hits(relations) -> None:
@@ -148,8 +145,8 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
         return [next((at for at, hit in enumerate(one.hits) if hit.description == "river"), None) for one in questions]
 
     rounds: list[int] = []
-    how = {"rivers": ["model"], "Instruments": ["first"]}
-    linker = Linker(relations, search=Described(hits), strategies=how, ask=ask)
+    how = Linking(strategies={"rivers": ("model",), "Instruments": ("first",)}, ask={"component": "chat", "model": "m"})
+    linker = Linker(relations, search=Described(hits), settings=how, ask=ask)
     sets = [candidate_set(Query(str(at), "rivers"), (Candidate("Inn"), Candidate("Ill"))) for at in range(3)]
     links = [
         link for _, row in linker.links([*sets, replace(sets[0], query=Query("s", "instruments"))]) for link in row
@@ -157,7 +154,7 @@ def test_a_language_model_chooses_among_described_hits(relations) -> None:
     assert [(link.id, link.strategy) for link in links[:2]] == [("Q2", "model"), ("Q3", "first")]
     assert [link.id for link in links] == ["Q2", "Q3"] * 3 + ["Q1", "Q3"]
     assert rounds == [6]  # a batch's questions are put at once; of one hit, or of other relations, nothing is asked
-    unasked = Linker(relations, search=Described(hits), strategies=how)
+    unasked = Linker(relations, search=Described(hits), settings=how)
     assert one(unasked, "Inn", "rivers").id == "Q1"
 
 
@@ -174,22 +171,22 @@ def test_sets_come_back_whole_and_in_order(relations: dict[str, Relation], texts
 
 def test_the_first_hit_of_a_search_may_be_all_the_evidence(relations, examples) -> None:
     table = SearchTable({"Inn": "Q256020", "Voice": "Q1", "don river": "Q2", "Don": "Q3", "Don (x)": "", "Inns": ""})
-    alone = Linker(
-        relations, search=table, fuzzy=False, typed=(), variants=False, strategies={"instruments": ["first"]}
-    )
+    settings = Linking(evidence=("search",), typed=(), strategies={"instruments": ("first",)})
+    alone = Linker(relations, search=table, settings=settings)
     assert one(alone, "Inn", "rivers").id == "Q256020"
     assert one(alone, "Voice", "instruments").id == "Q1"
     assert one(alone, "Don", "rivers").id == "Q3"
     assert [one(alone, text, "rivers").id for text in ("Inns", "Don (x)", "Innn")] == [None] * 3
     assert table.searched == {"inn", "voice", "don", "inns", "don (x)", "innn"}
-    typed = Linker(relations, search=table, fuzzy=False, typed=("rivers",), variants=False)
+    typed = Linker(relations, search=table, settings=Linking(evidence=("search",), typed=("rivers",)))
     assert [one(typed, text, "rivers").id for text in ("Don", "Inn", "Inns")] == ["Q2", "Q256020", None]
 
 
 def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(relations) -> None:
     table = SearchTable({"Physics prize": "Q38104", "Physics": "Q413"})
     known = {"instruments": {"Peace": "Q35637", "medicine": "Q80061"}}
-    linker = Linker(relations, search=table, searched={"instruments": "{object} prize"}, known=known)
+    settings = Linking(searched={"instruments": "{object} prize"}, known=known)
+    linker = Linker(relations, search=table, settings=settings)
     texts = ("Physics", "peace", "Physiology or Medicine in 1968", "{object}", "chess")
     assert [one(linker, text, "instruments").id for text in texts] == ["Q38104", "Q35637", "Q80061", None, None]
     assert one(linker, "Physics", "causes").id == "Q413"
@@ -197,7 +194,7 @@ def test_a_relation_s_names_may_be_searched_for_in_a_phrase_and_known_by_a_word(
 
 
 def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None:
-    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}), names_unlinked=True)
+    linker = Linker(relations, search=SearchTable({"Inn": "Q1"}), settings=Linking(unlinked="name"))
     given = candidate_set(Query("s", "rivers"), (Candidate("Inn"), Candidate(" Lech "), Candidate("x", id="Q7")))
     (linked,) = linker.link([given])
     assert [candidate.id for candidate in linked.candidates] == ["Q1", "Lech", "Q7"]
@@ -205,10 +202,14 @@ def test_a_name_that_nothing_links_may_stay_in_its_id_s_place(relations) -> None
 
 def test_the_head_of_a_title_is_searched_for_where_the_title_has_no_hit(relations) -> None:
     search = Described({"My Life": [Hit("Q1")], "Whole: Title": [Hit("Q2")]})
-    plain = {"fuzzy": False, "typed": (), "variants": False}
-    for heads, text, found in ((True, "My Life: A", "Q1"), (False, "My Life: A", None), (True, "Whole: Title", "Q2")):
-        linker = Linker(relations, search=search, heads=heads, strategies={"instruments": ["first"]}, **plain)
-        assert one(linker, text, "instruments").id == found
+    plain = Linking(evidence=("search",), typed=(), strategies={"instruments": ("first",)})
+    headed = replace(plain, evidence=("search", "head"))
+    for settings, text, found in (
+        (headed, "My Life: A", "Q1"),
+        (plain, "My Life: A", None),
+        (headed, "Whole: Title", "Q2"),
+    ):
+        assert one(Linker(relations, search=search, settings=settings), text, "instruments").id == found
 
 
 PAGES = {

@@ -4,8 +4,8 @@ from dataclasses import replace
 from space import SPACE
 
 from lmkbc.link import disambiguation
+from lmkbc.link.disambiguation import ObjectType, ObjectTypes, bundled
 from lmkbc.link.evidence import Hit
-from lmkbc.link.object_types import ObjectType, ObjectTypes, bundled
 
 
 def test_the_bundled_table_is_sound() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.link.linker import Linking
+from lmkbc.link.linker import Linker, Linking
 from lmkbc.relation import Relation
 from lmkbc.settings import checked
 
@@ -16,12 +16,13 @@ from lmkbc.settings import checked
 def test_relations_are_known_by_any_name_and_only_the_edition_s_count(relations: dict[str, Relation]) -> None:
     linking = checked(Linking, {"strategies": {"rivers": ["first"], "Spouses": ["keyword", "first"]}}, "link")
     edition = {name: relations[name] for name in ("Rivers", "Causes")}
-    assert linking.of_edition(relations, edition) == ({"Rivers": ("first",)}, {})
-    others = replace(linking, default=("class", "first"), keywords={"causes": ("x",)})
-    assert others.of_edition(relations, edition) == (
-        {"Rivers": ("first",), "Causes": ("class", "first")},
-        {"Causes": ("x",)},
-    )
+    rivers, causes = (relations[name].name for name in edition)
+    plain = Linker(edition, settings=linking, every=relations).kinds
+    assert (set(plain), plain[rivers].strategies) == ({rivers, causes}, ("first",))
+    others = replace(linking, default=("class", "first"), keywords={"causes": ("X",)})
+    kinds = Linker(edition, settings=others, every=relations).kinds
+    assert (kinds[rivers].strategies, kinds[causes].strategies) == (("first",), ("class", "first"))
+    assert (kinds[rivers].keywords, kinds[causes].keywords) == (plain[rivers].keywords, ("x",))
 
 
 @pytest.mark.parametrize(

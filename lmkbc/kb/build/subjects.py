@@ -18,7 +18,7 @@ import polars as pl
 from lmkbc.errors import InputError
 from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import InputTable, TableRow
-from lmkbc.link.object_types import bundled
+from lmkbc.link.disambiguation import bundled
 from lmkbc.names import as_qid, folded_key, shown
 from lmkbc.relation import EntityClass, EntityType, Relation
 
