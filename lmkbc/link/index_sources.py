@@ -228,15 +228,16 @@ def build_index(
     builder = IndexBuilder(path, _fingerprint([*tables, *([dump] if dump else [])], languages, classes, splits))
     with closing(builder):
         for edition, examples in splits.items():
-            builder.add(example_entities(examples, relations or {}), f"edition {edition}")
+            named = mentions(examples, relations or {})  # an entity's class is the type of its relation
+            entities = (IndexEntity(mention.id, mention.name, classes=(mention.type,)) for mention in named)
+            builder.add(entities, f"edition {edition}")
         for table in tables:
             if not builder.progress(str(table)).done:
                 builder.add(read_table(table), str(table))
         if dump:
             add_dump(builder, dump, languages, classes, report)
         broken = tuple(builder.broken())
-        entities, names = builder.finish(_options(splits, tables, dump, languages, classes))
-    return Built(entities, names, broken)
+        return Built(*builder.finish(_options(splits, tables, dump, languages, classes)), broken)
 
 
 def _check(path: Path, files: Sequence[Path], classes: Sequence[str], has_splits: bool) -> None:
@@ -359,9 +360,3 @@ def _read(path: Path) -> pl.DataFrame:
         return pl.read_json(content) if path.suffix == ".json" else pl.read_ndjson(content)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from None
-
-
-def example_entities(examples: Iterable[Example], relations: Mapping[str, Relation]) -> Iterator[IndexEntity]:
-    """Yield the objects and subjects with QIDs of labelled rows. Their classes are the types of their relation."""
-    for mention in mentions(examples, relations):
-        yield IndexEntity(mention.id, mention.name, classes=(mention.type,))

@@ -121,10 +121,7 @@ class _Match(msgspec.Struct, gc=False):
     text: Text = ""
 
 
-class _FoundHit(msgspec.Struct, gc=False):
-    id: Qid
-    label: Text = ""
-    description: Text = ""
+class _FoundHit(SearchHit, frozen=True, gc=False):
     match: _Match = msgspec.field(default_factory=_Match)
 
 

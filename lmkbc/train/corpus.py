@@ -166,15 +166,12 @@ def of_silver(folder: Path, relations: Mapping[str, Relation]) -> Iterator[Fact]
     for path in sorted(folder.glob("*.jsonl.gz")):
         relation = relations[path.name.removesuffix(".jsonl.gz")]
         for row in read_jsonl(path, _Row):
-            objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _is_id(text)))
+            objects = tuple(dict.fromkeys(text for text in row.ObjectEntities if text and not _ID.fullmatch(text)))
             if objects:
                 yield Fact(row.SubjectEntity, relation.name, relation.clozes, objects, ("",) * len(objects))
 
 
-def _is_id(text: str) -> bool:
-    return text[:1] == "Q" and text[1:].isdigit()
-
-
+_ID = re.compile(r"Q[0-9]+")
 _POSSESSIVE = re.compile(r"['\u2019]s?(?!\w)")
 _BRACKETS = re.compile(r"\([^()]*\)")
 

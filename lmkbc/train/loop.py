@@ -169,7 +169,13 @@ class _Run:
 
     def fingerprint(self, examples: Sequence[object], about: object) -> str:
         """Return a digest that identifies this training before its first step, for its checkpoints."""
-        start = {name: (tuple(value.shape), _checksum(value)) for name, value in self.parameters.items()}
+        start = {
+            name: (
+                tuple(value.shape),
+                crc32(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()),
+            )
+            for name, value in self.parameters.items()
+        }
         return sha256(repr((self.plan, [*examples], sorted(start.items()), about)).encode())
 
     def save(self, path: Path, identity: str) -> None:
@@ -205,7 +211,3 @@ class _Run:
             self._optimiser.state[parameter] = {
                 key: parts[key][name].to("cpu" if key == "step" else parameter.device) for key in MOMENTS
             }
-
-
-def _checksum(value: Tensor) -> int:
-    return crc32(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

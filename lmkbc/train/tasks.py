@@ -218,9 +218,6 @@ def _split(training: Training, plan: TrainingPlan, corpus: Corpus) -> tuple[list
 DROPOUT = 0.1
 RATES = {"layers": 0.3, "rows": 0.1}
 """Shares of the peak rate: the head is new, but layers and vectors start from trained weights."""
-PLAN = TrainingPlan(
-    rate=1e-3, rates={name: 1e-3 * share for name, share in RATES.items()}, epochs=5, batch=256, patience=2
-)
 FOLDS = 3
 SECOND_RATE = 0.6
 """Share of the first pass's rate in the second pass, which refines a head that can already answer."""

@@ -103,14 +103,9 @@ class Sample:
     cell_of: Mapping[int, int]
 
 
-def bin_of(confidence: float) -> int:
-    """Return the bin of a confidence."""
-    return min(int(confidence * BINS), BINS - 1)
-
-
 def key_of(fact: FactRow) -> BinKey:
     """Return the bin of a fact."""
-    return BinKey(fact.relation, bin_of(fact.confidence), fact.stated_by is not None)
+    return BinKey(fact.relation, min(int(fact.confidence * BINS), BINS - 1), fact.stated_by is not None)
 
 
 def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:

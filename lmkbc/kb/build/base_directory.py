@@ -67,11 +67,6 @@ def write_parts(root: Path, shards: Iterable[Settled], run: str) -> Iterator[tup
         yield _write(root, part(folder, done[folder]), frames, run)
 
 
-def write_table(root: Path, folder: str, frames: Iterable[pl.DataFrame], run: str) -> dict[str, str]:
-    """Write a table that belongs to no shard, one part per frame. Return name -> SHA-256."""
-    return dict(_write(root, part(folder, number), [frame], run) for number, frame in enumerate(frames))
-
-
 def _folders(tables: Tables, removed: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield (directory, rows) of some tables. Empty ones are left out, except for `nothing`."""
     for (relation,), frame in tables.facts.partition_by("relation", as_dict=True, include_key=False).items():
@@ -269,7 +264,8 @@ class Directory:
         with atomic.replacing(self.path, BASE) as stage:
             tables = (settlement.of(number, self.tables(number)) for number in numbers)
             outputs = dict(write_parts(stage, tables, whole["run"]))
-            outputs |= write_table(stage, "entities", settlement.entities.tables(ROWS), whole["run"])
+            for number, frame in enumerate(settlement.entities.tables(ROWS)):
+                outputs |= [_write(stage, part("entities", number), [frame], whole["run"])]
             about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
             atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
             atomic.write_flushed(stage / MANIFEST, about)

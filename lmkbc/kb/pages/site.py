@@ -388,7 +388,10 @@ class Consistency:
         """Find subjects with several objects, for relations with at most one object per subject."""
         out = rows.filter((pl.col("kind") == OUT) & pl.col("relation").is_in([*self._several]))
         found = out.group_by("relation", "key", maintain_order=True).agg(
-            shortened("name").first(), pl.col("other").fill_null(""), shortened("text"), same=_same().n_unique() == 1
+            shortened("name").first(),
+            pl.col("other").fill_null(""),
+            shortened("text"),
+            same=pl.coalesce("other", "text").n_unique() == 1,
         )
         for at, finding in self._several.items():
             own = found.filter(pl.col("relation") == at)
@@ -427,8 +430,3 @@ class Consistency:
             for fold, found, _ in best.iter_rows()
         ]
         self._entities.add(len(each), own["fold"].n_unique(), examples)
-
-
-def _same() -> pl.Expr:
-    """Return what distinguishes objects: the entity, else the text."""
-    return pl.coalesce("other", "text")

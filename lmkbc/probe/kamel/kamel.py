@@ -143,9 +143,9 @@ class KamelBenchmark:
             beside["published, what no control answers"] = kamel_scores.score(left)
         whole = ways | beside
         years = year_table(data, replies)
-        values: dict[str, Any] = {way: asdict(table) for way, table in whole.items()} | {"years": asdict(years)}
+        values: dict[str, Any] = {way: asdict(table) for way, table in whole.items()} | {"years": years}
         sheets = [overall(whole), by_answers(whole), by_property(ways)]
-        sheets += [by_year(years)] if years.answers else []
+        sheets += [by_year(years)] if years["answers"] else []
         sheets += [by_facts(compared)] if compared else []
         if "lama-facts" in tables:
             values["lama-facts"] = {whose: asdict(table) for whose, (table, _) in compared.items()}

@@ -160,39 +160,24 @@ ALL = "*** All ***"
 _YEAR = re.compile(r"(?<![0-9.,])[0-9]{3,4}(?![0-9])")
 
 
-@dataclass(frozen=True, slots=True)
-class _YearScore:
-    """Deviations in years. mean, median: over answers with a year; None without any.
+Years = Mapping[str, Mapping[str, Any]]
+"""Property -> scores of years; the last is for all questions (`ALL`)."""
 
-    within: years -> share of questions whose answer deviates by at most so many. no_year: share of answers without a
-    year.
+
+def _year_score(deviations: Sequence[int | None]) -> dict[str, Any]:
+    """Return the score of some deviations in years; None stands for an answer without a year.
+
+    "mean", "median": over answers with a year; None without any. "within": years -> share of questions whose answer
+    deviates by at most so many. "no_year": share of answers without a year.
     """
-
-    questions: int
-    mean: float | None
-    median: float | None
-    within: Mapping[int, float]
-    no_year: float
-
-
-def _year_score(deviations: Sequence[int | None]) -> _YearScore:
-    """Return the score of some deviations; None stands for an answer without a year."""
     off = [years for years in deviations if years is not None]
-    return _YearScore(
-        len(deviations),
-        fmean(off) if off else None,
-        float(median(off)) if off else None,
-        {most: sum(years <= most for years in off) / len(deviations) for most in WITHIN},
-        1 - len(off) / len(deviations),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class YearTable:
-    """Scores of a model's answers and of the train split's median year, by property; the last is for all questions."""
-
-    answers: Mapping[str, _YearScore]
-    control: Mapping[str, _YearScore]
+    return {
+        "questions": len(deviations),
+        "mean": fmean(off) if off else None,
+        "median": float(median(off)) if off else None,
+        "within": {most: sum(years <= most for years in off) / len(deviations) for most in WITHIN},
+        "no_year": 1 - len(off) / len(deviations),
+    }
 
 
 def year_properties(data: Kamel, names: Iterable[str]) -> list[str]:
@@ -216,8 +201,11 @@ def answered_year(text: str) -> int | None:
     return None if found is None else int(found[0])
 
 
-def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> YearTable:
-    """Return the deviations for questions about years. If a question has several years, the nearest one counts."""
+def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> dict[str, Years]:
+    """Return the deviations for questions about years. If a question has several years, the nearest one counts.
+
+    "answers": scores of a model's answers. "control": scores of the train split's median year.
+    """
     facts = list(replies)
     known = set(year_properties(data, {fact.property: None for fact, _ in facts}))
     asked = [(fact, gold, text) for fact, text in facts if fact.property in known and (gold := gold_years(fact))]
@@ -225,30 +213,30 @@ def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> YearTab
     taught = grouped((fact.property, year) for fact in train for year in gold_years(fact))
     medians = {name: median_low(years) for name, years in taught.items()}
 
-    def scores(deviations: Iterable[tuple[str, int | None]]) -> dict[str, _YearScore]:
+    def scores(deviations: Iterable[tuple[str, int | None]]) -> Years:
         per = grouped(deviations)
         whole = {ALL: [years for own in per.values() for years in own]} if per else {}
         return {name: _year_score(own) for name, own in (per | whole).items()}
 
-    return YearTable(
-        scores((fact.property, _off(gold, answered_year(text))) for fact, gold, text in asked),
-        scores((fact.property, _off(gold, medians.get(fact.property))) for fact, gold, _ in asked),
-    )
+    return {
+        "answers": scores((fact.property, _off(gold, answered_year(text))) for fact, gold, text in asked),
+        "control": scores((fact.property, _off(gold, medians.get(fact.property))) for fact, gold, _ in asked),
+    }
 
 
 def _off(gold: Iterable[int], year: int | None) -> int | None:
     return None if year is None else min(abs(right - year) for right in gold)
 
 
-def by_year(table: YearTable) -> Sheet:
+def by_year(table: Mapping[str, Years]) -> Sheet:
     """Return the table: the answers, and on the right the median year of the train split."""
     shares = ["exact %", *(f"within {most} %" for most in WITHIN[1:])]
     heads = ["property", "questions", "off by, mean", "median", *shares, "no year %"]
     heads += ["train's median: off by, mean", "median", "exact %", "within 10 %"]
     rows: list[list[Any]] = []
-    for name, own in table.answers.items():
-        beside = table.control[name]
-        off = [own.mean, own.median, *percent(*own.within.values(), own.no_year)]
-        control = [beside.mean, beside.median, *percent(beside.within[0], beside.within[10])]
-        rows.append([name, own.questions, *off, *control])
+    for name, model in table["answers"].items():
+        control = table["control"][name]
+        off = [model["mean"], model["median"], *percent(*model["within"].values(), model["no_year"])]
+        beside = [control["mean"], control["median"], *percent(control["within"][0], control["within"][10])]
+        rows.append([name, model["questions"], *off, *beside])
     return Sheet(heads, rows, "years", "Years: how far answers are off")

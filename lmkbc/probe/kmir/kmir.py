@@ -199,14 +199,14 @@ class KmirScore:
         values = asdict(table)
         if "chance" in tables:
             found = chance(items, file)
-            values["chance"] = asdict(found)
+            values["chance"] = found
             sheets.append(by_chance(table, found))
         if "co-occurrence" in tables and self.corpus and self.triples:
             relations = read_schema(self.schema)
             pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
             counts = pair_counts(pairs, (f"{row.title} {row.text}" for row in text_rows(self.corpus)))
             by_count = curves(kmir_scores.graded(items, guesses), counts)
-            values["co-occurrence"] = {kind: asdict(curve) for kind, curve in by_count.items()}
+            values["co-occurrence"] = by_count
             sheets.append(by_cooccurrence(by_count))
         return Findings(values, sheets)
 

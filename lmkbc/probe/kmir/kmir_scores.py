@@ -96,29 +96,12 @@ def question_f1(guesses: Sequence[str], accepted: Sequence[str]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Robustness:
-    """Shares of facts with all, some and none of their questions answered right, and the number of facts."""
-
-    every: float
-    some: float
-    none: float
-    facts: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """Mean F1 of some questions, and their number."""
-
-    f1: float
-    questions: int
-
-
-@dataclass(frozen=True, slots=True)
 class KmirTable:
     """Mean F1 overall, by question type and by topic, and robustness over the questions of a fact.
 
     half_width, half_widths: half of F1's 95 % interval over other facts, overall and by type; None if all questions are
-    about one fact. cells: topic -> question type -> F1.
+    about one fact. cells: topic -> question type -> F1 ("f1") and number of questions ("questions"). robustness: shares
+    of facts with all ("every"), some and none of their questions answered right, and their number ("facts").
     """
 
     f1: float
@@ -126,8 +109,8 @@ class KmirTable:
     types: Mapping[str, float]
     half_widths: Mapping[str, float | None]
     topics: Mapping[str, float]
-    cells: Mapping[str, Mapping[str, _Cell]]
-    robustness: _Robustness
+    cells: Mapping[str, Mapping[str, Mapping[str, float]]]
+    robustness: Mapping[str, float]
 
 
 def graded(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -> list[tuple[Question, float]]:
@@ -146,17 +129,23 @@ def score(questions: Iterable[Question], guesses: Mapping[str, Sequence[str]]) -
         types=types,
         half_widths={kind: f1_half_width([row for row in scored if row[0].type == kind]) for kind in types},
         topics=_means((question.topic, f1) for question, f1 in scored),
-        cells={topic: _cells(pairs) for topic, pairs in sorted(by_topic.items())},
+        cells={
+            topic: {
+                kind: {"f1": fmean(scores), "questions": len(scores)} for kind, scores in sorted(grouped(pairs).items())
+            }
+            for topic, pairs in sorted(by_topic.items())
+        },
         robustness=robustness((question.fact, f1 == 1.0) for question, f1 in scored),
     )
 
 
-def robustness(answered: Iterable[tuple[int, bool]]) -> _Robustness:
+def robustness(answered: Iterable[tuple[int, bool]]) -> dict[str, float]:
     """Return the robustness from (fact, whether a question about it is answered right)."""
     facts = grouped(answered)
     every, none = (sum(test(rights) for rights in facts.values()) for test in (all, lambda rights: not any(rights)))
     n = len(facts) or 1
-    return _Robustness(every / n, (len(facts) - every - none) / n, none / n, len(facts))
+    some = len(facts) - every - none
+    return {"every": every / n, "some": some / n, "none": none / n, "facts": len(facts)}
 
 
 def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
@@ -169,10 +158,6 @@ def f1_half_width(scored: Sequence[tuple[Question, float]]) -> float | None:
         total, count = sums[question.fact]
         sums[question.fact] = total + f1, count + 1
     return half_width([list(sums.values())], lambda means: means[:, 0, 0] / means[:, 0, 1])
-
-
-def _cells(pairs: Iterable[tuple[str, float]]) -> dict[str, _Cell]:
-    return {name: _Cell(fmean(scores), len(scores)) for name, scores in sorted(grouped(pairs).items())}
 
 
 def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -203,7 +188,7 @@ def by_fact(table: KmirTable, _: Sequence[Question]) -> Sheet:
     """Return the table of facts with all, some and none of their questions answered right."""
     steady = table.robustness
     rows: list[list[Any]] = [
-        ["these answers", *percent(steady.every, steady.some, steady.none), steady.facts],
+        ["these answers", *percent(*(steady[part] for part in ("every", "some", "none"))), steady["facts"]],
         *([f"paper: {name}", *values, None] for name, values in PUBLISHED_ROBUSTNESS.items()),
     ]
     return Sheet(["questions on one fact", "all right %", "some %", "none %", "facts"], rows, "by-fact")
@@ -219,7 +204,7 @@ def type_by_topic(table: KmirTable, questions: Sequence[Question]) -> Sheet:
     rows: list[list[Any]] = []
     for topic in (*KNOWLEDGE, *others):
         cells = [table.cells.get(topic, {}).get(kind) for kind in TYPES]
-        parts = [(100 * cell.f1, cell.questions) if cell else (None, 0) for cell in cells]
+        parts = [(100 * cell["f1"], cell["questions"]) if cell else (None, 0) for cell in cells]
         label = topic if topic in KNOWLEDGE else f"not in the paper: {topic or 'no topic'}"
         whole = *percent(table.topics.get(topic)), counts[topic]
         rows.append([label, *(value for part in parts for value in part), *whole])
@@ -272,31 +257,17 @@ def _features(name: str) -> list[tuple[str, int]]:
     return features
 
 
-@dataclass(frozen=True, slots=True)
-class _Chance:
-    """Expected token F1 by question type.
+def chance(questions: Iterable[Question], file: Sequence[Question]) -> dict[str, Any]:
+    """Return the expected token F1 of guesses on some questions, by question type.
 
-    name: a guess among all names. relation: a guess among the names of the question's relation. commonest: always the
-    most frequent answer of the question's type and relation. choices: share of questions with options. names: number of
-    names.
-    """
-
-    name: Mapping[str, float]
-    relation: Mapping[str, float]
-    commonest: Mapping[str, float]
-    choices: Mapping[str, float]
-    names: int
-
-
-def chance(questions: Iterable[Question], file: Sequence[Question]) -> _Chance:
-    """Return the expected scores of guesses on some questions.
-
-    file: all questions, whose right answers are the names.
+    file: all questions, whose right answers are the names. "name": a guess among all names. "relation": a guess among
+    the names of the question's relation. "commonest": always the most frequent answer of the question's type and
+    relation. "choices": share of questions with options. "names": number of names.
     """
     free = [question for question in file if not question.choices]
     every = _NamePool(name for question in free for name in question.answer)
     names = grouped((question.relation, name) for question in free for name in question.answer)
-    pools = {relation: _NamePool(own) for relation, own in names.items()}
+    pools = {relation: _NamePool(named) for relation, named in names.items()}
     commonest = _commonest(file)
     scores: dict[str, list[tuple[float, ...]]] = grouped(
         (
@@ -310,11 +281,11 @@ def chance(questions: Iterable[Question], file: Sequence[Question]) -> _Chance:
         )
         for question in questions
     )
-
-    def column(place: int) -> dict[str, float]:
-        return {kind: fmean(row[place] for row in rows) for kind, rows in scores.items()}
-
-    return _Chance(column(0), column(1), column(2), column(3), len(every.names))
+    columns = {
+        column: {kind: fmean(row[at] for row in rows) for kind, rows in scores.items()}
+        for at, column in enumerate(("name", "relation", "commonest", "choices"))
+    }
+    return {**columns, "names": len(every.names)}
 
 
 def _expected_f1(question: Question, pool: _NamePool) -> float:
@@ -331,18 +302,20 @@ def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:
     return {key: Counter(names).most_common(1)[0][0] for key, names in answers.items()}
 
 
-def by_chance(table: KmirTable, found: _Chance) -> Sheet:
+def by_chance(table: KmirTable, found: Mapping[str, Any]) -> Sheet:
     """Return the table of the expected scores of guesses without knowledge, beside the answers' scores."""
     shares = {
         "these answers": table.types,
-        "random: any name, or option": found.name,
-        "random: a name of its relation, or option": found.relation,
-        "the commonest answer of its type and relation": found.commonest,
-        "questions that leave a choice %": found.choices,
+        "random: any name, or option": found["name"],
+        "random: a name of its relation, or option": found["relation"],
+        "the commonest answer of its type and relation": found["commonest"],
+        "questions that leave a choice %": found["choices"],
     }
     rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
     rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
-    return Sheet(["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found.names:,}")
+    return Sheet(
+        ["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found['names']:,}"
+    )
 
 
 Pair = tuple[str, str]
@@ -400,81 +373,68 @@ def asked_pairs(questions: Sequence[Question], facts: Sequence[TypedTriple], sch
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class _CountBin:
-    """Mean F1 of the questions whose pair occurs in `low` to `high` lines. half_width: half of its 95 % interval."""
+def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Return question type -> F1 by count. counts: by question id.
 
-    low: int
-    high: int
-    f1: float
-    half_width: float | None
-    questions: int
-
-
-@dataclass(frozen=True, slots=True)
-class _CountCurve:
-    """F1 by count. correlation: Spearman's, of count and F1 over questions; None if one of them is constant."""
-
-    bins: Sequence[_CountBin]
-    correlation: float | None
-
-
-def curves(graded: Iterable[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, _CountCurve]:
-    """Return question type -> F1 by count. counts: by question id."""
+    "bins": for questions whose pair occurs in "low" to "high" lines, the mean F1 ("f1"), half of its 95 % interval
+    ("half_width") and the number of questions ("questions"). "correlation": Spearman's, of count and F1 over questions;
+    None if one of them is constant.
+    """
     by_type = grouped((question.type, (question, f1)) for question, f1 in graded)
     return {kind: _curve(rows, counts) for kind, rows in sorted(by_type.items())}
 
 
-def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> _CountCurve:
+def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) -> dict[str, Any]:
     from scipy.stats import spearmanr
 
-    own, scores = [counts[question.id] for question, _ in rows], [f1 for _, f1 in rows]
-    parts = grouped(zip(map(_place, own), rows, strict=True))
-    bins = [_bin(place, part) for place, part in sorted(parts.items())]
-    varied = len(set(own)) > 1 < len(set(scores))
-    return _CountCurve(bins, float(spearmanr(own, scores).statistic) if varied else None)
+    lines, scores = [counts[question.id] for question, _ in rows], [f1 for _, f1 in rows]
+    # bins: 0, 1 to 3, 4 to 15, each four times as wide as the one before
+    parts = grouped(zip(((count.bit_length() + 1) // 2 for count in lines), rows, strict=True))
+    bins = [
+        {
+            "low": 4 ** (place - 1) if place else 0,
+            "high": 4**place - 1,
+            "f1": fmean(f1 for _, f1 in part),
+            "half_width": f1_half_width(part),
+            "questions": len(part),
+        }
+        for place, part in sorted(parts.items())
+    ]
+    varied = len(set(lines)) > 1 < len(set(scores))
+    return {"bins": bins, "correlation": float(spearmanr(lines, scores).statistic) if varied else None}
 
 
-def _place(count: int) -> int:
-    """Return the number of a count's bin: 0, 1 to 3, 4 to 15, each four times as wide as the one before."""
-    return (count.bit_length() + 1) // 2
-
-
-def _bin(place: int, rows: Sequence[tuple[Question, float]]) -> _CountBin:
-    low, high = (4 ** (place - 1), 4**place - 1) if place else (0, 0)
-    return _CountBin(low, high, fmean(f1 for _, f1 in rows), f1_half_width(rows), len(rows))
-
-
-def by_cooccurrence(found: Mapping[str, _CountCurve]) -> Sheet:
+def by_cooccurrence(found: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """Return the table of F1 by the number of lines with both names, with its figure."""
     rows: list[list[Any]] = []
     for kind in filter(found.get, TYPES):
-        bins = found[kind].bins
-        rows.extend([kind, _lines(one), *percent(one.f1, one.half_width), one.questions, None] for one in bins)
-        rows[-1][-1] = found[kind].correlation
+        for part in found[kind]["bins"]:
+            rows.append([kind, _lines(part), *percent(part["f1"], part["half_width"]), part["questions"], None])
+        rows[-1][-1] = found[kind]["correlation"]
     heads = ["type", "lines", "F1 %", "+- (95 % interval)", "questions", "Spearman"]
     title = "F1 by how many lines hold subject and object, after the paper's figure 2"
     return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(found))
 
 
-def _lines(one: _CountBin) -> str:
-    return str(one.low) if one.low == one.high else f"{one.low}-{one.high}"
+def _lines(part: Mapping[str, Any]) -> str:
+    low, high = part["low"], part["high"]
+    return str(low) if low == high else f"{low}-{high}"
 
 
-def _drawn(found: Mapping[str, _CountCurve]) -> Plot:
+def _drawn(found: Mapping[str, Mapping[str, Any]]) -> Plot:
     caption = "Vertical bars are 95 % intervals. A bin is four times as wide as the one before."
-    bins = {one.low: _lines(one) for curve in found.values() for one in curve.bins}
+    bins = {part["low"]: _lines(part) for curve in found.values() for part in curve["bins"]}
     places = {low: place for place, low in enumerate(sorted(bins))}
     with canvas("co-occurrence", "F1 by how many lines hold subject and object", caption) as drawn:
         axes = drawn.axes
         styles = zip(filter(found.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
         for number, (kind, colour, mark) in enumerate(styles):
-            curve = found[kind].bins
-            at = [places[one.low] + 0.06 * (number - 1.5) for one in curve]
-            axes.plot(at, [100 * one.f1 for one in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
-            for place, one in zip(at, curve, strict=True):
-                if one.half_width is not None:
-                    ends = [100 * (one.f1 - one.half_width), 100 * (one.f1 + one.half_width)]
+            curve = found[kind]["bins"]
+            at = [places[part["low"]] + 0.06 * (number - 1.5) for part in curve]
+            axes.plot(at, [100 * part["f1"] for part in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
+            for place, part in zip(at, curve, strict=True):
+                if (half := part["half_width"]) is not None:
+                    ends = [100 * (part["f1"] - half), 100 * (part["f1"] + half)]
                     axes.plot([place] * 2, ends, color=colour, lw=0.9)
         axes.set(xticks=range(len(places)), xticklabels=map(bins.get, places), ylim=(0, 102))
         axes.set(xlabel="lines that hold both names", ylabel="F1 %")

@@ -5,9 +5,8 @@ Each table is made from the answers of the rows, beside the paper's figures.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from operator import eq
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -104,27 +103,26 @@ class OptiPromptBenchmark:
         relations = experiment.learnable(
             data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
         )
-        found: dict[str, Mapping[str, Answers]] = {}
+        tested: dict[str, list[FactAnswers]] = {}
         scores: dict[str, dict[str, MethodScore]] = {}
         for name, backbone in backbones.items():
             runner = experiment.ExperimentRunner(backbone, relations, how)
             with means.progress() as report:
-                found[name] = runner.run(self.kept, report)
-            scores[name] = method_scores(relations, found[name], runner.unhelped())
-        answers, table = found[self.model[0]], scores[self.model[0]]
-        tested = counted(sum(len(relation.facts) for relation in relations), "fact")
-        means.note(f"{counted(len(relations), 'relation')}, {tested}; paper: BERT-base on T-REx")
+                tested[name] = fact_rows(relations, runner.run(self.kept, report))
+            scores[name] = method_scores(relations, tested[name], runner.unhelped())
+        facts, table = tested[self.model[0]], scores[self.model[0]]
+        many = f"{counted(len(relations), 'relation')}, {counted(len(facts), 'fact')}"
+        means.note(f"{many}; paper: BERT-base on T-REx")
         if lacking := [row for row in EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
             means.note(f"{easy}: no figure to compare")
-        answered = list(fact_rows(relations, answers))
         if self.facts is not None:
-            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(answered))
+            write_bytes(self.facts, msgspec.json.Encoder().encode_lines(facts))
         sheets = [
             overall(table),
-            by_relation(relations, answers),
-            majority_share(relations, answers),
-            facts(answered),
+            by_relation(relations, facts),
+            majority_share(facts),
+            differing_facts(facts),
             common_tokens(scores),
         ]
         values = {name: {row: asdict(line) for row, line in one.items()} for name, one in scores.items()}
@@ -203,75 +201,8 @@ class MethodScore:
     hard: float | None
 
 
-def hits(relations: Sequence[RelationFacts], answers: Mapping[str, Answers], row: str) -> dict[str, list[bool]]:
-    """Return relation -> whether a row of the table answers each test fact."""
-    return {
-        relation.name: [
-            given == gold for given, (_, gold) in zip(answers[relation.name][row], relation.facts, strict=True)
-        ]
-        for relation in relations
-    }
-
-
-def easy_facts(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> dict[str, list[bool]]:
-    """Return relation -> whether a control answers each test fact."""
-    controls = [hits(relations, answers, row) for row in EASY if row in next(iter(answers.values()))]
-    return {
-        relation.name: [any(own[relation.name][n] for own in controls) for n in range(len(relation.facts))]
-        for relation in relations
-    }
-
-
-def method_scores(
-    relations: Sequence[RelationFacts], answers: Mapping[str, Answers], unhelped: Collection[tuple[str, str]] = ()
-) -> dict[str, MethodScore]:
-    """Return row -> scores, from the answers of each relation.
-
-    unhelped: (relation, subject) of LAMA-UHN's facts.
-    """
-    facts = [(relation, n) for relation in relations for n in range(len(relation.facts))]
-    easy = easy_facts(relations, answers)
-    kinds = sorted({relation.type for relation in relations} - {""})
-
-    def over(own: Mapping[str, Sequence[bool]], kept: Iterable[tuple[RelationFacts, int]]) -> float | None:
-        shares = grouped((relation.name, own[relation.name][n]) for relation, n in kept)
-        return fmean(sum(part) / len(part) for part in shares.values()) if shares else None
-
-    def score(own: Mapping[str, Sequence[bool]]) -> MethodScore:
-        return MethodScore(
-            over(own, facts),
-            {kind: over(own, [fact for fact in facts if fact[0].type == kind]) for kind in kinds},
-            over(own, [(relation, n) for relation, n in facts if (relation.name, relation.facts[n][0]) in unhelped]),
-            over(own, [(relation, n) for relation, n in facts if easy[relation.name][n]]),
-            over(own, [(relation, n) for relation, n in facts if not easy[relation.name][n]]),
-        )
-
-    return {row: score(hits(relations, answers, row)) for row in rows_of(answers)}
-
-
-def rows_of(answers: Mapping[str, Answers]) -> list[str]:
-    """Return the rows with answers."""
-    return list(next(iter(answers.values())))
-
-
-def majority_shares(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> dict[str, float]:
-    """Return row -> share of its answers that are their relation's most frequent train object, mean over relations.
-
-    "gold objects": the same share of the test facts.
-    """
-    own: dict[str, Answers] = {"gold objects": {one.name: [object_ for _, object_ in one.facts] for one in relations}}
-    for row in rows_of(answers):
-        own[row] = {one.name: answers[one.name][row] for one in relations}
-
-    def share(given: Answers) -> float:
-        top = own["majority"]
-        return fmean(sum(map(eq, names, top[name])) / len(names) for name, names in given.items())
-
-    return {row: share(given) for row, given in own.items() if row != "majority"}
-
-
 @dataclass(frozen=True, slots=True)
-class _FactAnswers:
+class FactAnswers:
     """A test fact with the answer of each row. easy: whether a control answers it."""
 
     relation: str
@@ -279,6 +210,48 @@ class _FactAnswers:
     object: str
     easy: bool
     answers: Mapping[str, str]
+
+
+def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> list[FactAnswers]:
+    """Return every test fact with the answer of each row. answers: relation -> row -> answers to its test facts."""
+    facts = []
+    for relation in relations:
+        for n, (subject, object_) in enumerate(relation.facts):
+            given = {row: names[n] for row, names in answers[relation.name].items()}
+            easy = any(given.get(row) == object_ for row in EASY)
+            facts.append(FactAnswers(relation.name, subject, object_, easy, given))
+    return facts
+
+
+def mean_share(facts: Iterable[FactAnswers], test: Callable[[FactAnswers], bool]) -> float | None:
+    """Return the share of facts that pass a test, mean over their relations; None without facts."""
+    shares = grouped((fact.relation, test(fact)) for fact in facts)
+    return fmean(sum(part) / len(part) for part in shares.values()) if shares else None
+
+
+def precision(facts: Iterable[FactAnswers], row: str) -> float | None:
+    """Return P@1 of a row, mean over relations."""
+    return mean_share(facts, lambda fact: fact.answers[row] == fact.object)
+
+
+def method_scores(
+    relations: Sequence[RelationFacts], facts: Sequence[FactAnswers], unhelped: Collection[tuple[str, str]] = ()
+) -> dict[str, MethodScore]:
+    """Return row -> scores. unhelped: (relation, subject) of LAMA-UHN's facts."""
+    types = {relation.name: relation.type for relation in relations}
+    of_type = grouped((types[fact.relation], fact) for fact in facts)
+    uhn = [fact for fact in facts if (fact.relation, fact.subject) in unhelped]
+    easy, hard = ([fact for fact in facts if fact.easy is wanted] for wanted in (True, False))
+    return {
+        row: MethodScore(
+            precision(facts, row),
+            {kind: precision(of_type[kind], row) for kind in sorted({*types.values()} - {""})},
+            precision(uhn, row),
+            precision(easy, row),
+            precision(hard, row),
+        )
+        for row in facts[0].answers
+    }
 
 
 def overall(table: Mapping[str, MethodScore]) -> Sheet:
@@ -293,14 +266,14 @@ def overall(table: Mapping[str, MethodScore]) -> Sheet:
     return Sheet(["P@1 %", *heads], rows, "overall")
 
 
-def by_relation(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Sheet:
+def by_relation(relations: Sequence[RelationFacts], facts: Sequence[FactAnswers]) -> Sheet:
     """Return P@1 of each relation by row (the paper's tables 5 and 7), beside the paper's figures."""
-    right = {row: hits(relations, answers, row) for row in rows_of(answers)}
-    heads = ["P@1 %", "type", "facts", *right, "paper: manual", "paper: soft-manual"]
+    methods, of_relation = list(facts[0].answers), grouped((fact.relation, fact) for fact in facts)
+    heads = ["P@1 %", "type", "facts", *methods, "paper: manual", "paper: soft-manual"]
     rows = [
         [
             *(relation.name, relation.type, len(relation.facts)),
-            *percent(*(sum(own[relation.name]) / len(relation.facts) for own in right.values())),
+            *percent(*(precision(of_relation[relation.name], method) for method in methods)),
             *PUBLISHED_RELATIONS.get(relation.name, (None, None)),
         ]
         for relation in relations
@@ -308,38 +281,33 @@ def by_relation(relations: Sequence[RelationFacts], answers: Mapping[str, Answer
     return Sheet(heads, rows, "by-relation", "P@1 by relation (tables 5 and 7 of the paper)")
 
 
-def majority_share(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Sheet:
-    """Return the share of each row's answers that are the majority object (figure 3 and table 8 of the paper)."""
-    shares = majority_shares(relations, answers)
+def majority_share(facts: Sequence[FactAnswers]) -> Sheet:
+    """Return the share of each row's answers that are the majority object (figure 3 and table 8 of the paper).
+
+    "gold objects": the same share of the test facts.
+    """
+
+    def share(row: str) -> float | None:
+        return mean_share(facts, lambda fact: fact.answers.get(row, fact.object) == fact.answers["majority"])
+
     title = "Share of answers that are the relation's most frequent train object (figure 3 and table 8 of the paper)"
-    rows = [[row, 100 * share] for row, share in shares.items()]
-    return Sheet(["answers", "majority object %"], rows, "majority-share", title, lambda: _bars(shares))
+    rows = [[row, *percent(share(row))] for row in ("gold objects", *facts[0].answers) if row != "majority"]
+    return Sheet(["answers", "majority object %"], rows, "majority-share", title, lambda: _bars(rows))
 
 
-def _bars(shares: Mapping[str, float]) -> Plot:
+def _bars(rows: Sequence[Sequence[Any]]) -> Plot:
     caption = "Mean over relations. Blue: the model; orange: random weights; green: random embeddings; grey: no model."
-    with canvas(
-        "majority", "Answers that are the majority object of train", caption, 0.9 + 0.22 * len(shares)
-    ) as drawn:
-        places = range(len(shares) - 1, -1, -1)
-        colours = [COLOURS.get(row.partition(" ")[0], MUTED) for row in shares]
-        drawn.axes.barh(list(places), [100 * share for share in shares.values()], height=0.62, color=colours)
-        drawn.axes.set(yticks=list(places), yticklabels=list(shares), xlim=(0, 100), xlabel="% of answers")
+    names, shares = zip(*rows, strict=True)
+    with canvas("majority", "Answers that are the majority object of train", caption, 0.9 + 0.22 * len(rows)) as drawn:
+        places = range(len(rows) - 1, -1, -1)
+        colours = [COLOURS.get(row.partition(" ")[0], MUTED) for row in names]
+        drawn.axes.barh(list(places), list(shares), height=0.62, color=colours)
+        drawn.axes.set(yticks=list(places), yticklabels=list(names), xlim=(0, 100), xlabel="% of answers")
         drawn.axes.grid(visible=False, axis="y")
     return drawn.plot
 
 
-def fact_rows(relations: Sequence[RelationFacts], answers: Mapping[str, Answers]) -> Iterator[_FactAnswers]:
-    """Yield every test fact with the answer of each row."""
-    easy = easy_facts(relations, answers)
-    for relation in relations:
-        own = answers[relation.name]
-        for n, (subject, object_) in enumerate(relation.facts):
-            given = {row: names[n] for row, names in own.items()}
-            yield _FactAnswers(relation.name, subject, object_, easy[relation.name][n], given)
-
-
-def facts(rows: Sequence[_FactAnswers]) -> Sheet:
+def differing_facts(rows: Sequence[FactAnswers]) -> Sheet:
     """Return the first facts that some prompting methods answer and others do not (the paper's table 9)."""
     every = list(rows[0].answers)
     shown = [row for row in every if row.startswith("pretrained ")] or every

@@ -17,7 +17,6 @@ from lmkbc.errors import InputError
 from lmkbc.files.jsonl import text_rows
 from lmkbc.probe.kmir.kmir_scores import (
     KNOWLEDGE,
-    _Cell,
     _NamePool,
     asked_pairs,
     chance,
@@ -50,11 +49,11 @@ def test_articles_and_punctuation_do_not_count() -> None:
 
 def test_a_fact_is_steady_only_when_all_its_questions_are_right() -> None:
     found = robustness([(0, True), (0, True), (1, True), (1, False), (2, False)])
-    assert (found.every, found.some, found.none, found.facts) == (1 / 3, 1 / 3, 1 / 3, 3)
+    assert found == {"every": 1 / 3, "some": 1 / 3, "none": 1 / 3, "facts": 3}
     asked = [Question(kind, kind, "", ["x y"], "r", 0, "places") for kind in ("checking", "completion")]
     grouped = score(asked, {"checking": ["x y"], "completion": ["x", "z z z"]})
     assert grouped.types == pytest.approx({"checking": 1.0, "completion": 2 / 3})
-    assert (grouped.topics["places"], grouped.f1, grouped.robustness.some) == pytest.approx((5 / 6, 5 / 6, 1.0))
+    assert (grouped.topics["places"], grouped.f1, grouped.robustness["some"]) == pytest.approx((5 / 6, 5 / 6, 1.0))
 
 
 def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column() -> None:
@@ -64,7 +63,10 @@ def test_each_type_of_knowledge_has_a_row_and_each_type_of_question_its_column()
         Question("3", "reasoning", "", ["x"], "r", 2, "places"),
     ]
     table = score(asked, {"1": ["true"], "2": ["false"], "3": ["x"]})
-    assert table.cells == {"law": {"checking": _Cell(0.5, 2)}, "places": {"reasoning": _Cell(1.0, 1)}}
+    assert table.cells == {
+        "law": {"checking": {"f1": 0.5, "questions": 2}},
+        "places": {"reasoning": {"f1": 1.0, "questions": 1}},
+    }
     rows = {row[0]: row[1:] for row in type_by_topic(table, asked).rows}
     assert list(rows) == [*KNOWLEDGE, "not in the paper: places"]
     assert rows["law"] == [None, 0, 50.0, 2, None, 0, None, 0, 50.0, 2]
@@ -92,13 +94,13 @@ def test_chance_is_that_of_options_where_there_are_some() -> None:
         Question("6", "reasoning", "", ["Rome"], "r", 1),
     ]
     found = chance(file, file)
-    assert found.names == 3
-    assert found.name == pytest.approx(
+    assert found["names"] == 3
+    assert found["name"] == pytest.approx(
         {"checking": 1 / 2, "distinction": (1 + 2 / 3) / 4, "completion": (1 / 3 + 2 / 3) / 2, "reasoning": 5 / 12}
     )
-    assert found.relation == pytest.approx({**found.name, "completion": 1, "reasoning": 3 / 4})
-    assert found.commonest == dict.fromkeys(found.name, 1.0)
-    assert found.choices == {"checking": 1, "distinction": 1, "completion": 0, "reasoning": 1 / 2}
+    assert found["relation"] == pytest.approx({**found["name"], "completion": 1, "reasoning": 3 / 4})
+    assert found["commonest"] == dict.fromkeys(found["name"], 1.0)
+    assert found["choices"] == {"checking": 1, "distinction": 1, "completion": 0, "reasoning": 1 / 2}
 
 
 TEXT = st.lists(st.sampled_from(["New", "york", "York", "City", "Rome", "of", "!", "a,b"]), min_size=1, max_size=6).map(
@@ -122,17 +124,17 @@ def test_bins_are_four_times_as_wide_as_the_one_before() -> None:
     counts = {str(count): count for count in (0, 1, 3, 4, 15, 16, 63, 64)}
     asked = [(Question(name, "completion", "", ["x"], "r", count), float(count > 3)) for name, count in counts.items()]
     found = curves(asked, counts)["completion"]
-    assert [(one.low, one.high, one.f1, one.questions) for one in found.bins] == [
+    assert [tuple(part[name] for name in ("low", "high", "f1", "questions")) for part in found["bins"]] == [
         (0, 0, 0.0, 1),
         (1, 3, 0.0, 2),
         (4, 15, 1.0, 2),
         (16, 63, 1.0, 2),
         (64, 255, 1.0, 1),
     ]
-    assert found.bins[0].half_width is None
-    assert found.correlation == pytest.approx(math.sqrt(5 / 7))  # as scores have two values only
+    assert found["bins"][0]["half_width"] is None
+    assert found["correlation"] == pytest.approx(math.sqrt(5 / 7))  # as scores have two values only
     same = [asked[0], (asked[0][0], 1.0)]  # as often, and not as good
-    assert [curves(some, counts)["completion"].correlation for some in (asked[:3], same)] == [None, None]
+    assert [curves(some, counts)["completion"]["correlation"] for some in (asked[:3], same)] == [None, None]
 
 
 FACTS = [

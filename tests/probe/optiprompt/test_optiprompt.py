@@ -16,9 +16,8 @@ from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, subject_pieces
 from lmkbc.models.masked.soft_prompts import SoftPrompt
 from lmkbc.models.masked.tensors import masked
 from lmkbc.probe.lama.lama_data import RelationFacts
-from lmkbc.probe.optiprompt import optiprompt
 from lmkbc.probe.optiprompt.experiment import Experiment, ExperimentRunner, learnable, read_facts, read_prompts
-from lmkbc.probe.optiprompt.optiprompt import method_scores
+from lmkbc.probe.optiprompt.optiprompt import by_relation, differing_facts, fact_rows, majority_share, method_scores
 from lmkbc.train.cloze_training import cloze_logits, precision, search_prompt
 from lmkbc.train.training import TrainingPlan
 
@@ -52,17 +51,16 @@ def test_a_table_is_averaged_over_relations_and_split_by_what_controls_answer() 
         "pretrained manual": [gold[0], "x", gold[2], "x"],
     }
     other = {row: ["Rome", "Oslo"] for row in rows} | {"naive-bayes": ["Rome", ""], "random finetune": ["", ""]}
-    found = method_scores([BORN, DIED], {"P19": rows, "P20": other})
+    found = method_scores([BORN, DIED], fact_rows([BORN, DIED], {"P19": rows, "P20": other}))
     line = found["pretrained manual"]
     assert line.overall == pytest.approx((2 / 4 + 1) / 2)
     assert line.types == {"N-1": 0.5, "N-M": 1.0}
     assert line.easy == pytest.approx((1 / 2 + 1) / 2)
     assert line.hard == pytest.approx((1 / 2 + 1) / 2)
     assert found["naive-bayes"].hard == 0
-    assert (line.uhn, method_scores([BORN], {"P19": rows}, {("P19", BORN.facts[1][0])})["pretrained manual"].uhn) == (
-        None,
-        0.0,
-    )
+    unhelped = {("P19", BORN.facts[1][0])}
+    assert line.uhn is None
+    assert method_scores([BORN], fact_rows([BORN], {"P19": rows}), unhelped)["pretrained manual"].uhn == 0.0
 
 
 def test_objects_that_no_train_fact_names_are_left_out() -> None:
@@ -268,27 +266,27 @@ ANSWERS = {
 
 
 def test_shares_of_the_majority_object_are_means_over_relations() -> None:
-    shares = optiprompt.majority_shares([PLACED, CAPITAL], ANSWERS)
+    sheet = majority_share(fact_rows([PLACED, CAPITAL], ANSWERS))
+    shares = dict(sheet.rows)
     assert "majority" not in shares
-    assert shares["gold objects"] == pytest.approx((1 / 2 + 0) / 2)
-    assert shares["pretrained manual"] == pytest.approx((0 + 3 / 4) / 2)
-    assert shares["random finetune"] == pytest.approx((1 + 3 / 4) / 2)
-    sheet = optiprompt.majority_share([PLACED, CAPITAL], ANSWERS)
+    assert shares["gold objects"] == pytest.approx(50 * (1 / 2 + 0))
+    assert shares["pretrained manual"] == pytest.approx(50 * (0 + 3 / 4))
+    assert shares["random finetune"] == pytest.approx(50 * (1 + 3 / 4))
     assert sheet.picture is not None
     assert "random finetune" in sheet.picture().svg
 
 
 def test_relations_stand_beside_what_the_paper_reports() -> None:
-    sheet = optiprompt.by_relation([PLACED, CAPITAL], ANSWERS)
+    sheet = by_relation([PLACED, CAPITAL], fact_rows([PLACED, CAPITAL], ANSWERS))
     rows = [dict(zip(sheet.heads, row, strict=True)) for row in sheet.rows]
     assert [(row["P@1 %"], row["facts"], row["pretrained manual"]) for row in rows] == [("P19", 2, 50), ("P36", 4, 25)]
     assert [(row["paper: manual"], row["paper: soft-manual"]) for row in rows] == [(21.1, 20.6), (62.1, 61.3)]
 
 
 def test_facts_are_shown_where_ways_of_asking_differ() -> None:
-    rows = list(optiprompt.fact_rows([PLACED, CAPITAL], ANSWERS))
+    rows = fact_rows([PLACED, CAPITAL], ANSWERS)
     assert [row.easy for row in rows] == [True, False, False, False, False, True]
-    sheet = optiprompt.facts(rows)
+    sheet = differing_facts(rows)
     assert sheet.heads[4:] == ["pretrained manual", "pretrained finetune"]
     assert [list(row) for row in sheet.rows] == [["P19", "a", "Rome", "easy", "Lima", "Rome"]]
 
