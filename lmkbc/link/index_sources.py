@@ -22,12 +22,11 @@ import polars as pl
 from lmkbc.errors import InputError, LmkbcError, did_you_mean
 from lmkbc.files import reader
 from lmkbc.files.database import DATABASE_ERRORS
-from lmkbc.files.reader import whole
 from lmkbc.files.tables import separator
 from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
-from lmkbc.link.wikibase import Empty, ShapeError, Statement, Term, decode, items
+from lmkbc.link.wikibase import Empty, EntityId, ShapeError, Statement, Term, decode, items
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -41,7 +40,7 @@ FIRST = 5
 
 
 class _Claims(msgspec.Struct, gc=False):
-    P31: list[Statement] = []
+    P31: list[Statement[EntityId]] = []
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -351,7 +350,7 @@ def _typed(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
 def _read(path: Path) -> pl.DataFrame:
     if path.suffix not in READERS:
         raise InputError(f"{path}: no table; {did_you_mean(path.suffix, READERS)}")
-    content = whole(path)
+    content = reader.whole(path)
     try:
         if sign := READERS[path.suffix]:
             sign = separator(content[:4096], ("text", "id")) if sign == "," else sign

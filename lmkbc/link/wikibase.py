@@ -17,6 +17,7 @@ from lmkbc.link.evidence import Hit
 from lmkbc.names import QID
 
 T = TypeVar("T")
+V = TypeVar("V")
 Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 """A label, an alias or a description: at most 250 characters in Wikidata; a mirror may allow more."""
@@ -40,26 +41,26 @@ class EntityId(msgspec.Struct, gc=False):
     id: Qid | None = None  # old dumps hold a number instead
 
 
-class DataValue(msgspec.Struct, gc=False):
+class DataValue(msgspec.Struct, Generic[V], gc=False):
     """Value of a snak."""
 
-    value: EntityId
+    value: V
 
 
-class Snak(msgspec.Struct, gc=False):
+class Snak(msgspec.Struct, Generic[V], gc=False):
     """Property and value; `datavalue` is absent for "unknown value" and "no value"."""
 
-    datavalue: DataValue | None = None
+    datavalue: DataValue[V] | None = None
 
 
-class Statement(msgspec.Struct, gc=False):
-    """A claim with its rank."""
+class Statement(msgspec.Struct, Generic[V], gc=False):
+    """A claim with its rank. V: type of its value."""
 
-    mainsnak: Snak
+    mainsnak: Snak[V]
     rank: str = "normal"
 
 
-def items(statements: list[Statement]) -> tuple[str, ...]:
+def items(statements: list[Statement[EntityId]]) -> tuple[str, ...]:
     """Return the items that statements name, each once, without deprecated statements."""
     values = (s.mainsnak.datavalue.value.id for s in statements if s.mainsnak.datavalue and s.rank != "deprecated")
     return tuple(dict.fromkeys(value for value in values if value))
@@ -130,8 +131,8 @@ class _SearchReply(ApiReply):
 
 
 class _Claims(msgspec.Struct, gc=False):
-    P31: list[Statement] = []
-    P279: list[Statement] = []
+    P31: list[Statement[EntityId]] = []
+    P279: list[Statement[EntityId]] = []
 
 
 class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):

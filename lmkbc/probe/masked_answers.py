@@ -87,7 +87,6 @@ MASKS = 8
 HELD_OUT = 1000
 """Most questions of dev for early stopping."""
 
-Rows = Sequence[Sequence[int]]
 Pair = tuple[Sequence[int], Sequence[int]]
 """Token ids of a question, and those of its answer."""
 
@@ -164,7 +163,10 @@ def finetuned(
     )
 
     def loss(part: Sequence[Pair]) -> Tensor:
-        return _loss(backbone, [row for row, _ in part], [wanted for _, wanted in part])
+        ids, keep = padded([row for row, _ in part], _padding(backbone), backbone.device)
+        logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
+        wanted = torch.tensor([answer for _, answer in part], device=backbone.device)
+        return nn.functional.cross_entropy(logits.float(), wanted.flatten())
 
     trained = train(
         backbone.model,
@@ -179,12 +181,6 @@ def finetuned(
     facts = {"training": mark, "losses": trained.losses, "held_out_losses": trained.held_out, "steps": trained.steps}
     write(out, backbone.model, backbone.tokenizer, None, facts)
     return backbone
-
-
-def _loss(backbone: Backbone, rows: Rows, wanted: Rows) -> Tensor:
-    ids, keep = padded(rows, _padding(backbone), backbone.device)
-    logits = at_masks(backbone.model, ids == backbone.mask_id, input_ids=ids, attention_mask=keep)
-    return nn.functional.cross_entropy(logits.float(), torch.tensor(wanted, device=backbone.device).flatten())
 
 
 def guesses(backbone: Backbone, questions: Sequence[Question], report: Report = silent) -> list[str]:

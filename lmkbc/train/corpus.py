@@ -21,8 +21,7 @@ import msgspec
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.jsonl import read_jsonl, text_rows
 from lmkbc.names import folded_key
-from lmkbc.probe.kamel.kamel_data import Kamel
-from lmkbc.probe.kamel.kamel_data import read as read_kamel
+from lmkbc.probe.kamel.kamel_data import Kamel, read_kamel
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Fact, grouped
 from lmkbc.workspace import Workspace

@@ -47,7 +47,7 @@ def test_kamel_reads_past_its_broken_line_and_words_known_relations_as_their_mod
         "P17/train.jsonl": [{"sub_label": "Rome", "obj_label": ["Italy"]}],
         "P17/dev.jsonl": [{"sub_label": "Paris", "obj_label": ["France"]}],
     }
-    found = list(of_kamel(kamel.read(write_kamel(tmp_path, rows)), SPACE.relations))
+    found = list(of_kamel(kamel.read_kamel(write_kamel(tmp_path, rows)), SPACE.relations))
     assert [(one.subject, one.objects) for one in found] == [("Ada", ("French",)), ("Rome", ("Italy",))]
     assert found[0].clozes == SPACE.relations["PersonLanguage"].clozes
     assert found[1].clozes == ("{subject} is in the country of {mask}.",)

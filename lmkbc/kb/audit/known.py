@@ -29,7 +29,7 @@ from lmkbc.kb.build.manifest import About
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.wikidata_json import has_unit, known_number
 from lmkbc.link.index_sources import lines, open_dump
-from lmkbc.link.wikibase import Empty, ShapeError, decode
+from lmkbc.link.wikibase import Empty, ShapeError, Statement, decode
 from lmkbc.names import as_qid, folded_key
 from lmkbc.types import Example
 
@@ -170,19 +170,6 @@ class _Value(msgspec.Struct, gc=False):
     text: str | None = None
 
 
-class _Data(msgspec.Struct, gc=False):
-    value: str | _Value
-
-
-class _Snak(msgspec.Struct, gc=False):
-    datavalue: _Data | None = None
-
-
-class _Claim(msgspec.Struct, gc=False):
-    mainsnak: _Snak
-    rank: str = "normal"
-
-
 def _entities(
     paths: Sequence[Path], properties: frozenset[str], subjects: frozenset[str]
 ) -> Iterator[tuple[str, str, str, str | None]]:
@@ -190,7 +177,9 @@ def _entities(
 
     Claims of other properties are not decoded.
     """
-    claims = msgspec.defstruct("Claims", [(name, list[_Claim], []) for name in sorted(properties)], gc=False)
+    claims = msgspec.defstruct(
+        "Claims", [(name, list[Statement[str | _Value]], []) for name in sorted(properties)], gc=False
+    )
     fields: list[Any] = [("id", str), ("claims", claims | Empty, [])]
     decoder = msgspec.json.Decoder(msgspec.defstruct("Entity", fields, gc=False))
     first = last = b""

@@ -360,14 +360,12 @@ def shown(sampled: SampledFact, definition: str) -> dict[str, Any]:
         "sources": cut("; ".join(cut(source, LONGEST_TEXT) for source in fact.sources[:MOST_SOURCES]), 4 * LONGEST_TEXT)
         + (f", stated by {' and '.join(fact.stated_by)}" if fact.stated_by else ""),
         "model": cut(fact.model, LONGEST_TEXT),
-        "others": [_other(one) for one in sampled.others],
+        "others": [
+            f"{other.relation}: {cut(other.object, LONGEST_TEXT)} ({other.confidence:.3f})" for other in sampled.others
+        ],
         "further": sampled.further,
     }
 
 
 def _item(qid: str | None) -> str:
     return f"{WIKIDATA}{qid}" if qid else ""
-
-
-def _other(fact: FactRow) -> str:
-    return f"{fact.relation}: {cut(fact.object, LONGEST_TEXT)} ({fact.confidence:.3f})"

@@ -29,11 +29,9 @@ from msgspec import structs
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
-from lmkbc.files.checksum import sha256
 from lmkbc.files.lock import writing_alone
-from lmkbc.kb.build import manifest
 from lmkbc.kb.build.facts import SCHEMA_VERSION, SCHEMAS, Tables, spent_of
-from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
+from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard, differing, read_manifest, written
 from lmkbc.kb.build.settle import REMOVED, Settled, Settlement, restored
 from lmkbc.progress import Report, silent, tracked
 
@@ -81,7 +79,7 @@ def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> t
     buffer = io.BytesIO()
     pl.concat(frames).write_parquet(buffer, metadata={"lmkbc.schema": SCHEMA_VERSION, "lmkbc.run": run})
     atomic.write_flushed(root / name, buffer.getvalue())
-    return name, sha256(buffer.getvalue())
+    return name, checksum.sha256(buffer.getvalue())
 
 
 def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
@@ -165,7 +163,7 @@ class Directory:
 
     def _read(self) -> Manifest | None:
         """Return the manifest that is valid: of the unfinished build, else of the finished one."""
-        return manifest.read(self._stage / MANIFEST) or manifest.read(self.path / MANIFEST)
+        return read_manifest(self._stage / MANIFEST) or read_manifest(self.path / MANIFEST)
 
     def whole(self) -> dict[str, Any] | None:
         """Return the manifest of a build that lacks nothing; None if something is left to do."""
@@ -187,14 +185,14 @@ class Directory:
                     state = "an unfinished" if found.shards is None else "a finished"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "
-                        f"{manifest.differing(start['inputs'], found.inputs)}: give the same ones, or name a new "
+                        f"{differing(start['inputs'], found.inputs)}: give the same ones, or name a new "
                         "directory"
                     )
                 found = None  # it has written nothing yet, so it may be replaced
             if found is not None and found.shards is not None and not self._reopened(found, report):
                 self._clear()
                 return []
-            atomic.write_bytes(self._stage / MANIFEST, manifest.written(start))
+            atomic.write_bytes(self._stage / MANIFEST, written(start))
             return self._sound_shards(start["run"], report)
 
     def _reopened(self, found: Manifest, report: Report) -> bool:
@@ -266,7 +264,7 @@ class Directory:
             outputs = dict(write_parts(stage, tables, whole["run"]))
             for number, frame in enumerate(settlement.entities.tables(ROWS)):
                 outputs |= [_write(stage, part("entities", number), [frame], whole["run"])]
-            about = manifest.written({**whole, "outputs": dict(sorted(outputs.items()))})
+            about = written({**whole, "outputs": dict(sorted(outputs.items()))})
             atomic.write_flushed(stage / TIMING, msgspec.json.encode(timing))
             atomic.write_flushed(stage / MANIFEST, about)
         self._clear()

@@ -251,7 +251,9 @@ class Growth:
         left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
         by_value = self._frontier
         some, why = self._of_level(asked, left) if by_value is None else self._of_round(by_value, asked, left)
-        self.stopped = self._end(why, _failure(shards, directory))
+        level = self._levels[-1]
+        stale = "novelty" if level["new"] < self._bounds.novelty * level["mentions"] else ""
+        self.stopped = _failure(shards, directory) or why or stale
         return None if self.stopped else some
 
     def _count(self, subjects: Iterable[Subject]) -> None:
@@ -278,12 +280,6 @@ class Growth:
             frontier.add(one)
         asks = frontier.round(left)
         return asks, "" if asks else "budget" if left == 0 else frontier.ended
-
-    def _end(self, why: str, failure: str) -> str:
-        """Return why growth ends; "" if it continues."""
-        level = self._levels[-1]
-        is_stale = level["new"] < self._bounds.novelty * level["mentions"]
-        return failure or why or ("novelty" if is_stale else "")
 
     def _found(self, shards: Sequence[Shard], directory: Directory) -> Iterator[Waiting]:
         """Yield the entities in facts, linked first, by their most confident fact, of the class with most votes."""
@@ -366,10 +362,7 @@ class _Met:
     def add(self, name: str, qid: str | None) -> bool:
         """Add an entity, and return whether it is new."""
         folded = _folded(name)
-        if qid is not None:
-            is_new = qid not in self._ids
-            self._ids.add(qid)
-        else:
-            is_new = folded not in self._names
+        is_new = folded not in self._names if qid is None else qid not in self._ids
         self._names.add(folded)
+        self._ids |= set() if qid is None else {qid}
         return is_new

@@ -17,10 +17,9 @@ import polars as pl
 from lmkbc.errors import InputError, check_known
 from lmkbc.files import checksum
 from lmkbc.files.reader import whole
-from lmkbc.kb.build import manifest
 from lmkbc.kb.build.base_directory import PART, partition
 from lmkbc.kb.build.facts import SCHEMA_VERSION
-from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, About
+from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, About, read_manifest
 from lmkbc.progress import Report, silent
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\dT")
@@ -76,7 +75,7 @@ class Knowledge:
         report: Report = silent,
     ) -> None:
         self.path, self._least, self._limit, self._report = path, least, limit, report
-        found = manifest.read(path / MANIFEST)
+        found = read_manifest(path / MANIFEST)
         if found is None:
             undone = (path / UNFINISHED / MANIFEST).is_file()
             why = (

@@ -122,7 +122,7 @@ def written(manifest: Mapping[str, Any]) -> bytes:
     return content.removesuffix(b"\n}") + SHA256_FIELD % sha256(content).encode()
 
 
-def read(path: Path) -> Manifest | None:
+def read_manifest(path: Path) -> Manifest | None:
     """Read a manifest; None if there is none. InputError if it is damaged, or is another kind of file."""
     if not path.exists():
         return None

@@ -142,7 +142,8 @@ class Build:
         more = {"removed": settlement.counts(), **growth.summary()}
         whole = finished(self.start, subjects, shards, more)
         seconds = round(time.monotonic() - begun, 3)
-        timing = {"seconds": seconds, "finished": now(), "usage": [used for used in self.usage if used]}
+        finish = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        timing = {"seconds": seconds, "finished": finish, "usage": [used for used in self.usage if used]}
         return directory.finish(whole, timing, settlement)
 
     def _level(
@@ -197,11 +198,6 @@ class Build:
                 yield part.shard, Tables.together([blocks[start] for start in sorted(blocks)])
                 del came[part.shard]
         self.usage.extend(engine.usage)
-
-
-def now() -> str:
-    """Return the current date and time in UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _of_shards(asks: Iterator[Ask], todo: Sequence[int], size: int) -> Iterator[Ask]:

@@ -110,16 +110,14 @@ class RowGroups:
         order = ("piece", "key", "kind", "relation", "confidence", "text", "other", "name", "source")
         for group in range(self._groups):
             files = sorted(self._folder.glob(f"{group}-*"))
-            rows = pl.concat([pl.DataFrame(schema=ROWS | {"hash": pl.UInt32}), *map(_read, files)])
+            rows = pl.concat(
+                [pl.DataFrame(schema=ROWS | {"hash": pl.UInt32}), *(pl.read_ipc(path.read_bytes()) for path in files)]
+            )
             for path in files:
                 path.unlink()
             placed = rows.with_columns(piece=pl.col("hash") % self.pieces).drop("hash")
             numbers = range(group, self.pieces, self._groups)
             yield numbers, placed.sort(order, descending=[column == "confidence" for column in order])
-
-
-def _read(path: Path) -> pl.DataFrame:
-    return pl.read_ipc(path.read_bytes())
 
 
 def named(rows: pl.DataFrame) -> pl.DataFrame:

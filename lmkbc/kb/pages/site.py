@@ -20,8 +20,20 @@ import polars as pl
 from lmkbc.files import atomic
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import COLUMNS, Knowledge
-from lmkbc.kb.pages import entity_pieces
-from lmkbc.kb.pages.entity_pieces import IN, MISSING, NOTHING, OUT, RowGroups, keys, shortened
+from lmkbc.kb.pages.entity_pieces import (
+    IN,
+    MISSING,
+    NOTHING,
+    OUT,
+    RowGroups,
+    in_order,
+    keys,
+    name_pieces,
+    named,
+    pieces,
+    shortened,
+    starts,
+)
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
 from lmkbc.report.page import as_toml, asset, render
@@ -113,24 +125,24 @@ class _Contents:
         """Write all files except the record."""
         for numbers, rows in self._rows.sorted():
             report("write (files)", numbers[0], self._rows.pieces)
-            found = entity_pieces.named(rows)
+            found = named(rows)
             self._classes.add(rows)
             self._consistency.add(rows, found)
             self._names.append(found)
-            for name, content in entity_pieces.pieces(numbers, rows, found):
+            for name, content in pieces(numbers, rows, found):
                 folder.add(name, content)
         names = pl.concat(self._names)
         self._consistency.check_names(names)
-        ordered = entity_pieces.in_order(names)
-        for name, content in entity_pieces.name_pieces(ordered):
+        ordered = in_order(names)
+        for name, content in name_pieces(ordered):
             folder.add(name, content)
         for name, template in ASSETS.items():
             folder.add(name, asset(template).encode())
-        folder.add(INDEX, self._index(names, entity_pieces.starts(ordered)).encode("utf-8", "backslashreplace"))
+        folder.add(INDEX, self._index(names, starts(ordered)).encode("utf-8", "backslashreplace"))
         report("write (files)", self._rows.pieces, self._rows.pieces)
 
-    def _index(self, names: pl.DataFrame, starts: Sequence[str]) -> str:
-        each = names.unique("key", maintain_order=True)
+    def _index(self, names: pl.DataFrame, begins: Sequence[str]) -> str:
+        each, recipe = names.unique("key", maintain_order=True), self._source.inputs.get("recipe")
         linkable = [one for one in self._coverage if self._source.relations[one.name].kind == "entity"]
         return render(
             "knowledge.html",
@@ -150,8 +162,8 @@ class _Contents:
             .with_columns(shortened("name"))
             .to_dicts(),
             levels=self._levels(),
-            recipe=_recipe(self._source.inputs),
-            data=json.dumps({"pieces": self._rows.pieces, "starts": starts, "relations": self._described()}),
+            recipe=as_toml(recipe) if isinstance(recipe, dict) else "",
+            data=json.dumps({"pieces": self._rows.pieces, "starts": begins, "relations": self._described()}),
         )
 
     def _about(self) -> dict[str, str]:
@@ -237,11 +249,6 @@ def _subjects(frame: pl.DataFrame) -> pl.Series:
 def _title(inputs: Mapping[str, Any]) -> str:
     system, edition = inputs.get("system"), inputs.get("edition")
     return f"Knowledge base of {system}, LM-KBC {edition}" if system and edition else "Knowledge base"
-
-
-def _recipe(inputs: Mapping[str, Any]) -> str:
-    recipe = inputs.get("recipe")
-    return as_toml(recipe) if isinstance(recipe, dict) else ""
 
 
 BINS = 20

@@ -26,11 +26,33 @@ from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
 from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
-from lmkbc.probe.kamel import kamel_data, kamel_scores
-from lmkbc.probe.kamel.kamel_data import LAMA, SPLITS, Kamel, KamelAnswer, KamelFact, check_wording, prompts, questions
-from lmkbc.probe.kamel.kamel_scores import by_year, year_properties, year_table
+from lmkbc.probe.kamel.kamel_data import (
+    END,
+    LAMA,
+    SPLITS,
+    Kamel,
+    KamelAnswer,
+    KamelFact,
+    check_wording,
+    prompts,
+    questions,
+    read_kamel,
+)
+from lmkbc.probe.kamel.kamel_scores import (
+    PUBLISHED,
+    PUBLISHED_LABELS,
+    PUBLISHED_LAMA,
+    PUBLISHED_MAJORITY,
+    PUBLISHED_PROPERTIES,
+    KamelTable,
+    by_year,
+    query_score,
+    score,
+    year_properties,
+    year_table,
+)
 from lmkbc.probe.kmir.questions import TypedTriple, read_rows
-from lmkbc.probe.lama.lama_data import Pair, pairs_of, read
+from lmkbc.probe.lama.lama_data import Pair, pairs_of, read_trex
 from lmkbc.settings import listed
 
 TABLES = ("overall", "by-answers", "by-property", "years", "lama-facts")
@@ -82,7 +104,7 @@ class KamelBenchmark:
         kept = default_place(means.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         wording, wanted = questions(self.templates), listed(self.properties)
-        data = kamel_data.read(self.source, properties=wanted, splits=("train", self.split))
+        data = read_kamel(self.source, properties=wanted, splits=("train", self.split))
         given = data.properties if wanted is None else sorted(set(wanted), key=lambda name: (len(name), name))
         for name in given:
             data.of(name, self.split)  # raises InputError for a missing split before a model is loaded
@@ -132,15 +154,15 @@ class KamelBenchmark:
         self, data: Kamel, replies: list[tuple[KamelFact, str]], compared: LamaTables, tables: Collection[str]
     ) -> Findings:
         ways = {
-            "published": kamel_scores.score(replies),
-            "published, labels only": kamel_scores.score(replies, alternatives=False),
-            "stripped": kamel_scores.score(replies, strip=True),
-            "stripped, labels only": kamel_scores.score(replies, strip=True, alternatives=False),
+            "published": score(replies),
+            "published, labels only": score(replies, alternatives=False),
+            "stripped": score(replies, strip=True),
+            "stripped, labels only": score(replies, strip=True, alternatives=False),
         }
         controls = learned(data, (fact for fact, _ in replies))
-        beside = {name: kamel_scores.score(made) for name, made in controls.items()}
+        beside = {name: score(made) for name, made in controls.items()}
         if left := hard(replies, controls):
-            beside["published, what no control answers"] = kamel_scores.score(left)
+            beside["published, what no control answers"] = score(left)
         whole = ways | beside
         years = year_table(data, replies)
         values: dict[str, Any] = {way: asdict(table) for way, table in whole.items()} | {"years": years}
@@ -168,10 +190,10 @@ def sampling(form: Form) -> Sampling:
 
     A chat model ends its answers by itself.
     """
-    return Sampling(temperature=0.0, max_tokens=100, stop=(kamel_data.END,) if form == "completion" else None)
+    return Sampling(temperature=0.0, max_tokens=100, stop=(END,) if form == "completion" else None)
 
 
-def overall(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+def overall(ways: Mapping[str, KamelTable]) -> Sheet:
     """Return the table of means over properties by way of scoring, also F1 of each group; then the paper's figures.
 
     +-: half of the 95 % interval of F1, by bootstrap over queries.
@@ -182,20 +204,18 @@ def overall(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
         groups = [mean.f1 if mean.count else None for mean in (table.entities, table.literals, table.lama)]
         mean = table.overall
         rows.append([way, *percent(mean.p, mean.r, mean.f1, table.half_width, *groups), mean.count])
-    for name, scores in kamel_scores.PUBLISHED.items():
+    for name, scores in PUBLISHED.items():
         rows += ([f"paper: {name}, {_shots(k)}", *values, *[None] * 4, 234] for k, values in scores.items())
-    for name, labels in kamel_scores.PUBLISHED_LABELS.items():
+    for name, labels in PUBLISHED_LABELS.items():
         rows += (
             [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
         )
-    rows.append(["paper: majority object", None, None, kamel_scores.PUBLISHED_MAJORITY, *[None] * 4, 234])
-    rows += (
-        [f"paper: OPT-13b, 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in kamel_scores.PUBLISHED_LAMA.items()
-    )
+    rows.append(["paper: majority object", None, None, PUBLISHED_MAJORITY, *[None] * 4, 234])
+    rows += ([f"paper: OPT-13b, 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in PUBLISHED_LAMA.items())
     return Sheet(heads, rows, "overall")
 
 
-def by_answers(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+def by_answers(ways: Mapping[str, KamelTable]) -> Sheet:
     """Return the table of F1 by the number of gold answers of a query."""
     counts = sorted({count for table in ways.values() for count in table.by_answers})
     found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
@@ -204,7 +224,7 @@ def by_answers(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
     return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows, "by-answers")
 
 
-def by_property(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
+def by_property(ways: Mapping[str, KamelTable]) -> Sheet:
     """Return the table of scores by property."""
     scored = [f"F1 %, {way}" for way in ways]
     heads = ["property", "kind", "queries", "P %, published", "R %, published", *scored, "F1 %, paper"]
@@ -213,7 +233,7 @@ def by_property(ways: Mapping[str, kamel_scores.KamelTable]) -> Sheet:
         [
             *(name, plain.kinds[name], mean.count),
             *percent(mean.p, mean.r, *(table.properties[name].f1 for table in ways.values())),
-            kamel_scores.PUBLISHED_PROPERTIES.get(name),
+            PUBLISHED_PROPERTIES.get(name),
         ]
         for name, mean in plain.properties.items()
     ]
@@ -224,7 +244,7 @@ def _shots(count: int) -> str:
     return f"{count} shot{'s' if count > 1 else ''}"
 
 
-KAMELS, LAMAS = kamel_scores.PUBLISHED_LAMA
+KAMELS, LAMAS = PUBLISHED_LAMA
 """Names of the rows, by the origin of the facts."""
 
 
@@ -235,7 +255,7 @@ def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -
     split.
     """
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
-    for relation in read(directory):
+    for relation in read_trex(directory):
         if relation.name in LAMA and (relation.name, "train") in data.facts:
             own = data.of(relation.name, "train")
             train = (
@@ -249,16 +269,14 @@ def _facts(name: str, pairs: Sequence[Pair]) -> tuple[KamelFact, ...]:
     return tuple(KamelFact(name, subject, (KamelAnswer(object_),)) for subject, object_ in pairs)
 
 
-LamaTables = Mapping[str, tuple[kamel_scores.KamelTable, kamel_scores.KamelTable]]
+LamaTables = Mapping[str, tuple[KamelTable, KamelTable]]
 """Scores of KAMEL's facts and of LAMA's, by name of the row: as published, and after stripping."""
 
 
 def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
     """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
     asked = {KAMELS: kamels, LAMAS: lamas}
-    return {
-        whose: (kamel_scores.score(own), kamel_scores.score(own, strip=True)) for whose, own in asked.items() if own
-    }
+    return {whose: (score(own), score(own, strip=True)) for whose, own in asked.items() if own}
 
 
 def by_facts(tables: LamaTables) -> Sheet:
@@ -269,7 +287,7 @@ def by_facts(tables: LamaTables) -> Sheet:
         mean, asked = plain.overall, sum(one.count for one in plain.properties.values())
         shares = percent(mean.p, mean.r, mean.f1, plain.half_width, stripped.overall.f1)
         rows.append([whose, *shares, asked, mean.count])
-    for whose, f1 in kamel_scores.PUBLISHED_LAMA.items():
+    for whose, f1 in PUBLISHED_LAMA.items():
         rows.append([f"paper: OPT-13b, 10 shots, {whose}", None, None, f1, None, None, None, 40])
     return Sheet(heads, rows, "lama-facts", "LAMA's facts beside KAMEL's, table 4 of the paper")
 
@@ -295,7 +313,7 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
 def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequence[tuple[KamelFact, str]]]) -> Answered:
     """Return the answers to queries that no control answers in full. The controls' answers are in the same order."""
     easy = [
-        any(kamel_scores.query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
+        any(query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
         for pairs in zip(*controls.values(), strict=True)
     ]
     return [pair for pair, known in zip(answers, easy, strict=True) if not known]

@@ -107,7 +107,7 @@ class _Row(msgspec.Struct, gc=False):
     obj_label: list[str | _Name]
 
 
-def read(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
+def read_kamel(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
     """Read an archive (KAMEL.tar.xz) or a directory with P*/{train,dev,test}.jsonl. properties: None for all.
 
     A line that is not a query is skipped and logged. InputError if there is nothing to read. For a missing property,

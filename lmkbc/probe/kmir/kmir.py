@@ -19,8 +19,17 @@ from lmkbc.files.jsonl import read_jsonl, text_rows
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
 from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, opened, texts, wanted_tables
-from lmkbc.probe.kmir import kmir_scores
-from lmkbc.probe.kmir.kmir_scores import SHEETS, asked_pairs, by_chance, by_cooccurrence, chance, curves, pair_counts
+from lmkbc.probe.kmir.kmir_scores import (
+    SHEETS,
+    asked_pairs,
+    by_chance,
+    by_cooccurrence,
+    chance,
+    curves,
+    graded,
+    pair_counts,
+    score,
+)
 from lmkbc.probe.kmir.questions import (
     MASK,
     QUESTIONS,
@@ -194,7 +203,7 @@ class KmirScore:
         items = [question for question in file if question.id in guesses] if self.answered else file
         if unanswered := sum(question.id not in guesses for question in items):
             means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
-        table = kmir_scores.score(items, guesses)
+        table = score(items, guesses)
         sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
         values = asdict(table)
         if "chance" in tables:
@@ -205,7 +214,7 @@ class KmirScore:
             relations = read_schema(self.schema)
             pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
             counts = pair_counts(pairs, (f"{row.title} {row.text}" for row in text_rows(self.corpus)))
-            by_count = curves(kmir_scores.graded(items, guesses), counts)
+            by_count = curves(graded(items, guesses), counts)
             values["co-occurrence"] = by_count
             sheets.append(by_cooccurrence(by_count))
         return Findings(values, sheets)

@@ -313,9 +313,8 @@ def by_chance(table: KmirTable, found: Mapping[str, Any]) -> Sheet:
     }
     rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
     rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
-    return Sheet(
-        ["F1 %", *TYPES], rows, "chance", f"F1 that guesses expect; a random name is one of {found['names']:,}"
-    )
+    title = f"F1 that guesses expect; a random name is one of {found['names']:,}"
+    return Sheet(["F1 %", *TYPES], rows, "chance", title)
 
 
 Pair = tuple[str, str]
@@ -408,8 +407,10 @@ def by_cooccurrence(found: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """Return the table of F1 by the number of lines with both names, with its figure."""
     rows: list[list[Any]] = []
     for kind in filter(found.get, TYPES):
-        for part in found[kind]["bins"]:
-            rows.append([kind, _lines(part), *percent(part["f1"], part["half_width"]), part["questions"], None])
+        rows.extend(
+            [kind, _lines(part), *percent(part["f1"], part["half_width"]), part["questions"], None]
+            for part in found[kind]["bins"]
+        )
         rows[-1][-1] = found[kind]["correlation"]
     heads = ["type", "lines", "F1 %", "+- (95 % interval)", "questions", "Spearman"]
     title = "F1 by how many lines hold subject and object, after the paper's figure 2"

@@ -18,7 +18,7 @@ import msgspec
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files import jsonl
 from lmkbc.files.atomic import Kind
-from lmkbc.probe.kamel import kamel_data as kamel
+from lmkbc.probe.kamel.kamel_data import SPLITS, read_kamel
 from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
 
 MASK = "[MASK]"
@@ -124,10 +124,8 @@ def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTrip
 
 
 def _kamel(path: Path, relations: Collection[str] | None) -> list[TypedTriple]:
-    dataset = kamel.read(path, properties=relations)
-    facts = (
-        fact for name in dataset.properties for split in kamel.SPLITS for fact in dataset.facts.get((name, split), ())
-    )
+    dataset = read_kamel(path, properties=relations)
+    facts = (fact for name in dataset.properties for split in SPLITS for fact in dataset.facts.get((name, split), ()))
     return [
         TypedTriple(fact.subject, fact.property, answer.shown, object_aliases=answer.alternatives)
         for fact in facts

@@ -14,8 +14,22 @@ from lmkbc.files.reader import whole
 from lmkbc.probe.benchmark import Findings, Means, Sheet
 from lmkbc.probe.kamel.kamel_data import LAMA
 from lmkbc.probe.kmir.schema import read_schema
-from lmkbc.probe.lama import lama_data
-from lmkbc.probe.lama.lama_data import SENTENCES, read_corpus
+from lmkbc.probe.lama.lama_data import (
+    PUBLISHED,
+    SENTENCES,
+    LamaTable,
+    RelationFacts,
+    facts_of_kamel,
+    is_lama,
+    kamel_clozes,
+    lama_table,
+    lowered,
+    read_corpus,
+    read_trex,
+    shared_vocabulary,
+    unhelpful,
+    within,
+)
 from lmkbc.settings import listed
 
 
@@ -57,10 +71,10 @@ class LamaBenchmark:
         for name, words_of in vocabularies.items():
             if all(word == word.lower() for word in words_of):
                 means.note(f"{name} reads no capitals: objects are asked in lower case")
-                relations = lama_data.lowered(relations)
-        words = lama_data.shared_vocabulary(list(vocabularies.values()), words_given)
+                relations = lowered(relations)
+        words = shared_vocabulary(list(vocabularies.values()), words_given)
         known = frozenset(words)
-        relations = lama_data.within(relations, lambda _, __, object_: object_ in known)
+        relations = within(relations, lambda _, __, object_: object_ in known)
         relations = [replace(relation, facts=relation.facts[: self.limit]) for relation in relations]
         if not relations:
             raise InputError("no fact has an object among the shared words: name other models, or other relations")
@@ -69,7 +83,7 @@ class LamaBenchmark:
         means.note(f"{counted(len(words), 'shared word')}, {many}")
         rankers = {name: MaskedRanks(backbone, words) for name, backbone in backbones.items()}
         if self.uhn:
-            relations = lama_data.unhelpful(relations, next(iter(rankers.values())).guesses(relations))
+            relations = unhelpful(relations, next(iter(rankers.values())).guesses(relations))
             facts = sum(len(relation.facts) for relation in relations)
             means.note(f"{counted(facts, 'fact')} that no name gives away, as the first model reads names")
         tables = {}
@@ -79,24 +93,24 @@ class LamaBenchmark:
                 for done, relation in enumerate(relations, start=1):
                     ranks[relation.name] = ranker.ranks(relation)
                     report(name, done, len(relations))
-                tables[name] = lama_data.table(relations, ranks)
+                tables[name] = lama_table(relations, ranks)
         kinds = {relation.name: relation.type for relation in relations}
-        published = lama_data.PUBLISHED if self.corpus == "trex" else {}
+        published = PUBLISHED if self.corpus == "trex" else {}
         sheet = _sheet(tables, kinds, published)
         return Findings({name: asdict(table) for name, table in tables.items()}, [sheet])
 
-    def facts(self) -> list[lama_data.RelationFacts]:
+    def facts(self) -> list[RelationFacts]:
         """Read the facts of LAMA's directory, or of KAMEL."""
         names = listed(self.properties)
         if self.corpus != "trex":
             return read_corpus(self.source, self.corpus, names)
-        if lama_data.is_lama(self.source):
-            return lama_data.read(self.source, names)
-        return lama_data.read_kamel(self.source, names, LAMA, lama_data.kamel_clozes(read_schema()))
+        if is_lama(self.source):
+            return read_trex(self.source, names)
+        return facts_of_kamel(self.source, names, LAMA, kamel_clozes(read_schema()))
 
 
 def _sheet(
-    tables: Mapping[str, lama_data.LamaTable], kinds: Mapping[str, str], published: Mapping[str, Mapping[str, float]]
+    tables: Mapping[str, LamaTable], kinds: Mapping[str, str], published: Mapping[str, Mapping[str, float]]
 ) -> Sheet:
     rows: list[list[Any]] = []
     for name, table in tables.items():

@@ -16,10 +16,8 @@ from pathlib import Path
 import msgspec
 
 from lmkbc.errors import InputError, check_known
-from lmkbc.files import jsonl
 from lmkbc.files.jsonl import read_jsonl
-from lmkbc.probe.kamel import kamel_data as kamel
-from lmkbc.probe.kamel.kamel_data import LAMA, Kamel, KamelFact
+from lmkbc.probe.kamel.kamel_data import LAMA, Kamel, KamelFact, read_kamel
 from lmkbc.probe.kmir.schema import Schema
 from lmkbc.train.corpus import phrases
 from lmkbc.types import grouped
@@ -94,17 +92,17 @@ def is_lama(path: Path) -> bool:
 
 def pairs_of(file: Path) -> tuple[Pair, ...]:
     """Read the (subject, object) labels of a file in LAMA's format."""
-    return tuple((fact.sub_label, fact.obj_label) for fact in jsonl.read_jsonl(file, _Fact))
+    return tuple((fact.sub_label, fact.obj_label) for fact in read_jsonl(file, _Fact))
 
 
-def read(path: Path, relations: Collection[str] | None = None) -> list[RelationFacts]:
+def read_trex(path: Path, relations: Collection[str] | None = None) -> list[RelationFacts]:
     """Read T-REx as published: relations.jsonl, and TREx/P*.jsonl beside it; each pair of labels once.
 
     InputError for a template without [X] and [Y], a missing relation, or no file at all.
     """
     benchmark: list[RelationFacts] = []
     absent: list[str] = []
-    for row in jsonl.read_jsonl(path / "relations.jsonl", _Relation):
+    for row in read_jsonl(path / "relations.jsonl", _Relation):
         if relations is not None and row.relation not in relations:
             continue
         places = (path / "TREx" / f"{row.relation}.jsonl", path / f"{row.relation}.jsonl")
@@ -139,7 +137,7 @@ def kamel_clozes(schema: Schema | None = None) -> dict[str, str]:
     return plain | {name: relation.templates[0].replace("{object}", "{mask}") for name, relation in known.items()}
 
 
-def read_kamel(
+def facts_of_kamel(
     path: Path,
     properties: Collection[str] | None,
     default: Collection[str] | None,
@@ -151,7 +149,7 @@ def read_kamel(
     splits: splits to read; without train and dev, there are no pairs to learn. InputError for a property that is
     missing or has no cloze.
     """
-    benchmark = kamel.read(path, properties=properties or default, splits=splits)
+    benchmark = read_kamel(path, properties=properties or default, splits=splits)
     for name in properties or ():
         benchmark.of(name, "test")
     return of_kamel(benchmark, clozes, splits)
@@ -264,7 +262,7 @@ Rank = tuple[int, float]
 """The gold object's rank in the vocabulary, from 1, and its log-probability there."""
 
 
-def table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
+def lama_table(relations: Sequence[RelationFacts], ranks: Mapping[str, Sequence[Rank]]) -> LamaTable:
     """Return the tables of the ranks of each relation's facts."""
     per = {relation.name: _facts(ranks[relation.name]) for relation in relations}
     by_type = grouped((relation.type, per[relation.name]) for relation in relations)
@@ -283,7 +281,6 @@ def _mean(parts: Sequence[MeanRank]) -> MeanRank:
     return MeanRank(p1, p10, mrr, log, sum(part.facts for part in parts))
 
 
-_LOG = logging.getLogger(__name__)
 GOOGLE_RE: Mapping[str, str] = {
     "place_of_birth": "{subject} was born in {mask} .",
     "date_of_birth": "{subject} (born {mask}).",

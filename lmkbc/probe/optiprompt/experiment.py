@@ -33,13 +33,13 @@ from lmkbc.probe.lama.lama_data import (
     Pair,
     RelationFacts,
     as_cloze,
+    facts_of_kamel,
     is_lama,
     kamel_clozes,
     pairs_of,
-    read_kamel,
+    read_trex,
     unhelpful,
 )
-from lmkbc.probe.lama.lama_data import read as read_trex
 from lmkbc.probe.masked_answers import MaskedRanks
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import cloze_logits, finetune, search_prompt, train_soft_prompt
@@ -61,7 +61,7 @@ def read_facts(
     without train facts, and for a missing property.
     """
     if not is_lama(source):
-        return read_kamel(source, properties, LAMA if lama else None, kamel_clozes(), SPLITS)
+        return facts_of_kamel(source, properties, LAMA if lama else None, kamel_clozes(), SPLITS)
     if train is None:
         raise InputError(f"{source} has facts to be tested on only: name those to learn with --train")
     return [

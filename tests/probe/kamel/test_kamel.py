@@ -46,7 +46,7 @@ def test_a_broken_line_is_logged_and_skipped_in_a_tree_and_an_archive(
         evil.linkname = "/etc/passwd"
         file.addfile(evil, io.BytesIO())
     for path in (root, archive):
-        found = kamel.read(path)
+        found = kamel.read_kamel(path)
         assert len(found.of("P36", "train")) == 30
         assert "skipped P36/train.jsonl, line 3:" in caplog.messages[-1]
         answer, year = found.of("P36", "test")[0].objects
@@ -57,16 +57,16 @@ def test_a_broken_line_is_logged_and_skipped_in_a_tree_and_an_archive(
 
 def test_what_is_no_kamel_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not hold"):
-        kamel.read(tmp_path)
+        kamel.read_kamel(tmp_path)
     (tmp_path / "x.tar.xz").write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be read as KAMEL"):
-        kamel.read(tmp_path / "x.tar.xz")
+        kamel.read_kamel(tmp_path / "x.tar.xz")
     with pytest.raises(InputError, match="no test split of 'P37'"):
-        kamel.read(tree(tmp_path)).of("P37", "test")
+        kamel.read_kamel(tree(tmp_path)).of("P37", "test")
 
 
 def test_the_official_archive(data_dir: Path) -> None:
-    found = kamel.read(data_dir / "kamel" / "KAMEL.tar.xz", splits=("test",))
+    found = kamel.read_kamel(data_dir / "kamel" / "KAMEL.tar.xz", splits=("test",))
     assert (len(found.properties), sum(map(len, found.facts.values()))) == (234, 46_800)
     assert set(found.properties) == set(questions())
     assert len(kamel.LAMA & set(found.properties)) == len(kamel.LAMA) == 40
@@ -156,7 +156,7 @@ def test_each_filter_is_counted_and_kamels_reader_reads_the_rest(tmp_path: Path)
     counts = built(written(tmp_path / "t.jsonl", ROWS), tmp_path / "out")
     assert [one["removed"] for one in counts.values()] == [1, 1, 11, 0, 2]
     assert list(counts.values())[-1] == {"removed": 2, "facts": 12, "queries": 12, "properties": 2}
-    data = kamel.read(tmp_path / "out")
+    data = kamel.read_kamel(tmp_path / "out")
     assert data.properties == ["P36", "P569"]
     assert {split: len(data.of("P36", split)) for split in kamel.SPLITS} == QUOTA
     subjects = [fact.subject for split in kamel.SPLITS for fact in data.of("P36", split)]
@@ -175,7 +175,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_draws_others(tmp_path: 
         built(source, tmp_path / name, seed)
     files = {name: (tmp_path / name / "P36" / "test.jsonl").read_bytes() for name in ("one", "same", "other")}
     assert files["one"] == files["same"] != files["other"]
-    one, again = (kamel.read(tmp_path / name).facts for name in ("one", "turned"))
+    one, again = (kamel.read_kamel(tmp_path / name).facts for name in ("one", "turned"))
     assert one == again
 
 
@@ -209,7 +209,7 @@ def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_filter_finds_nothing_in_what_the_authors_filtered(data_dir: Path) -> None:
-    data = kamel.read(data_dir / "kamel" / "KAMEL.tar.xz", properties=["P36", "P131"], splits=("test",))
+    data = kamel.read_kamel(data_dir / "kamel" / "KAMEL.tar.xz", properties=["P36", "P131"], splits=("test",))
     facts = [fact for own in data.facts.values() for fact in own]
     rows = [TypedTriple(fact.subject, fact.property, answer.shown) for fact in facts for answer in fact.objects]
     left, counts = selected(rows, 150, 0)

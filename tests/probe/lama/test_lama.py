@@ -22,12 +22,12 @@ from lmkbc.probe.kmir.schema import RelationSchema, Schema
 from lmkbc.probe.lama.lama_data import (
     RelationFacts,
     kamel_clozes,
+    lama_table,
     lowered,
     of_kamel,
-    read,
     read_corpus,
+    read_trex,
     shared_vocabulary,
-    table,
     type_of,
     unhelpful,
     within,
@@ -62,19 +62,19 @@ def trex(root: Path) -> Path:
 
 
 def test_the_original_format(tmp_path: Path) -> None:
-    born, speaks = read(trex(tmp_path))
+    born, speaks = read_trex(trex(tmp_path))
     assert born == BORN
     assert speaks.cloze.format(subject="Rome", mask="[MASK]") == "In Rome {formally}, [MASK] is spoken ."
-    assert [one.name for one in read(tmp_path, ["P37"])] == ["P37"]
+    assert [one.name for one in read_trex(tmp_path, ["P37"])] == ["P37"]
     with pytest.raises(InputError, match="holds no facts"):
-        read(tmp_path, ["P99"])
+        read_trex(tmp_path, ["P99"])
 
 
 def test_a_template_without_its_slots_is_refused(tmp_path: Path) -> None:
     trex(tmp_path)
     (tmp_path / "relations.jsonl").write_text('{"relation": "P19", "template": "[X] was born .", "type": "N-1"}')
     with pytest.raises(InputError, match=r"P19 needs \[X\], \[Y\]"):
-        read(tmp_path)
+        read_trex(tmp_path)
 
 
 def test_filters() -> None:
@@ -94,7 +94,7 @@ def test_objects_in_lower_case() -> None:
 
 
 def test_averages_are_over_relations() -> None:
-    found = table([BORN, SPEAKS], {"P19": [(1, -1.0), (2, -2.0), (2000, -9.0)], "P37": [(10, -3.0)]})
+    found = lama_table([BORN, SPEAKS], {"P19": [(1, -1.0), (2, -2.0), (2000, -9.0)], "P37": [(10, -3.0)]})
     assert found.relations["P19"].p1 == pytest.approx(1 / 3)
     assert found.relations["P19"].mrr == pytest.approx(0.5)
     assert (found.overall.p1, found.overall.facts) == (pytest.approx(1 / 6), 4)
