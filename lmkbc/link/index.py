@@ -50,10 +50,6 @@ class AliasIndex:
             raise InputError(f"{path} does not exist: build it with 'lmkbc link build {path} --table FILE'")
         self._path = path
         self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        self._check()
-        self._db.execute("PRAGMA mmap_size = 1073741824")
-
-    def _check(self) -> None:
         try:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except DATABASE_ERRORS:
@@ -64,6 +60,7 @@ class AliasIndex:
             raise InputError(
                 f"{self._path} is an index of version {version}, this program reads version {VERSION}: {rebuild}"
             )
+        self._db.execute("PRAGMA mmap_size = 1073741824")
 
     def _rows(self, sql: str, values: Sequence[object]) -> list[Any]:
         """Return the rows of an SQL query. InputError for a damaged file."""
@@ -236,13 +233,10 @@ class IndexBuilder:
         broken: Sequence[tuple[int, str]] = (),
     ) -> None:
         """Stage entities and save the progress of their source, in one transaction."""
-        rows, names = [], []
-        for entity in entities:
-            number = int(entity.id[1:])
-            rows.append((number, entity.label, entity.description, " ".join(entity.classes), entity.popularity))
-            for name in dict.fromkeys((entity.label, *entity.names)):
-                if name.strip():
-                    names.append((key(name), number, name))  # noqa: PERF401 (two lists grow together)
+        whole = [(int(entity.id[1:]), entity) for entity in entities]
+        rows = [(number, one.label, one.description, " ".join(one.classes), one.popularity) for number, one in whole]
+        named = ((number, name) for number, one in whole for name in dict.fromkeys((one.label, *one.names)))
+        names = [(key(name), number, name) for number, name in named if name.strip()]
         with self._errors(), self._db:
             self._db.executemany(_MERGE, rows)
             self._db.executemany("INSERT INTO names VALUES (?, ?, ?)", names)

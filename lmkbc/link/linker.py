@@ -194,11 +194,10 @@ class Linker:
         return (self._with_ids(candidates, links) for candidates, links in self.links(sets))
 
     def _with_ids(self, candidates: CandidateSet, links: Sequence[Link]) -> CandidateSet:
-        found = []
-        for one, link in zip(candidates.candidates, links, strict=True):
-            id_ = link.id or (sendable(one.text) if self.settings.unlinked == "name" else None)
-            found.append(one if id_ == one.id else structs.replace(one, id=id_))
-        return replace(candidates, candidates=tuple(found))
+        pairs, keeps_names = zip(candidates.candidates, links, strict=True), self.settings.unlinked == "name"
+        ids = ((candidate, link.id or (sendable(candidate.text) if keeps_names else None)) for candidate, link in pairs)
+        linked = (candidate if id_ == candidate.id else structs.replace(candidate, id=id_) for candidate, id_ in ids)
+        return replace(candidates, candidates=tuple(linked))
 
     def links(self, sets: Iterable[CandidateSet]) -> Iterator[tuple[CandidateSet, tuple[Link, ...]]]:
         """Yield each set in order, with one link per candidate."""

@@ -254,14 +254,9 @@ def _readings(name: str) -> set[str]:
 
 def alias_groups(examples: Iterable[Example], kamel: Kamel | None = None) -> list[Sequence[str]]:
     """Return groups of names of one entity: from objects of labelled rows, and from KAMEL's test split."""
-    by_id = defaultdict[str, set[str]](set)
-    groups: list[Sequence[str]] = []
-    for example in examples:
-        for gold in example.objects:
-            groups.append(gold.names)
-            if gold.id:
-                by_id[gold.id].update(gold.names)
-    groups += [sorted(names) for names in by_id.values()]
+    golds = [gold for example in examples for gold in example.objects]
+    by_id = grouped((gold.id, name) for gold in golds if gold.id for name in gold.names)
+    groups: list[Sequence[str]] = [*(gold.names for gold in golds), *(sorted({*names}) for names in by_id.values())]
     tested = (facts for (_, split), facts in kamel.facts.items() if split == "test") if kamel else ()
     groups += [gold.names for facts in tested for fact in facts for gold in fact.objects]
     return groups

@@ -154,19 +154,15 @@ class KnownCounts:
     """
 
     def __init__(self) -> None:
-        self._bins = defaultdict[BinKey, list[float]](lambda: [0.0] * 6)
+        self._bins = defaultdict[BinKey, Floats](lambda: np.zeros(6))
 
     def counted(self, facts: Iterable[MarkedFact]) -> Iterator[MarkedFact]:
         """Yield the facts unchanged, and count them."""
-        for one in facts:
-            own = self._bins[key_of(one.fact)]
-            own[0] += 1
-            own[1] += one.mark is Mark.KNOWN
-            own[2] += one.mark is Mark.CONTRADICTING
-            own[3] += one.is_checked
-            own[4] += one.fact.confidence
-            own[5] += one.fact.confidence if one.is_checked else 0.0
-            yield one
+        for marked in facts:
+            marks, confidence = (marked.mark is Mark.KNOWN, marked.mark is Mark.CONTRADICTING), marked.fact.confidence
+            checked = confidence if marked.is_checked else 0.0
+            self._bins[key_of(marked.fact)] += (1, *marks, marked.is_checked, confidence, checked)
+            yield marked
 
     def recalibrated(self) -> Recalibration:
         """Return the recalibration of confidences by the share of known facts among checked ones."""

@@ -187,12 +187,9 @@ class _Contents:
 
     def _described(self) -> list[list[str | None]]:
         """Return each relation's data for the page's script: name, property, unit, nouns of subject and object."""
-        made = []
-        for name, about in self._source.relations.items():
-            own = self._known.get(name)
-            nouns = [own.subject_type.noun, own.object_type.noun] if own else ["", ""]
-            made.append([name, about.property, about.unit, *nouns])
-        return made
+        nouns = {name: (known.subject_type.noun, known.object_type.noun) for name, known in self._known.items()}
+        relations = self._source.relations.items()
+        return [[name, about.property, about.unit, *nouns.get(name, ("", ""))] for name, about in relations]
 
     def _levels(self) -> list[Counter[str]]:
         """Return counts for each level of a base that was grown; [] for other bases."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, median_low
@@ -121,14 +120,11 @@ def query_score(fact: KamelFact, text: str, *, strip: bool = False, alternatives
 
 def score(answers: Iterable[tuple[KamelFact, str]], *, strip: bool = False, alternatives: bool = True) -> KamelTable:
     """Return the tables of some completions."""
-    rows: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    by_answers: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-    literals: defaultdict[str, bool] = defaultdict(lambda: True)
-    for fact, text in answers:
-        pair = query_score(fact, text, strip=strip, alternatives=alternatives)
-        rows[fact.property].append(pair)
-        by_answers[len(fact.objects)].append(pair)
-        literals[fact.property] &= all(answer.literal for answer in fact.objects)
+    pairs = [(fact, query_score(fact, text, strip=strip, alternatives=alternatives)) for fact, text in answers]
+    rows = grouped((fact.property, pair) for fact, pair in pairs)
+    by_answers = grouped((len(fact.objects), pair) for fact, pair in pairs)
+    objects = grouped((fact.property, answer.literal) for fact, _ in pairs for answer in fact.objects)
+    literals = {name: all(objects[name]) for name in rows}
     per = {name: MeanScore.mean(rows[name]) for name in sorted(rows, key=lambda name: int(name[1:]))}
 
     def over(names: Iterable[str]) -> MeanScore:

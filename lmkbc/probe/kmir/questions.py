@@ -8,7 +8,6 @@ have one JSON line for each triple or question.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,6 +19,7 @@ from lmkbc.files import jsonl
 from lmkbc.files.atomic import Kind
 from lmkbc.probe.kamel.kamel_data import SPLITS, read_kamel
 from lmkbc.probe.kmir.schema import Closure, Derivation, RelationSchema, Schema, Triple
+from lmkbc.types import grouped
 
 MASK = "[MASK]"
 SHARES = {"train": 8, "dev": 1, "test": 1}
@@ -211,15 +211,12 @@ class QuestionBuilder:
         self._triples, self._schema, self._seed = triples, schema, seed
         self.closure = Closure((row.triple for row in triples), schema)
         self._number = {row.triple: number for number, row in enumerate(triples)}
-        pools: defaultdict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
-        for row in triples:
-            pools["subject", row.relation, row.subject_type][row.subject] = None
-            pools["object", row.relation, row.object_type][row.object] = None
-        self._pools = {key: list(names) for key, names in pools.items()}
-        ends: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for triple in chain(self.closure.given, self.closure.steps):
-            ends[triple.relation][triple.object] = None
-        self._ends = {relation: list(names) for relation, names in ends.items()}
+        subjects = ((("subject", row.relation, row.subject_type), row.subject) for row in triples)
+        objects = ((("object", row.relation, row.object_type), row.object) for row in triples)
+        pools = grouped(chain(subjects, objects))
+        self._pools = {key: list(dict.fromkeys(names)) for key, names in pools.items()}
+        ends = grouped((triple.relation, triple.object) for triple in chain(self.closure.given, self.closure.steps))
+        self._ends = {relation: list(dict.fromkeys(names)) for relation, names in ends.items()}
 
     def questions(self) -> Iterator[Question]:
         """Yield all questions: fact by fact, then those about inferred facts."""

@@ -106,10 +106,8 @@ def _rules(name: str, relation: RelationSchema) -> Iterator[_AxiomRule]:
     for other in relation.equivalent:
         yield _AxiomRule("equivalent", name, other, flipped=False)
         yield _AxiomRule("equivalent", other, name, flipped=False)
-    for other in relation.inverse:
-        yield _AxiomRule("inverse", name, other, flipped=True)
-    for other in relation.implies:
-        yield _AxiomRule("sub-relation", name, other, flipped=False)
+    yield from (_AxiomRule("inverse", name, other, flipped=True) for other in relation.inverse)
+    yield from (_AxiomRule("sub-relation", name, other, flipped=False) for other in relation.implies)
 
 
 def _check_templates(name: str, templates: tuple[str, ...]) -> None:

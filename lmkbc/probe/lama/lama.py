@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.reader import whole
-from lmkbc.probe.benchmark import Findings, Means, Sheet
+from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
 from lmkbc.probe.kamel.kamel_data import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama.lama_data import (
@@ -112,11 +112,11 @@ class LamaBenchmark:
 def _sheet(
     tables: Mapping[str, LamaTable], kinds: Mapping[str, str], published: Mapping[str, Mapping[str, float]]
 ) -> Sheet:
-    rows: list[list[Any]] = []
-    for name, table in tables.items():
-        for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items():
-            kind = kinds.get(part, "")
-            rows.append([name, part, kind, 100 * row.p1, 100 * row.p10, row.mrr, row.log_probability, row.facts])
+    rows: list[list[Any]] = [
+        [name, part, kinds.get(part, ""), *percent(row.p1, row.p10), row.mrr, row.log_probability, row.facts]
+        for name, table in tables.items()
+        for part, row in {**table.relations, **table.types, "*** Average ***": table.overall}.items()
+    ]
     for name, scores in published.items():
         rows += ([f"paper, T-REx: {name}", part, "", p1, None, None, None, None] for part, p1 in scores.items())
     return Sheet(["model", "over", "type", "P@1 %", "P@10 %", "MRR", "log p", "facts"], rows, "overall")
