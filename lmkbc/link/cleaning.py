@@ -38,7 +38,10 @@ class Cleaning:
         never = {name.casefold() for name in self.stop}
         if never:
             candidates = candidates.without(
-                lambda one: not never.isdisjoint((one.text.casefold(), (one.id or one.text).casefold())), "stop"
+                lambda candidate: (
+                    not never.isdisjoint((candidate.text.casefold(), (candidate.id or candidate.text).casefold()))
+                ),
+                "stop",
             )
         return without_subject(candidates, relation) if self.subject else candidates
 
@@ -94,7 +97,7 @@ class TypeFilter:
 
     def _looked_up(self, qid: str | None, text: str, wanted: str) -> bool:
         """Return whether an entity may have a type by its classes in the index; without an id, look up the name."""
-        known = self._index.entities([qid]).get(qid) if qid else None
-        hits = [known] if known else self._index.exact(text) if text else ()
-        classes = [hit.classes for hit in hits if known or not is_page(hit)]
+        entity = self._index.entities([qid]).get(qid) if qid else None
+        hits = [entity] if entity else self._index.exact(text) if text else ()
+        classes = [hit.classes for hit in hits if entity or not is_page(hit)]
         return not classes or any(not known_as or bundled().fits(known_as, wanted) for known_as in classes)

@@ -136,10 +136,10 @@ STRATEGIES: Mapping[str, Callable[[Sequence[Hit], ObjectType], Sequence[Hit]]] =
 
 def check(names: Sequence[str], where: str) -> None:
     """Raise InputError for a strategy that does not exist. where: place of the setting, for the message."""
-    known = {KNOWN, MODEL, *STRATEGIES}
+    strategies = {KNOWN, MODEL, *STRATEGIES}
     for name in names:
-        if name not in known:
-            raise InputError(f"{where}: unknown linking strategy {name!r}; {did_you_mean(name, known)}")
+        if name not in strategies:
+            raise InputError(f"{where}: unknown linking strategy {name!r}; {did_you_mean(name, strategies)}")
 
 
 def choose(hits: Sequence[Hit], kind: ObjectType) -> tuple[Sequence[Hit], str]:

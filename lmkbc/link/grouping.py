@@ -91,11 +91,11 @@ class Grouper:
             reply = replies[prompt]
             if reply is None:
                 columns[place] = [
-                    CandidateSet(one.query, draws=(State.MISSING,) * len(one.draws)) for one in columns[place]
+                    CandidateSet(group.query, draws=(State.MISSING,) * len(group.draws)) for group in columns[place]
                 ]
             else:
                 canonical = _canonical(names, reply)
-                columns[place] = [_renamed(one, canonical) for one in columns[place]]
+                columns[place] = [_renamed(group, canonical) for group in columns[place]]
         return [list(sets) for sets in zip(*columns, strict=True)] if columns else [[] for _ in sources]
 
     def _names(self, sets: Sequence[CandidateSet]) -> list[str]:
@@ -103,16 +103,16 @@ class Grouper:
         if not sets or sets[0].query.relation not in self._relations:
             return []
         votes: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for candidate in (candidate for one in sets for candidate in one.candidates):
+        for candidate in (candidate for group in sets for candidate in group.candidates):
             votes[_key(candidate.text)][candidate.text] += max(len(candidate.sources), 1)
         first = sorted(votes.values(), key=lambda spellings: (-spellings.total(), min(spellings)))
         return [min(spellings, key=lambda text: (-spellings[text], text)) for spellings in first[: self._most]]
 
-    def _prompt(self, one: CandidateSet, names: Sequence[str]) -> str:
-        relation = self._relations[one.query.relation]
+    def _prompt(self, group: CandidateSet, names: Sequence[str]) -> str:
+        relation = self._relations[group.query.relation]
         listed = "\n".join(f"{number}. {one_line(name)}" for number, name in enumerate(names, 1))
         return (
-            f"Question: {fill(relation.question, {'subject': one_line(one.query.subject)})}\n"
+            f"Question: {fill(relation.question, {'subject': one_line(group.query.subject)})}\n"
             f"Answers that were given:\n{listed}\n"
             f"Some of them may be names of one and the same {relation.object_type.noun}. Write the numbers of such "
             "names in a line, parted by commas, a line for each; write 0 if all are different. Write nothing else."
@@ -130,9 +130,9 @@ def _canonical(names: Sequence[str], reply: str) -> dict[str, str]:
     return canonical
 
 
-def _renamed(one: CandidateSet, canonical: Mapping[str, str]) -> CandidateSet:
-    named = [structs.replace(each, text=canonical.get(_key(each.text), each.text)) for each in one.candidates]
-    return replace(one, candidates=tuple(named))
+def _renamed(group: CandidateSet, canonical: Mapping[str, str]) -> CandidateSet:
+    named = [structs.replace(each, text=canonical.get(_key(each.text), each.text)) for each in group.candidates]
+    return replace(group, candidates=tuple(named))
 
 
 def _key(name: str) -> str:

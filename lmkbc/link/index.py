@@ -104,8 +104,8 @@ class AliasIndex:
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         """Return the entity of each id. Ids that the index lacks are absent."""
         of_id = "SELECT '', * FROM entities WHERE id = ?"
-        known = [qid for qid in ids if as_qid(qid) == qid]
-        return {qid: _hit(row) for qid in known for row in self._rows(of_id, (int(qid[1:]),))}
+        valid = [qid for qid in ids if as_qid(qid) == qid]
+        return {qid: _hit(row) for qid in valid for row in self._rows(of_id, (int(qid[1:]),))}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the label of each id that the index has."""
@@ -234,8 +234,11 @@ class IndexBuilder:
     ) -> None:
         """Stage entities and save the progress of their source, in one transaction."""
         whole = [(int(entity.id[1:]), entity) for entity in entities]
-        rows = [(number, one.label, one.description, " ".join(one.classes), one.popularity) for number, one in whole]
-        named = ((number, name) for number, one in whole for name in dict.fromkeys((one.label, *one.names)))
+        rows = [
+            (number, entity.label, entity.description, " ".join(entity.classes), entity.popularity)
+            for number, entity in whole
+        ]
+        named = ((number, name) for number, entity in whole for name in dict.fromkeys((entity.label, *entity.names)))
         names = [(key(name), number, name) for number, name in named if name.strip()]
         with self._errors(), self._db:
             self._db.executemany(_MERGE, rows)

@@ -216,8 +216,8 @@ class Linker:
             evidence, hits = self.train.exact(text, query)
             yield evidence or "train", hits
             yield "fuzzy (train)", self.train.fuzzy(text, query)
-        known = self._type(query).known.get(key(text))
-        yield "known", (Hit(known, text),) if known else ()
+        qid = self._type(query).known.get(key(text))
+        yield "known", (Hit(qid, text),) if qid else ()
         if self.index:
             yield "index", self.index.exact(text)
             yield "fuzzy (index)", self.index.fuzzy(text)
@@ -235,8 +235,8 @@ class Linker:
 
         If not, the index is asked for them.
         """
-        own = self.index.entities([hit.id for hit in hits]) if self.index and not typed else {}
-        return tuple(hit for hit in hits if not disambiguation.is_page(own.get(hit.id) or hit))
+        indexed = self.index.entities([hit.id for hit in hits]) if self.index and not typed else {}
+        return tuple(hit for hit in hits if not disambiguation.is_page(indexed.get(hit.id) or hit))
 
     def _offline(self, query: Query, candidate: Candidate) -> Link | _Open:
         """Return the link that offline evidence gives, or a candidate to search."""
@@ -272,13 +272,13 @@ class Linker:
 
     def _named(self, query: Query, text: str) -> Link:
         """Return the link of a name by offline evidence. A link without id holds the hits that did not fit."""
-        evidence, found = self.train.exact(text, query) if self.train else ("", ())
-        hits = self._entities(found, typed=False)
+        evidence, of_train = self.train.exact(text, query) if self.train else ("", ())
+        hits = self._entities(of_train, typed=False)
         evidence = evidence if hits else ""
         if evidence == "relation":
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
-        if disambiguation.KNOWN in self._type(query).strategies and (known := self._type(query).known.get(key(text))):
-            return Link(known, "known", disambiguation.KNOWN, text, (Hit(known, text),))
+        if disambiguation.KNOWN in self._type(query).strategies and (qid := self._type(query).known.get(key(text))):
+            return Link(qid, "known", disambiguation.KNOWN, text, (Hit(qid, text),))
         if evidence:
             return Link(hits[0].id, evidence, BY_ROWS, text, hits)
         exact = self._chosen(query, text, "index", self.index.exact(text) if self.index else ())
@@ -298,9 +298,9 @@ class Linker:
         """
         qid = str(as_qid(text))
         for source in (self.index, self.search):
-            known = source.entities([qid]) if source else {}
-            if qid in known:
-                hit = known[qid]
+            entities = source.entities([qid]) if source else {}
+            if qid in entities:
+                hit = entities[qid]
                 if hit and not disambiguation.is_page(hit):
                     return Link(hit.id, "given", "checked", text, (hit,))
                 return _unlinked("a page of a wiki, and no entity" if hit else "no such entity", text)
@@ -318,10 +318,10 @@ class Linker:
 
     def _last_resort(self, query: Query, link: Link) -> Link:
         """Link a name without a fitting hit by a known word in it, or, if the type allows, to its first misfit."""
-        known = self.settings.known.get(self.relations[query.relation].name, {})
+        ids = self.settings.known.get(self.relations[query.relation].name, {})
         name = key(link.searched)
-        if word := next((word for word in (name, *name.split()) if word in known), None):
-            return Link(known[word], "known", word, link.searched)
+        if word := next((word for word in (name, *name.split()) if word in ids), None):
+            return Link(ids[word], "known", word, link.searched)
         others = [hit.id for hit in link.hits if not bundled().fits(hit.classes, disambiguation.NAME)]
         if others and not self._type(query).strict:
             return replace(link, id=others[0], strategy="first of another class")

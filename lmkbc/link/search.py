@@ -136,8 +136,8 @@ class Wikidata:
 
         answers = self._kept("search", list(spelt), _HITS, ask)
         ids = dict.fromkeys(hit.id for hits in answers.values() for hit in hits)
-        known = self.entities(list(ids))
-        return {text: _described(answers.get(text.casefold(), []), known) for text in texts}
+        entities = self.entities(list(ids))
+        return {text: _described(answers.get(text.casefold(), []), entities) for text in texts}
 
     def entities(self, ids: Sequence[str], /) -> dict[str, Hit | None]:
         """Return the entity of each id, with the classes above it; None for no entity. InputError for an invalid id."""
@@ -211,14 +211,14 @@ def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, wi
         groups = [group for group in left if group]
 
 
-def _described(hits: Sequence[wikibase.SearchHit], known: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
+def _described(hits: Sequence[wikibase.SearchHit], entities: Mapping[str, Hit | None]) -> tuple[Hit, ...]:
     """Return search hits with the known data of their entities.
 
     Merged ones have their new id; deleted ones are left out.
     """
     described: dict[str, Hit] = {}
     for hit in hits:
-        entity = known.get(hit.id, Hit(hit.id, hit.label, hit.description))
+        entity = entities.get(hit.id, Hit(hit.id, hit.label, hit.description))
         if entity:
             merged = Hit(entity.id, hit.label, hit.description, entity.classes, entity.popularity, hit.name)
             described.setdefault(entity.id, merged)

@@ -88,8 +88,8 @@ class Client:
                 failed.append(f"{texts[:80]!r} ({error})")
                 return None
 
-        with closing(pooled(range(len(calls)), ask, IN_FLIGHT, close=http.aclose)) as found:
-            for answer in found:
+        with closing(pooled(range(len(calls)), ask, IN_FLIGHT, close=http.aclose)) as arrived:
+            for answer in arrived:
                 if answer is not None:
                     yield answer
                 if len(failed) >= IN_FLIGHT:

@@ -62,13 +62,13 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "ignore").decode().strip()
 
 
-def plausible_typo(text: str, known: str) -> bool:
-    """Return whether `text` may be `known` mistyped: one edit in a long word, not of its first letter or a digit."""
-    if text == known or not text or text[0] != known[0] or OSA.distance(text, known, score_cutoff=1) > 1:
+def plausible_typo(text: str, name: str) -> bool:
+    """Return whether `text` may be `name` mistyped: one edit in a long word, not of its first letter or a digit."""
+    if text == name or not text or text[0] != name[0] or OSA.distance(text, name, score_cutoff=1) > 1:
         return False
-    here, there = text.split(), known.split()
+    here, there = text.split(), name.split()
     if len(here) != len(there):
-        return max(len(text), len(known)) >= TYPO_WORD
+        return max(len(text), len(name)) >= TYPO_WORD
     changed = next(pair for pair in zip(here, there, strict=True) if pair[0] != pair[1])
     return all(word.isalpha() for word in changed) and max(map(len, changed)) >= TYPO_WORD
 

@@ -73,15 +73,15 @@ def percent(*shares: float | None) -> list[float | None]:
     return [None if share is None else 100 * share for share in shares]
 
 
-def wanted_tables(given: str | None, known: Collection[str], default: Collection[str]) -> list[str]:
-    """Return the names of the tables to make, in the order of `known`. given: value of the option `--table`.
+def wanted_tables(given: str | None, tables: Collection[str], default: Collection[str]) -> list[str]:
+    """Return the names of the tables to make, in the order of `tables`. given: value of the option `--table`.
 
     InputError for an unknown name. Call it before a model is opened.
     """
     names = listed(given)
     for name in names or ():
-        check_known(name, known, f"--table names {name!r}, which is no table of this benchmark")
-    return [name for name in known if name in (default if names is None else names)]
+        check_known(name, tables, f"--table names {name!r}, which is no table of this benchmark")
+    return [name for name in tables if name in (default if names is None else names)]
 
 
 def opened(model: str, means: Means) -> LanguageModel:

@@ -50,9 +50,9 @@ class MaskedRanks:
         ranks: dict[int, Rank] = {}
         for indices, logits in self._forward.logits(inputs, self._columns):
             logs = logits[:, 0].log_softmax(-1).cpu()
-            own = logs.gather(1, gold[indices][:, None])
-            places = (logs > own).sum(1) + 1
-            ranks |= zip(indices, zip(places.tolist(), own[:, 0].tolist(), strict=True), strict=True)
+            gold_logs = logs.gather(1, gold[indices][:, None])
+            places = (logs > gold_logs).sum(1) + 1
+            ranks |= zip(indices, zip(places.tolist(), gold_logs[:, 0].tolist(), strict=True), strict=True)
         return [ranks[index] for index in range(len(inputs))]
 
     def _inputs(self, relation: RelationFacts) -> list[list[int]]:

@@ -60,10 +60,10 @@ def rank_loss(logits: Tensor, golds: Golds) -> Tensor:
     for share, rank, gold in zip(shares, ranks, golds, strict=True):
         wrong = rank <= RIVALS
         wrong[list(gold)] = False
-        own = list(gold)
-        weights = (1 / rank[own, None] - 1 / rank[None, wrong]).abs()
-        gaps = share[own, None] - share[None, wrong]
-        total = total + (weights * nn.functional.softplus(-STEEPNESS * gaps)).sum() / len(own)
+        right = list(gold)
+        weights = (1 / rank[right, None] - 1 / rank[None, wrong]).abs()
+        gaps = share[right, None] - share[None, wrong]
+        total = total + (weights * nn.functional.softplus(-STEEPNESS * gaps)).sum() / len(right)
     return total / len(golds)
 
 

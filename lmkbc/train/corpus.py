@@ -63,8 +63,8 @@ def gather(
     editions: names, all with data here if empty. text: file with one sentence per line. InputError if each of its
     sentences names a held-out subject.
     """
-    known = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
-    examples = {edition.name: workspace.examples(edition, "train") for edition in known}
+    here = [edition for edition in workspace.editions.values() if workspace.has_data(edition)]
+    examples = {edition.name: workspace.examples(edition, "train") for edition in here}
     archive = next((place / KAMEL for place in places if (place / KAMEL).is_file()), None)
     kamel = read_kamel(archive, splits=("train", "test")) if archive else Kamel({})
     silver = next((place / SILVER for place in places if (place / SILVER).is_dir()), None)
@@ -150,12 +150,15 @@ def of_kamel(benchmark: Kamel, relations: Mapping[str, Relation]) -> Iterator[Fa
 
     If exactly one relation module has the property, its name and clozes are used.
     """
-    modules = grouped((one.property, one) for one in {one.name: one for one in relations.values()}.values())
+    modules = grouped(
+        (relation.property, relation)
+        for relation in {relation.name: relation for relation in relations.values()}.values()
+    )
     for (name, split), facts in benchmark.facts.items():
-        known = [(one.name, one.clozes) for one in modules[name]]
-        if len(known) != 1:
-            known = [(name, (f"{{subject}} {phrases()[name]} {{mask}}.",))] if name in phrases() else []
-        for (called, clozes), fact in product(known, facts if split == "train" else ()):
+        wordings = [(relation.name, relation.clozes) for relation in modules[name]]
+        if len(wordings) != 1:
+            wordings = [(name, (f"{{subject}} {phrases()[name]} {{mask}}.",))] if name in phrases() else []
+        for (called, clozes), fact in product(wordings, facts if split == "train" else ()):
             objects = tuple(answer.shown for answer in fact.objects)
             yield Fact(fact.subject, called, clozes, objects, ("",) * len(objects))
 
@@ -201,8 +204,8 @@ class HeldOut:
                     splits.append(f"{edition.name}/{split}")
                     held.update(query.subject_id or query.subject for query in rows)
         keys = {reading for subject in held for name in named[subject] for reading in _readings(name)}
-        known = [group for group in aliases if not keys.isdisjoint(map(_key, group))]
-        return cls(frozenset(keys.union(*(_readings(name) for group in known for name in group))), tuple(splits))
+        matching = [group for group in aliases if not keys.isdisjoint(map(_key, group))]
+        return cls(frozenset(keys.union(*(_readings(name) for group in matching for name in group))), tuple(splits))
 
     def names(self, subject: str) -> bool:
         """Return whether a name belongs to a held-out subject."""

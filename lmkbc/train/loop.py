@@ -182,11 +182,11 @@ class _Run:
         """Replace the checkpoint."""
         state = self._optimiser.state
         values = {name: {"value": value, **state.get(value, {})} for name, value in self.parameters.items()}
-        tensors = {f"{key}/{name}": tensor for name, own in values.items() for key, tensor in own.items()}
+        tensors = {f"{key}/{name}": tensor for name, parts in values.items() for key, tensor in parts.items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
         counters = {name: getattr(self, name) for name in COUNTERS}
         about = {"run": identity, "counters": json.dumps(counters)}
-        write_bytes(path, save({name: one.detach().cpu().contiguous() for name, one in tensors.items()}, about))
+        write_bytes(path, save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, about))
 
     def load(self, path: Path, identity: str) -> None:
         """Go on from the checkpoint of a killed run. InputError if it is damaged, or belongs to another training."""

@@ -115,7 +115,7 @@ def train(
 
 
 def _causal(recipe: Recipe) -> LanguageModelSpec:
-    for spec in (one for table in recipe.generate for one in table.whole()):
+    for spec in (spec for table in recipe.generate for spec in table.whole()):
         if isinstance(spec, LanguageModelSpec) and spec.component == "causal":
             return spec
     raise InputError(f"the recipe {recipe.name!r} has no 'causal' generator to train: name one that has, as llm2kb23")
@@ -154,8 +154,8 @@ def of_split(
     contexts = [as_context(passages.get(query, ())) for query in queries]
     pairs = [
         (asking.prompt(example.query, context), answer(run, asking, example))
-        for example, found in zip(examples, contexts, strict=True)
-        for context in ((found, "") if mixed and found else (found,))
+        for example, passage in zip(examples, contexts, strict=True)
+        for context in ((passage, "") if mixed and passage else (passage,))
     ]
     chosen = choices(run, model, examples) if mixed else ()
     return [_taught(model, [pair]) for pair in (*pairs, *chosen)]
@@ -172,10 +172,10 @@ def choices(run: Run, model: CausalModel, examples: Sequence[Example]) -> Iterat
         for gold in example.objects
         if gold.name and gold.id and run.relations[example.query.relation].kind == "entity"
     ]
-    found = open_search(run.search_table, offline=run.offline).search([gold.name for _, gold in named])
+    hits_of = open_search(run.search_table, offline=run.offline).search([gold.name for _, gold in named])
     chats = bool(model.tokenizer.chat_template)
     for query, gold in named:
-        hits = found[gold.name][:MOST_HITS]
+        hits = hits_of[gold.name][:MOST_HITS]
         places = [hit.id for hit in hits]
         if len(hits) > 1 and gold.id in places:
             asked = question(HitChoice(query, gold.name, hits), run.relations[query.relation])
@@ -206,16 +206,16 @@ def of_facts(
                 for place, example in enumerate(examples)
             ],
         )
-        for name, known in sorted(by_relation.items())
-        for examples in _together(asking, known, random.Random(repr((seed, name))))
+        for name, group in sorted(by_relation.items())
+        for examples in _together(asking, group, random.Random(repr((seed, name))))
     ]
 
 
 def loss(model: Any, prompts: Sequence[_TaughtPrompt]) -> Tensor:
     """Return the mean cross-entropy of the answers' tokens. Tokens of prompts do not count."""
     device = next(model.parameters()).device
-    ids, keep = padded([one.tokens for one in prompts], 0, device)
-    golds, _ = padded([one.golds for one in prompts], IGNORED, device)
+    ids, keep = padded([prompt.tokens for prompt in prompts], 0, device)
+    golds, _ = padded([prompt.golds for prompt in prompts], IGNORED, device)
     places = (golds[:, 1:] != IGNORED).any(0).nonzero().flatten()  # logits are needed only here
     some = "logits_to_keep" in inspect.signature(model.forward).parameters
     logits = model(

@@ -85,11 +85,11 @@ class TrainF1:
         spelt = self._rows[0].query.relation
         probe = ProbeSettings(clozes={spelt: (cloze,)}, rescale=True)
         generator = MaskedGenerator(self._backbone, self._edition, {spelt: self._relation}, self._rows, probe)
-        found = {
-            one.query: {candidate.text: candidate.score for candidate in one.candidates}
-            for one in generator.generate([row.query for row in self._rows])
+        scores = {
+            candidates.query: {candidate.text: candidate.score for candidate in candidates.candidates}
+            for candidates in generator.generate([row.query for row in self._rows])
         }
-        return [found[row.query] for row in self._rows]
+        return [scores[row.query] for row in self._rows]
 
     def of(self, *asked: Sequence[Scores]) -> float:
         """Return F1 of the averaged scores of several clozes, at the best cut-off."""
@@ -103,23 +103,23 @@ class TrainF1:
 
 
 def choose(
-    scored: TrainF1, own: str, mined: Sequence[tuple[str, int]], pairs: int, gain: float, report: Report = silent
+    scored: TrainF1, manual: str, mined: Sequence[tuple[str, int]], pairs: int, gain: float, report: Report = silent
 ) -> MinedPrompts:
     """Rank mined clozes by F1, and average the best ones. A further one is added while F1 rises by more than `gain`.
 
-    own: the relation's own cloze, for comparison.
+    manual: the relation's own cloze, for comparison.
     """
     answers = {cloze: scored.answers(cloze) for cloze in tracked([cloze for cloze, _ in mined], "clozes", report)}
-    alone = {cloze: scored.of(found) for cloze, found in answers.items()}
-    ranked = sorted((_RankedCloze(cloze, count, alone[cloze]) for cloze, count in mined), key=lambda one: -one.f1)
+    alone = {cloze: scored.of(scores) for cloze, scores in answers.items()}
+    ranked = sorted((_RankedCloze(cloze, count, alone[cloze]) for cloze, count in mined), key=lambda rank: -rank.f1)
     f1 = [ranked[0].f1]
     for number in range(2, len(ranked) + 1):
-        f1.append(scored.of(*(answers[one.cloze] for one in ranked[:number])))
+        f1.append(scored.of(*(answers[rank.cloze] for rank in ranked[:number])))
         if f1[-1] <= f1[-2] + gain:
             break
     kept = 1 + sum(after > before + gain for before, after in pairwise(f1))
-    clozes = tuple(one.cloze for one in ranked[:kept])
-    return MinedPrompts(pairs, scored.of(scored.answers(own)), tuple(ranked), tuple(f1), clozes)
+    clozes = tuple(rank.cloze for rank in ranked[:kept])
+    return MinedPrompts(pairs, scored.of(scored.answers(manual)), tuple(ranked), tuple(f1), clozes)
 
 
 def mined_prompts(
@@ -134,11 +134,11 @@ def mined_prompts(
     """
     rows, left_out = rows_of(run, subset)
     backbone = load(model, offline=run.offline)
-    found = mine((line.text for line in text_rows(corpus)), (row for group in rows.values() for row in group), report)
-    mined = {name: clozes for name in rows if (clozes := found.most(name, most))}
+    text = mine((line.text for line in text_rows(corpus)), (row for group in rows.values() for row in group), report)
+    mined = {name: clozes for name in rows if (clozes := text.most(name, most))}
     if not mined:
         raise InputError(
-            f"{corpus}: none of its {counted(found.sentences, 'sentence')} holds a train subject and one of its "
+            f"{corpus}: none of its {counted(text.sentences, 'sentence')} holds a train subject and one of its "
             "objects with telling words between them: give a text about them"
         )
     prompts = {}
@@ -149,12 +149,12 @@ def mined_prompts(
             scored,
             relation.clozes[0],
             clozes,
-            found.pairs[name],
+            text.pairs[name],
             gain,
             lambda step, done, total, name=name: report(f"{name}: {step}", done, total),  # type: ignore[misc]
         )
     about = [
-        f"corpus {corpus.name!r}: {counted(found.sentences, 'sentence')}, SHA-256 {file_sha256(corpus)}",
+        f"corpus {corpus.name!r}: {counted(text.sentences, 'sentence')}, SHA-256 {file_sha256(corpus)}",
         f"{counted(sum(map(len, rows.values())), 'row')} of {run.edition.name}/train, without {left_out} that another "
         f"split asks too; model {model_name(backbone.name)}",
         f"the {most} most frequent spans of a relation, averaged while train F1 gains more than {gain:g}",
@@ -167,15 +167,15 @@ def mined_prompts(
 
 def written(prompts: Mapping[str, MinedPrompts], about: Iterable[str]) -> bytes:
     """Return a file of clozes by relation. Comments give their origin and the F1 of each step."""
-    lines = ["# Mined prompts, for the setting `frames` of a masked generator.", *(f"# {one}" for one in about)]
-    for name, one in prompts.items():
-        steps = ", ".join(f"{number}: {f1:.3f}" for number, f1 in enumerate(one.f1, start=1))
+    lines = ["# Mined prompts, for the setting `frames` of a masked generator.", *(f"# {line}" for line in about)]
+    for name, mined in prompts.items():
+        steps = ", ".join(f"{number}: {f1:.3f}" for number, f1 in enumerate(mined.f1, start=1))
         lines += [
             "",
-            f"# {name}: {counted(one.pairs, 'pair')}; train F1 of its own first cloze: {one.own:.3f}",
+            f"# {name}: {counted(mined.pairs, 'pair')}; train F1 of its own first cloze: {mined.own:.3f}",
             f"# train F1 of the best n: {steps}",
-            *(f"# {rank.f1:.3f}, {counted(rank.count, 'time')}: {rank.cloze}" for rank in one.ranked),
-            tomli_w.dumps({name: {"clozes": list(one.clozes)}}).rstrip("\n"),
+            *(f"# {rank.f1:.3f}, {counted(rank.count, 'time')}: {rank.cloze}" for rank in mined.ranked),
+            tomli_w.dumps({name: {"clozes": list(mined.clozes)}}).rstrip("\n"),
         ]
     return ("\n".join(lines) + "\n").encode()
 
@@ -244,7 +244,7 @@ class TrainFacts:
         """Yield (relation, cloze) for each adjacent subject and object of a fact. The cloze of a useless span is ""."""
         tokens = _words(sentence)
         places = grouped((tokens[start:end], (start, end)) for start, end in self._names.find(tokens))
-        about = [(subject, *known) for subject in places for known in self._about.get(subject, ())]
+        about = [(subject, *facts) for subject in places for facts in self._about.get(subject, ())]
         offsets = [token.span() for token in _TOKEN.finditer(sentence)] if about else []
         for subject, relation, objects in about:
             named = [(start, end, False) for start, end in places[subject]]
@@ -257,18 +257,18 @@ class TrainFacts:
 
 def mine(sentences: Iterable[str], rows: Iterable[Example], report: Report = silent) -> _MinedText:
     """Count the clozes that sentences give for the facts of train rows."""
-    facts, found, number = TrainFacts(rows), _MinedText(0, Counter(), defaultdict(Counter)), 0
+    facts, text, number = TrainFacts(rows), _MinedText(0, Counter(), defaultdict(Counter)), 0
     for number, sentence in enumerate(sentences, start=1):
         for relation, cloze in facts.clozes_in(sentence):
-            found.pairs[relation] += 1
+            text.pairs[relation] += 1
             if cloze:
-                counts = found.clozes[relation]
+                counts = text.clozes[relation]
                 counts[cloze] += 1
                 if len(counts) > MOST_SPANS:
-                    found.clozes[relation] = Counter(dict(found.most(relation, MOST_SPANS // 2)))
+                    text.clozes[relation] = Counter(dict(text.most(relation, MOST_SPANS // 2)))
         if number % EVERY == 0:
             report("sentences", number, None)
-    return _MinedText(number, found.pairs, dict(found.clozes))
+    return _MinedText(number, text.pairs, dict(text.clozes))
 
 
 def _words(text: str) -> Words:

@@ -132,9 +132,9 @@ def finetuned(training: Training, plan: TrainingPlan, corpus: Corpus, report: Re
     entities = Entities.of([*facts, *others], backbone.tokenizer, _size(backbone), expand=False).some()
 
     def prompts(part: Sequence[Fact]) -> list[tuple[list[int], list[int]]]:
-        known = [(fact, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
-        ids = masked(backbone, [fact.clozes[0] for fact, _ in known], [fact.subject for fact, _ in known])
-        return [(one, gold) for one, (_, gold) in zip(ids, known, strict=True)]
+        pairs = [(fact, gold) for fact, gold in zip(part, entities.numbers(part), strict=True) if gold]
+        ids = masked(backbone, [fact.clozes[0] for fact, _ in pairs], [fact.subject for fact, _ in pairs])
+        return [(row, gold) for row, (_, gold) in zip(ids, pairs, strict=True)]
 
     trained = finetune(
         backbone,

@@ -180,8 +180,8 @@ def write(
     """
     from lmkbc.models.masked.object_vectors import FILE
 
-    known = {} if entities is None else {FILE: entities.to_json()}
-    finish(out, {**saved(model, tokenizer), **known, **(more or {})}, facts)
+    objects = {} if entities is None else {FILE: entities.to_json()}
+    finish(out, {**saved(model, tokenizer), **objects, **(more or {})}, facts)
 
 
 def saved(*parts: Any) -> dict[str, bytes]:

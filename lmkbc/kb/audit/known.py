@@ -84,7 +84,7 @@ class Known:
         values = {value, folded_key(fact.object) if named else None} - {None}
         if key is None or known is None or not values:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
-        if not values.isdisjoint(known) or any(_rounds_to(one, fact) for one in self.converted.get(key, ())):
+        if not values.isdisjoint(known) or any(_rounds_to(number, fact) for number in self.converted.get(key, ())):
             return MarkedFact(fact, Mark.KNOWN, True, known)
         return MarkedFact(fact, Mark.CONTRADICTING if has_one_object else Mark.NEW, True, known)
 
@@ -103,7 +103,7 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
     pieces of one dump, in order. Numbers without a unit are taken to have that of the facts, and a warning says so.
     InputError for a file that is cut off, and for one without a statement.
     """
-    found = defaultdict[tuple[str, str], set[str]](set)
+    stated = defaultdict[tuple[str, str], set[str]](set)
     converted = defaultdict[tuple[str, str], set[str]](set)
     unitless, left_out = Counter[str](), Counter[str]()
     dumps = [path for path in paths if _is_dump(path)]
@@ -113,13 +113,13 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
         if about is None or subject not in subjects:
             continue
         if about.kind != "number":
-            found[subject, name].add(_value(value))
+            stated[subject, name].add(_value(value))
             continue
         number, has_own = known_number(value, item, about)
         if number is None:
             left_out[name] += 1
             continue
-        found[subject, name].add(number)
+        stated[subject, name].add(number)
         if not has_own and has_unit(about):
             unitless[f"{name} in {about.unit}"] += 1
         elif has_own and number != decimal(value):
@@ -135,21 +135,21 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
             "known values that are no number, or whose unit is not known or does not fit, were left out: %s",
             ", ".join(f"{count} of {name}" for name, count in left_out.items()),
         )
-    objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (found, converted))
+    objects, others = ({key: frozenset(values) for key, values in table.items()} for table in (stated, converted))
     return Known(objects, converted=others)
 
 
 def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> Known:
     """Return the known facts of a split: QIDs, numbers and all names. property_of: relation's name -> property."""
-    found = dict[tuple[str, str], frozenset[str]]()
+    by_key = dict[tuple[str, str], frozenset[str]]()
     for example in examples:
         query, objects = example.query, example.objects
-        values = {one.id for one in objects if one.id} | {name for one in objects for name in one.names}
+        values = {gold.id for gold in objects if gold.id} | {name for gold in objects for name in gold.names}
         known = frozenset(map(_value, values)) | {folded_key(value) for value in values}
         for subject in filter(None, (query.subject_id, folded_key(query.subject))):
             key = subject, property_of(query.relation)
-            found[key] = found.get(key, frozenset()) | known
-    return Known(found, named=True)
+            by_key[key] = by_key.get(key, frozenset()) | known
+    return Known(by_key, named=True)
 
 
 def _value(text: str) -> str:

@@ -107,10 +107,10 @@ def by_labels(
     for origin in origins(cell.stated for cell in sample.cells):
         some = [at for at, cell in enumerate(sample.cells) if origin in (None, origin_of(cell.stated))]
         cells, rows = [sample.cells[at] for at in some], []
-        for name, found in shares(cells, table[some, :2].sum(-1), table[some, 0]).items():
-            own = [at for at in some if name in (None, sample.cells[at].relation)]
-            sizes = np.array([sample.cells[at].size for at in own])
-            row = _row(name, sizes, table[own].sum(0), means[own], found, promised)
+        for name, interval in shares(cells, table[some, :2].sum(-1), table[some, 0]).items():
+            places = [at for at in some if name in (None, sample.cells[at].relation)]
+            sizes = np.array([sample.cells[at].size for at in places])
+            row = _row(name, sizes, table[places].sum(0), means[places], interval, promised)
             rows.append(replace(row, origin=origin))
         made_rows += sorted(rows, key=lambda row: (row.relation is None, row.relation))
     return made_rows
@@ -127,14 +127,14 @@ def origin_of(stated: bool) -> str:
 
 
 def _row(
-    name: str | None, sizes: Floats, counts: Floats, means: Floats, found: Interval, promised: float | None
+    name: str | None, sizes: Floats, counts: Floats, means: Floats, interval: Interval, promised: float | None
 ) -> LabelledPrecision:
     """Return a row. sizes, means: sizes and mean confidences of its cells.
 
     counts: right, wrong, unknown, unlabelled.
     """
     right, wrong, unknown, unlabelled = map(int, counts)
-    share, low, high = (round(float(value), 4) if right + wrong else None for value in found)
+    share, low, high = (round(float(value), 4) if right + wrong else None for value in interval)
     confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
     promise = None if promised is None else _promise(promised, low, high)
     counted = int(sizes.sum()), right + wrong, right, unknown, unlabelled
@@ -178,9 +178,9 @@ class KnownCounts:
         for origin in origins(key.stated for key in self._bins):
             some = [key for key in self._bins if origin in (None, origin_of(key.stated))]
             for name in (*sorted({key.relation for key in some}), None):
-                own = [key for key in some if name in (None, key.relation)]
-                for at in (*sorted({key.bin for key in own}), None):
-                    counts = np.array([self._bins[key] for key in own if at in (None, key.bin)]).reshape(-1, 6).sum(0)
+                keys = [key for key in some if name in (None, key.relation)]
+                for at in (*sorted({key.bin for key in keys}), None):
+                    counts = np.array([self._bins[key] for key in keys if at in (None, key.bin)]).reshape(-1, 6).sum(0)
                     made.append(replace(_known_row(name, at, counts), origin=origin))
         return made
 
@@ -294,13 +294,13 @@ def stratified(sizes: Floats, drawn: Floats, right: Floats, expected: Floats) ->
     one. Without a prior, n - 1 does the same. The interval is Wilson's for a simple sample with this variance.
     """
     weights, n = sizes / sizes.sum(), np.maximum(drawn, 1)
-    own = (right + PRIOR_FACTS * expected) / (drawn + PRIOR_FACTS)
+    shrunk = (right + PRIOR_FACTS * expected) / (drawn + PRIOR_FACTS)
     unbiased = 1 - drawn / (drawn + PRIOR_FACTS) ** 2
     left = (sizes - drawn) / np.maximum(sizes - 1, 1)
-    spread = np.where(drawn > 0, own * (1 - own) / unbiased, 0.25)
+    spread = np.where(drawn > 0, shrunk * (1 - shrunk) / unbiased, 0.25)
     variance = (weights**2 * spread * left / n).sum(-1)
     share = (weights * np.where(drawn > 0, right / n, expected)).sum(-1)
-    mean = (weights * own).sum(-1)
+    mean = (weights * shrunk).sum(-1)
     u = Z * Z * variance / (mean * (1 - mean))
     middle, half = (share + u / 2) / (1 + u), np.sqrt(u * share * (1 - share) + u * u / 4) / (1 + u)
     return Interval(share, np.clip(middle - half, 0.0, 1.0), np.clip(middle + half, 0.0, 1.0))
@@ -319,8 +319,8 @@ class Recalibration:
         pooled = fitted(confidence, of, right, np.array(AS_IT_IS))
         names, made = np.array(relations), dict[str, tuple[float, ...]]()
         for name in dict.fromkeys(relations):
-            own = names == name
-            made[name] = _rounded(fitted(confidence[own], of[own], right[own], pooled))
+            mask = names == name
+            made[name] = _rounded(fitted(confidence[mask], of[mask], right[mask], pooled))
         return cls(_rounded(pooled), made)
 
     def expected(self, relations: Sequence[str], confidence: Floats) -> Floats:
@@ -341,10 +341,10 @@ def shares(cells: Sequence[SampleCell], drawn: Floats, right: Floats) -> dict[st
     pooled = fitted(confidence, drawn, right, np.array(AS_IT_IS))
     expected, made = np.empty(right.shape), dict[str | None, Interval]()
     for name in dict.fromkeys(cell.relation for cell in cells):
-        own = names == name
-        weights = fitted(confidence[own], drawn[..., own], right[..., own], pooled)
-        expected[..., own] = logistic(weights[..., :1] + weights[..., 1:] * z[own])
-        made[name] = stratified(sizes[own], drawn[..., own], right[..., own], expected[..., own])
+        mask = names == name
+        weights = fitted(confidence[mask], drawn[..., mask], right[..., mask], pooled)
+        expected[..., mask] = logistic(weights[..., :1] + weights[..., 1:] * z[mask])
+        made[name] = stratified(sizes[mask], drawn[..., mask], right[..., mask], expected[..., mask])
     within = (strata[:, None] == np.unique(strata)).astype(np.float64)
     of = sizes @ within
     return made | {None: stratified(of, drawn @ within, right @ within, (expected * sizes) @ within / of)}

@@ -120,26 +120,26 @@ def draw(knowledge: Knowledge, size: int, seed: int) -> Sample:
         raise InputError(f"{knowledge.path} holds no fact, so there is nothing to audit: build with other subjects")
     plan = planned(bins, size)
     drawn = [
-        (one, plan.cell_of[key])
+        (chosen, plan.cell_of[key])
         for stratum, count in zip(plan.strata, plan.counts, strict=True)
-        for one, key in heapq.nlargest(count, ((one, key) for key in stratum for one in bins[key].first))
+        for chosen, key in heapq.nlargest(count, ((chosen, key) for key in stratum for chosen in bins[key].first))
     ]
     drawn.sort(reverse=True)
-    facts, cell_of = {one.place: one for one, _ in drawn}, {one.place: cell for one, cell in drawn}
+    facts, cell_of = {chosen.place: chosen for chosen, _ in drawn}, {chosen.place: cell for chosen, cell in drawn}
     return Sample(knowledge.checksum, size, seed, plan.cells, facts, cell_of)
 
 
 def _bins(knowledge: Knowledge, most: int, seed: int) -> dict[BinKey, ConfidenceBin]:
     chance, bins = Random(seed).random, defaultdict[BinKey, ConfidenceBin](ConfidenceBin)
     for place, fact in enumerate(knowledge.facts()):
-        own = bins[key_of(fact)]
-        own.size += 1
-        own.total += fact.confidence
-        one = Drawn(chance(), place, fact.subject_row, fact.confidence)
-        if len(own.first) < most:
-            heapq.heappush(own.first, one)
-        elif one > own.first[0]:
-            heapq.heapreplace(own.first, one)
+        bin_ = bins[key_of(fact)]
+        bin_.size += 1
+        bin_.total += fact.confidence
+        drawn = Drawn(chance(), place, fact.subject_row, fact.confidence)
+        if len(bin_.first) < most:
+            heapq.heappush(bin_.first, drawn)
+        elif drawn > bin_.first[0]:
+            heapq.heapreplace(bin_.first, drawn)
     return {key: bins[key] for key in sorted(bins)}
 
 
@@ -156,12 +156,12 @@ def _strata(bins: Mapping[BinKey, ConfidenceBin], size: int) -> list[list[BinKey
 
     Facts that labelled rows state are never pooled with others, so that the precision of each is known.
     """
-    share = size / sum(own.weight for own in bins.values())
+    share = size / sum(bin_.weight for bin_ in bins.values())
     strata = list[list[BinKey]]()
     for stated in (False, True):
         small = list[BinKey]()
-        own = [key for key in bins if key.stated is stated]
-        for keys in grouped((key.relation, key) for key in own).values():
+        of_origin = [key for key in bins if key.stated is stated]
+        for keys in grouped((key.relation, key) for key in of_origin).values():
             pooled = [*_pooled(keys, bins, share)]
             strata += pooled[:-1]
             small += pooled[-1]
@@ -205,11 +205,11 @@ def _cells(
     cells, cell_of = list[SampleCell](), dict[BinKey, int]()
     for number, stratum in enumerate(strata):
         for relation in dict.fromkeys(key.relation for key in stratum):
-            own = [key for key in stratum if key.relation == relation]
-            cell_of |= dict.fromkeys(own, len(cells))
-            size = sum(bins[key].size for key in own)
-            mean = sum(bins[key].total for key in own) / size
-            cells.append(SampleCell(relation, number, size, mean, own[0].stated))
+            keys = [key for key in stratum if key.relation == relation]
+            cell_of |= dict.fromkeys(keys, len(cells))
+            size = sum(bins[key].size for key in keys)
+            mean = sum(bins[key].total for key in keys) / size
+            cells.append(SampleCell(relation, number, size, mean, keys[0].stated))
     return tuple(cells), cell_of
 
 
@@ -227,20 +227,20 @@ class SampledFact(NamedTuple):
 
 def facts_of(knowledge: Knowledge, sample: Sample) -> list[SampledFact]:
     """Return the facts of a sample in its order, with other facts of their subjects, in one pass over the base."""
-    found, counts = dict[int, FactRow](), defaultdict[int, int](int)
-    rows = {one.row for one in sample.drawn.values()}
+    facts, counts = dict[int, FactRow](), defaultdict[int, int](int)
+    rows = {chosen.row for chosen in sample.drawn.values()}
     surest = defaultdict[int, list[tuple[float, int, FactRow]]](list)
     for place, fact in enumerate(knowledge.facts()):
         if place in sample.drawn:
-            found[place] = fact
+            facts[place] = fact
         if fact.subject_row in rows:
             counts[fact.subject_row] += 1
-            own, one = surest[fact.subject_row], (fact.confidence, -place, fact)
-            (heapq.heappush if len(own) <= OTHERS else heapq.heappushpop)(own, one)
+            heap, entry = surest[fact.subject_row], (fact.confidence, -place, fact)
+            (heapq.heappush if len(heap) <= OTHERS else heapq.heappushpop)(heap, entry)
     made = []
     for place, (_, _, row, _) in sample.drawn.items():
         others = [fact for _, at, fact in sorted(surest[row], reverse=True) if -at != place][:OTHERS]
-        made.append(SampledFact(place, found[place], others, counts[row] - 1 - len(others)))
+        made.append(SampledFact(place, facts[place], others, counts[row] - 1 - len(others)))
     return made
 
 
@@ -283,9 +283,17 @@ def rows_of(sample: Sample, facts: Sequence[SampledFact]) -> list[_LabelRow]:
     about = sample.base, sample.size, sample.seed
     return [
         _LabelRow(
-            *about, place, None, one.relation, one.subject, one.subject_id, one.object, one.object_id, one.confidence
+            *about,
+            place,
+            None,
+            fact.relation,
+            fact.subject,
+            fact.subject_id,
+            fact.object,
+            fact.object_id,
+            fact.confidence,
         )
-        for place, one, *_ in facts
+        for place, fact, *_ in facts
     ]
 
 

@@ -84,7 +84,7 @@ def _write(root: Path, name: str, frames: Sequence[pl.DataFrame], run: str) -> t
 
 def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
     """Return shard -> where its rows are in the parts that `write_parts` made."""
-    found: dict[int, list[Slice]] = {shard.number: [] for shard in shards}
+    of_shard: dict[int, list[Slice]] = {shard.number: [] for shard in shards}
     number, rows = Counter[str](), Counter[str]()  # of the part that is filled next
     for shard in shards:
         sizes = {partition(relation): count for relation, count in shard.facts.items()}
@@ -92,12 +92,12 @@ def slices(shards: Sequence[Shard]) -> dict[int, list[Slice]]:
         sizes["removed"] = sum(shard.removed.values())
         for folder, size in sizes.items():
             if size or folder == "nothing":
-                found[shard.number].append((part(folder, number[folder]), rows[folder], size))
+                of_shard[shard.number].append((part(folder, number[folder]), rows[folder], size))
                 rows[folder] += size
                 if rows[folder] >= ROWS:
                     number[folder] += 1
                     rows[folder] = 0
-    return found
+    return of_shard
 
 
 def read_parts(root: Path, some: Iterable[Slice]) -> Tables:
@@ -179,36 +179,36 @@ class Directory:
         """
         with writable.refusals(self.path):
             atomic.settle(self.path, BASE)
-            found = self._read()
-            if found is not None and found.run != start["run"]:
-                if found.shards is not None or self._shards():
-                    state = "an unfinished" if found.shards is None else "a finished"
+            earlier = self._read()
+            if earlier is not None and earlier.run != start["run"]:
+                if earlier.shards is not None or self._shards():
+                    state = "an unfinished" if earlier.shards is None else "a finished"
                     raise InputError(
                         f"{self.path} holds {state} build of other inputs, which differ in "
-                        f"{differing(start['inputs'], found.inputs)}: give the same ones, or name a new "
+                        f"{differing(start['inputs'], earlier.inputs)}: give the same ones, or name a new "
                         "directory"
                     )
-                found = None  # it has written nothing yet, so it may be replaced
-            if found is not None and found.shards is not None and not self._reopened(found, report):
+                earlier = None  # it has written nothing yet, so it may be replaced
+            if earlier is not None and earlier.shards is not None and not self._reopened(earlier, report):
                 self._clear()
                 return []
             atomic.write_bytes(self._stage / MANIFEST, written(start))
             return self._sound_shards(start["run"], report)
 
-    def _reopened(self, found: Manifest, report: Report) -> bool:
+    def _reopened(self, finished: Manifest, report: Report) -> bool:
         """Write the shards of a finished build again. Return False if it lacks no answers. InputError for damage."""
-        files, shards = tracked(found.outputs.items(), "check (files)", report), found.shards or ()
+        files, shards = tracked(finished.outputs.items(), "check (files)", report), finished.shards or ()
         if lost := [name for name, sha256 in files if checksum.file_sha256(self.path / name) != sha256]:
             raise InputError(
-                f"{self.path}: {len(lost)} of {len(found.outputs)} files are damaged or gone, first {lost[0]}: build "
-                "into a new directory; answers of models are in the store"
+                f"{self.path}: {len(lost)} of {len(finished.outputs)} files are damaged or gone, first {lost[0]}: "
+                "build into a new directory; answers of models are in the store"
             )
         if not any(shard.failed for shard in shards):
             return False
         there = slices(shards)
         for shard in shards:
             tables = read_parts(self.path, there[shard.number])._replace(spent=spent_of(shard.tokens))
-            self.write(shard.number, tables, shard.depth, found.run)
+            self.write(shard.number, tables, shard.depth, finished.run)
         return True
 
     def _shards(self) -> list[Path]:

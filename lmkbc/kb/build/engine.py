@@ -72,7 +72,7 @@ class Work:
     @property
     def limit(self) -> str | None:
         """Return that a limit on tokens or cost is reached; None if no limit is."""
-        return next((REACHED[one.reached] for one in self.run.budgets if one.reached), None)
+        return next((REACHED[budget.reached] for budget in self.run.budgets if budget.reached), None)
 
     def shared(self, workers: int) -> Work:
         """Return the work of one of several remote workers: with absolute paths, and its share of the limits.
@@ -143,8 +143,8 @@ class ThisProcess:
                 yield from (ask.query for ask in part.asks)
 
         steps, sets = Steps(work.run, work.recipe, self._report), list[CandidateSet]()
-        for found in (one for block in steps.over(queries(), self._total) for one in block.sets):
-            sets.append(found)
+        for candidates in (candidates for block in steps.over(queries(), self._total) for candidates in block.sets):
+            sets.append(candidates)
             if len(sets) == len(waiting[0].asks):
                 part = waiting.popleft()
                 yield part, Answers(part.asks, sets, work.limit).tables(work.maker)
@@ -176,7 +176,9 @@ class Worker:
                 if self._steps is None:
                     self._steps = Steps(self._work.run, self._work.recipe)
                 queries = list(dict.fromkeys(ask.query for ask in asks))
-                sets = {one.query: one for block in self._steps.over(queries) for one in block.sets}
+                sets = {
+                    candidates.query: candidates for block in self._steps.over(queries) for candidates in block.sets
+                }
             except LmkbcError:
                 raise
             except Exception as error:

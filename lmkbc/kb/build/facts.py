@@ -107,30 +107,34 @@ class Maker:
         made: tuple[list[tuple[Any, ...]], ...] = ([], [], [])
         places: dict[tuple[Source, ...], int] = {}  # many facts have the same sources, which are written once
         chosen, made_sure = self.selector.select_all(sets), confidences(self.selector, sets)
-        for row, found, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
-            query, relation = found.query, self.relations[found.query.relation]
+        for row, candidates, kept, sure in zip(rows, sets, chosen, made_sure, strict=True):
+            query, relation = candidates.query, self.relations[candidates.query.relation]
             about = (row, writable(query.subject), query.subject_id, relation.name, relation.property)
             if kept.failed:
-                reason = ", ".join(dict.fromkeys(found.draws)) or "not asked"
+                reason = ", ".join(dict.fromkeys(candidates.draws)) or "not asked"
                 made[2].append((*about, reason, self.run))
                 continue
             pairs = zip(kept.objects, sure.of_each(kept.objects), strict=True)
             least = floor(sure) if self.least is None else self.least
-            stating = [(one, p) for one, p in pairs if p >= least]
+            stating = [(candidate, p) for candidate, p in pairs if p >= least]
             if stating:
-                for one, p in stating[:1] if relation.has_one_object() else stating:
-                    places.setdefault(one.sources, len(places))
-                    made[0].append((*about, *self._fact(query, one, relation, p, sure.calibrated, places[one.sources])))
+                for candidate, p in stating[:1] if relation.has_one_object() else stating:
+                    places.setdefault(candidate.sources, len(places))
+                    made[0].append(
+                        (*about, *self._fact(query, candidate, relation, p, sure.calibrated, places[candidate.sources]))
+                    )
             else:
-                made[1].append((*about, *self._nothing(found, "withheld" if kept.withheld else why_nothing(found))))
+                made[1].append(
+                    (*about, *self._nothing(candidates, "withheld" if kept.withheld else why_nothing(candidates)))
+                )
         schemas = (FACTS | {"sources": pl.Int64}, NOTHING, MISSING)
         facts, nothing, missing = (
             pl.DataFrame(rows, schema=schema, orient="row") for rows, schema in zip(made, schemas, strict=True)
         )
         named = pl.Series("sources", [named_sources(sources)[0] for sources in places], pl.List(pl.String))
         spent = Counter[str]()
-        for found in sets:
-            spent[self.relations[found.query.relation].name] += found.tokens
+        for candidates in sets:
+            spent[self.relations[candidates.query.relation].name] += candidates.tokens
         return Tables(facts.with_columns(named.gather(facts["sources"])), nothing, missing, spent_of(spent))
 
     def _fact(
@@ -158,9 +162,9 @@ class Maker:
             stated_by or None,
         )
 
-    def _nothing(self, found: CandidateSet, reason: str) -> tuple[Any, ...]:
-        sources = tuple(source for nil in found.nothing for source in nil.sources)
-        score = max((nil.score for nil in found.nothing), default=None)
+    def _nothing(self, candidates: CandidateSet, reason: str) -> tuple[Any, ...]:
+        sources = tuple(source for nil in candidates.nothing for source in nil.sources)
+        score = max((nil.score for nil in candidates.nothing), default=None)
         return reason, None if score is None else round(score, 6), named_sources(sources)[1], self.run
 
 
@@ -179,15 +183,15 @@ def floor(sure: Confidence) -> float:
     return LEAST if sure.calibrated else 0.0
 
 
-def why_nothing(found: CandidateSet) -> str:
+def why_nothing(candidates: CandidateSet) -> str:
     """Return why an answered query has no fact.
 
     "abstained": no object was named. "dropped": no named object was valid. "not kept": valid objects were not likely
     enough.
     """
-    if found.candidates:
+    if candidates.candidates:
         return "not kept"
-    return "dropped" if State.DROPPED in found.draws and State.ABSTAINED not in found.draws else "abstained"
+    return "dropped" if State.DROPPED in candidates.draws and State.ABSTAINED not in candidates.draws else "abstained"
 
 
 @lru_cache(1 << 16)

@@ -99,13 +99,13 @@ class Frontier:
 
     def learn(self, shard: Shard, tables: Tables) -> None:
         """Add the gain and cost of a shard's queries."""
-        own = ("subject_row", "relation")
-        answered = pl.concat([tables.facts.select(own), tables.nothing.select(own)]).unique()
+        query = ("subject_row", "relation")
+        answered = pl.concat([tables.facts.select(query), tables.nothing.select(query)]).unique()
         for relation, depth, count in self.placed(answered).group_by("relation", "depth").len().iter_rows():
             self._queries.update(dict.fromkeys(_cells(relation, depth), count))
         right = (pl.col("confidence") * WHOLE).round().cast(pl.Int64).sum()
-        found = self.placed(tables.facts).group_by("relation", "depth").agg(right, count=pl.len())
-        for relation, depth, sum_, count in found.iter_rows():
+        gains = self.placed(tables.facts).group_by("relation", "depth").agg(right, count=pl.len())
+        for relation, depth, sum_, count in gains.iter_rows():
             self._right.update(dict.fromkeys(_cells(relation, depth), sum_))
             self._newest[relation] += count
             self._sums[relation] += sum_
@@ -240,13 +240,14 @@ class Growth:
             return None
         before = self._rows
         self._count(subjects)
-        found = [*self._found(shards, directory)]
-        new = [one for one, *_ in found if self._entities.add(one.name, one.id)]
+        mentions = [*self._found(shards, directory)]
+        new = [subject for subject, *_ in mentions if self._entities.add(subject.name, subject.id)]
         self._note(shards, self._rows - before, new)
         asked = [
-            one
-            for one in found
-            if self._classes.relations(one.subject.class_) and self._subjects.add(one.subject.name, one.subject.id)
+            mention
+            for mention in mentions
+            if self._classes.relations(mention.subject.class_)
+            and self._subjects.add(mention.subject.name, mention.subject.id)
         ]
         left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
         by_value = self._frontier
@@ -261,23 +262,23 @@ class Growth:
         if self._frontier is not None and self._levels:
             self._rows = len(self._frontier)
             return
-        for one in subjects:
+        for subject in subjects:
             self._rows += 1
-            self._subjects.add(one.name, one.id)
-            self._entities.add(one.name, one.id)
+            self._subjects.add(subject.name, subject.id)
+            self._entities.add(subject.name, subject.id)
         if self._frontier is not None:
             self._frontier.begin(self._rows)
 
     def _of_level(self, asked: Sequence[Waiting], left: int | None) -> tuple[Subjects, str]:
         """Return the subjects of a level, at most `left`, and why there are none."""
-        rows = [one.subject[1:] for one in asked[:left]]
+        rows = [waiting.subject[1:] for waiting in asked[:left]]
         why = "closed" if not asked else "depth" if len(self) > self._bounds.depth else "budget" if left == 0 else ""
         return Subjects(pl.DataFrame(rows, schema=SCHEMA, orient="row"), self._rows), why
 
     def _of_round(self, frontier: Frontier, asked: Sequence[Waiting], left: int | None) -> tuple[list[Ask], str]:
         """Return the best waiting queries with at most `left` new subjects, and why there are none."""
-        for one in asked:
-            frontier.add(one)
+        for waiting in asked:
+            frontier.add(waiting)
         asks = frontier.round(left)
         return asks, "" if asks else "budget" if left == 0 else frontier.ended
 
@@ -308,7 +309,7 @@ class Growth:
         return _merged(placed.with_columns(pl.col("depth") + 1, weight=WEIGHT))
 
     def _note(self, shards: Sequence[Shard], subjects: int, new: Sequence[Subject]) -> None:
-        linked = [one.id for one in new if one.id]
+        linked = [entity.id for entity in new if entity.id]
         level = {
             "subjects": subjects,
             "queries": sum(shard.queries for shard in shards),
@@ -337,7 +338,7 @@ class Growth:
 
 def _failure(shards: Sequence[Shard], directory: Directory) -> str:
     """Return why queries of some shards are missing; "" if none is."""
-    reasons = {why for one in shards if one.failed for why in directory.tables(one.number).missing["reason"]}
+    reasons = {why for shard in shards if shard.failed for why in directory.tables(shard.number).missing["reason"]}
     return "failed queries" if reasons - {*REACHED.values()} else min(reasons, default="")
 
 

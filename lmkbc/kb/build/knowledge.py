@@ -75,27 +75,28 @@ class Knowledge:
         report: Report = silent,
     ) -> None:
         self.path, self._least, self._limit, self._report = path, least, limit, report
-        found = read_manifest(path / MANIFEST)
-        if found is None:
+        manifest = read_manifest(path / MANIFEST)
+        if manifest is None:
             undone = (path / UNFINISHED / MANIFEST).is_file()
             why = (
                 "its build is not finished: run 'lmkbc build' again" if undone else "give a directory of 'lmkbc build'"
             )
             raise InputError(f"{path} holds no {MANIFEST}; {why}")
-        if found.schema != SCHEMA_VERSION:
+        if manifest.schema != SCHEMA_VERSION:
             raise InputError(
-                f"{path} is of schema {found.schema}, this program reads {SCHEMA_VERSION}: build into a new directory"
+                f"{path} is of schema {manifest.schema}, this program reads {SCHEMA_VERSION}: build into a new "
+                "directory"
             )
-        if found.shards is None:
+        if manifest.shards is None:
             raise InputError(f"{path} is a build that is not finished: run 'lmkbc build' again")
         for name in chosen:
-            check_known(name, found.relations, f"{path} has no facts of {name!r}")
-        self.relations = {name: about for name, about in found.relations.items() if not chosen or name in chosen}
-        self.run, self.inputs, self.shards = found.run, found.inputs, found.shards
+            check_known(name, manifest.relations, f"{path} has no facts of {name!r}")
+        self.relations = {name: about for name, about in manifest.relations.items() if not chosen or name in chosen}
+        self.run, self.inputs, self.shards = manifest.run, manifest.inputs, manifest.shards
         self.is_whole = not chosen and limit is None
-        self._outputs, self._done, self.unsure = found.outputs, 0, 0
-        self._by_value = "by" in (found.inputs.get("grow") or {})
-        self._whole = sum(shard.facts.get(name, 0) for shard in found.shards for name in self.relations)
+        self._outputs, self._done, self.unsure = manifest.outputs, 0, 0
+        self._by_value = "by" in (manifest.inputs.get("grow") or {})
+        self._whole = sum(shard.facts.get(name, 0) for shard in manifest.shards for name in self.relations)
 
     @property
     def rows(self) -> int:

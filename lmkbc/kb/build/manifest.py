@@ -87,7 +87,7 @@ def inputs_of(
     run: Run, recipe: Recipe, provenance: Mapping[str, Any], relations: Mapping[str, Relation]
 ) -> dict[str, Any]:
     """Return the inputs, besides the subjects, that facts depend on: prompts, models and selection."""
-    asked = {one.name: msgspec.to_builtins(one, order="deterministic") for one in relations.values()}
+    asked = {relation.name: msgspec.to_builtins(relation, order="deterministic") for relation in relations.values()}
     tables = [spec for table in recipe.generate for spec in table.whole() if isinstance(spec, ModelReference)]
     servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
     return {
@@ -111,7 +111,7 @@ def started(inputs: Mapping[str, Any], relations: Mapping[str, Relation]) -> dic
         "run": sha256(msgspec.json.encode(inputs, order="deterministic"))[:16],
         "schema": SCHEMA_VERSION,
         "inputs": inputs,
-        "relations": {one.name: msgspec.to_builtins(About.of(one)) for one in relations.values()},
+        "relations": {relation.name: msgspec.to_builtins(About.of(relation)) for relation in relations.values()},
         "versions": versions(*PACKAGES),
     }
 

@@ -178,10 +178,14 @@ def connected(address: str | None, workers: int | None, gpus: float = 0.0) -> It
     workers: default: the number of the cluster's processors, or of its shares of accelerators if `gpus` is set.
     InputError for more; LmkbcError if there is no cluster.
     """
-    own = os.cpu_count() or 1
+    processors = os.cpu_count() or 1
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL, "configure_logging": False}
     if address is None:
-        settings |= {"num_cpus": max(own, workers or 0), "include_dashboard": False, "object_store_memory": OBJECTS}
+        settings |= {
+            "num_cpus": max(processors, workers or 0),
+            "include_dashboard": False,
+            "object_store_memory": OBJECTS,
+        }
         if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"} & os.environ.keys():
             os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # otherwise Ray writes one to the user's home
     else:

@@ -88,10 +88,12 @@ class NamedEntities:
 
     def _mentions(self, facts: pl.DataFrame, side: str, kinds: pl.Enum) -> pl.DataFrame:
         """Return the subjects or objects of a block's facts, with the classes that their relations imply."""
-        own = facts if side == "subject" else facts.filter(pl.col("relation").is_in(self._objects))
+        mentioned = facts if side == "subject" else facts.filter(pl.col("relation").is_in(self._objects))
         type_ = pl.col("relation").replace_strict(self._types[side], return_dtype=pl.String).cast(kinds)
-        counts = {f"as_{one}": pl.lit(int(one == side), pl.Int64) for one in SIDES}
-        return own.select(_hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts)
+        counts = {f"as_{other}": pl.lit(int(other == side), pl.Int64) for other in SIDES}
+        return mentioned.select(
+            _hash(side, f"{side}_id"), name=side, id=f"{side}_id", type=type_, weight=WEIGHT, **counts
+        )
 
     def tagged(self, facts: pl.DataFrame) -> pl.DataFrame:
         """Return facts with the numbers of their entities; null for an object that is not an entity."""
@@ -128,7 +130,7 @@ class NamedEntities:
         often = named.with_columns(often=pl.col("as_subject") + pl.col("as_object"))
         names = _by_entity(often, "name", "often").group_by("entity").agg(names="name", name=pl.col("name").first())
         mentions = pl.col("as_subject", "as_object").sum()
-        counts = named.group_by("entity").agg(mentions, id=pl.col("own").first())
+        counts = named.group_by("entity").agg(mentions, id=pl.col("qid").first())
         weighed = _by_entity(votes, "type", "weight").with_columns(
             pl.col("type").cast(pl.String), pl.col("weight") / UNITS
         )
@@ -172,7 +174,9 @@ def _summed(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     starts = np.flatnonzero(new)
     at = np.argsort(order[starts])
     places, counted = order[starts[at]], cs.signed_integer()
-    sums = (pl.Series(one.name, np.add.reduceat(_values(one)[order], starts)[at]) for one in rows.select(counted))
+    sums = (
+        pl.Series(column.name, np.add.reduceat(_values(column)[order], starts)[at]) for column in rows.select(counted)
+    )
     return rows.select(~counted)[places].with_columns(sums).select(rows.columns)
 
 
@@ -195,16 +199,16 @@ def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
     """Return names with the number of their entity, and its QID if there is one."""
     keys = [_folded(some["name"]).hash(0) for some in names.iter_slices(LEAST)]
     keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
-    linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), own="id")
-    linked = _summed(linked, "key", "other").select("key", "own", count=pl.lit(1, pl.Int64))
-    known = _summed(linked, "key").filter(pl.col("count") == 1).drop("count")
+    linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), qid="id")
+    linked = _summed(linked, "key", "other").select("key", "qid", count=pl.lit(1, pl.Int64))
+    single = _summed(linked, "key").filter(pl.col("count") == 1).drop("count")
     if index is not None:
         bare = keyed.join(linked, on="key", how="anti")["name"].unique(maintain_order=True)
-        found = _aliases(bare, {*linked["own"]}, index)
-        aliases = pl.DataFrame([*found.items()], schema={"key": pl.String, "own": pl.String}, orient="row")
-        known = pl.concat([known, aliases.with_columns(pl.col("key").hash(0))])
-    made = keyed.join(known, on="key", how="left", maintain_order="left").with_columns(own=pl.coalesce("id", "own"))
-    group = pl.when(pl.col("own").is_null()).then("key").otherwise(pl.col("own").hash(1))
+        hits = _aliases(bare, {*linked["qid"]}, index)
+        aliases = pl.DataFrame([*hits.items()], schema={"key": pl.String, "qid": pl.String}, orient="row")
+        single = pl.concat([single, aliases.with_columns(pl.col("key").hash(0))])
+    made = keyed.join(single, on="key", how="left", maintain_order="left").with_columns(qid=pl.coalesce("id", "qid"))
+    group = pl.when(pl.col("qid").is_null()).then("key").otherwise(pl.col("qid").hash(1))
     _, firsts, groups = np.unique(made.select(group).to_series().to_numpy(), return_index=True, return_inverse=True)
     return made.drop("key").with_columns(entity=pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64))
 
@@ -215,9 +219,9 @@ def _folded(names: pl.Series) -> pl.Series:
 
 def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:
     """Return folded name -> QID, for names that the index knows for exactly one of the given entities."""
-    found = {folded_key(name) or name: ids & {hit.id for hit in index.exact(name)} for name in names}
+    matches = {folded_key(name) or name: ids & {hit.id for hit in index.exact(name)} for name in names}
     return {
-        key: qid for key, (qid, *others) in ((key, sorted(hits)) for key, hits in found.items() if hits) if not others
+        key: qid for key, (qid, *others) in ((key, sorted(hits)) for key, hits in matches.items() if hits) if not others
     }
 
 
@@ -260,7 +264,7 @@ class Claim(NamedTuple):
 def settled(claims: Iterable[Claim], relations: Mapping[str, Relation]) -> Iterator[tuple[Claim, str, Claim]]:
     """Yield each claim that is removed, the reason, and the claim that stays."""
     taken: dict[tuple[Any, ...], Claim] = {}
-    for claim in sorted(claims, key=lambda one: (-one.confidence, one.shard, one.relation, one.place)):
+    for claim in sorted(claims, key=lambda claim: (-claim.confidence, claim.shard, claim.relation, claim.place)):
         slots = [*claim.slots(relations[claim.relation])]
         lost = next((slot for slot in slots if slot in taken), None)
         if lost is None:
@@ -293,22 +297,22 @@ class Settlement:
         self._distinct = [name for name, relation in relations.items() if relation.distinct_values]
         self._several = entities.several().implode()
         self._contested = self._shared(facts for _, facts in blocks("compare (shards)")).implode()
-        found = pl.concat(self._claims(facts, number) for number, facts in blocks("settle (shards)"))
+        contested = pl.concat(self._claims(facts, number) for number, facts in blocks("settle (shards)"))
         single = [name for name, relation in relations.items() if relation.has_one_object()]
         meets = pl.struct("relation", "key").is_duplicated() | pl.col("relation").is_in(single)
-        gone = [*settled((Claim(*row) for row in found.filter(meets).iter_rows()), relations)]
-        rows = [(one.shard, one.relation, one.place, why, kept.row, kept.name) for one, why, kept in gone]
+        gone = [*settled((Claim(*row) for row in contested.filter(meets).iter_rows()), relations)]
+        rows = [(lost.shard, lost.relation, lost.place, why, kept.row, kept.name) for lost, why, kept in gone]
         schema = {"shard": pl.Int64, "relation": pl.String, **{name: REMOVED[name] for name in [*REMOVED][-4:]}}
         self._gone = pl.DataFrame(rows, schema=schema, orient="row")
-        more = [(kept.shard, kept.relation, kept.place, one.sources) for one, why, kept in gone if why == SAME]
+        more = [(kept.shard, kept.relation, kept.place, lost.sources) for lost, why, kept in gone if why == SAME]
         schema = {"shard": pl.Int64, "relation": pl.String, "place": pl.Int64, "more_sources": pl.List(pl.String)}
         merged = pl.DataFrame(more, schema=schema, orient="row").explode("more_sources")
         self._more = merged.group_by("shard", "relation", "place").agg(pl.col("more_sources").unique().sort())
 
     def _shared(self, blocks: Iterable[pl.DataFrame]) -> pl.Series:
         """Return the hash of each object of several facts, for relations whose subjects share no object."""
-        one = pl.col("relation").is_in(self._distinct) & pl.col("object_id").is_not_null()
-        named = pl.concat(self._keyed(facts.filter(one))["claimed"] for facts in blocks)
+        distinct = pl.col("relation").is_in(self._distinct) & pl.col("object_id").is_not_null()
+        named = pl.concat(self._keyed(facts.filter(distinct))["claimed"] for facts in blocks)
         return named.filter(named.is_duplicated()).unique()
 
     def _keyed(self, facts: pl.DataFrame) -> pl.DataFrame:
@@ -338,7 +342,7 @@ class Settlement:
     def of(self, number: int, tables: Tables) -> Settled:
         """Return a shard's final tables. A query that loses all its facts is added to `nothing`."""
         facts = self.entities.tagged(tables.facts).with_columns(PLACE).drop("more_sources")
-        gone, more = (one.filter(pl.col("shard") == number).drop("shard") for one in (self._gone, self._more))
+        gone, more = (frame.filter(pl.col("shard") == number).drop("shard") for frame in (self._gone, self._more))
         at = ["relation", "place"]
         removed = facts.join(gone, on=at, maintain_order="left").with_columns(more_sources=None)
         kept = facts.join(gone, on=at, how="anti", maintain_order="left")
@@ -353,7 +357,7 @@ def restored(tables: Tables, removed: pl.DataFrame) -> Tables:
     """Return a shard's tables as they were before settlement."""
     frames = [FACTS_FRAME]
     for name in pl.concat([tables.facts["relation"], removed["relation"]]).unique(maintain_order=True):
-        kept, gone = (one.filter(pl.col("relation") == name) for one in (tables.facts, removed))
+        kept, gone = (frame.filter(pl.col("relation") == name) for frame in (tables.facts, removed))
         free = np.delete(np.arange(len(kept) + len(gone)), gone["place"].to_numpy())
         whole = pl.concat([kept.with_columns(place=pl.Series(free, dtype=pl.Int64)), gone.select(*FACTS, "place")])
         frames.append(whole.sort("place").drop("place"))

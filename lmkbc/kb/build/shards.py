@@ -67,9 +67,9 @@ class BuildPlan:
     def remarks(self) -> Iterator[str]:
         """Yield remarks for the user about classes that are unknown or have no relation."""
         counts = self.subjects.classes
-        known = {name for name in counts if self.classes.qid(name) is not None}
-        idle = [name for name in counts if name in known and not self.classes.relations(name)]
-        unknown = [name for name in counts if name and name not in known]
+        recognised = {name for name in counts if self.classes.qid(name) is not None}
+        idle = [name for name in counts if name in recognised and not self.classes.relations(name)]
+        unknown = [name for name in counts if name and name not in recognised]
         if idle:
             yield f"asked nothing, since no relation is of their class: {self._some(idle)}, first {idle[0]!r}"
         what, advice = "asked nothing", "; give a class of Wikidata, by name or QID, or name relations with --relation"
@@ -88,12 +88,12 @@ class BuildPlan:
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     """Return the named relations of an edition by its spelling; all if no name is given. InputError for others."""
     every = run.workspace.relations
-    own = {relation.name for relation in run.relations.values()}
+    of_edition = {relation.name for relation in run.relations.values()}
     for name in names:
-        if name not in every or every[name].name not in own:
-            hint = did_you_mean(name, [*run.relations, *own])
+        if name not in every or every[name].name not in of_edition:
+            hint = did_you_mean(name, [*run.relations, *of_edition])
             raise InputError(f"edition {run.edition.name} has no relation {name!r}: {hint}")
-    wanted = {every[name].name for name in names} or own
+    wanted = {every[name].name for name in names} or of_edition
     return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
 
 

@@ -108,10 +108,10 @@ class Triples:
             yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
             yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
             yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
-        known = [("confidence", f"{fact.confidence:.6f}", "decimal")]
-        known += [("model", model, "") for model in fact.model.split("; ") if model]
-        known += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]
-        for predicate, content, datatype in known:
+        qualifiers = [("confidence", f"{fact.confidence:.6f}", "decimal")]
+        qualifiers += [("model", model, "") for model in fact.model.split("; ") if model]
+        qualifiers += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]
+        for predicate, content, datatype in qualifiers:
             yield line(node, iri(f"{self.base}{predicate}"), text(content, datatype))
         if self.date:
             yield line(node, CREATED, text(self.date, "date"))

@@ -46,12 +46,12 @@ def read_known(path: Path, properties: Mapping[str, About]) -> Known:
 
     They are held in memory, about 250 bytes each.
     """
-    found: Known = set()
+    triples: Known = set()
     for subject, name, value in statements(path):
         if (about := properties.get(name)) is not None:
             number = known_number(value, None, about)[0] if about.kind == "number" else None
-            found.add((subject, name, number or value))
-    return found
+            triples.add((subject, name, number or value))
+    return triples
 
 
 def statements(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -71,9 +71,9 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
     raw = b""
     with reader.stream(path) as file:
         for raw in file:
-            found = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if found and (value := found[3] or decimal(found[4]) or found[4]):
-                yield found[1], found[2], value
+            match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
+            if match and (value := match[3] or decimal(match[4]) or match[4]):
+                yield match[1], match[2], value
     if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
 
@@ -110,20 +110,22 @@ def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
 
 def commands(batch: Sequence[Proposal]) -> str:
     """Return commands of version 1."""
-    return "".join(f"{one.subject}\t{one.property}\t{one.value} /* {one.summary} */\n" for one in batch)
+    return "".join(
+        f"{proposal.subject}\t{proposal.property}\t{proposal.value} /* {proposal.summary} */\n" for proposal in batch
+    )
 
 
 def table(batch: Sequence[Proposal]) -> str:
     """Return CSV commands: a row per statement, and two columns per property, for its value and a summary."""
-    columns = {name: at for at, name in enumerate(dict.fromkeys(one.property for one in batch))}
+    columns = {name: at for at, name in enumerate(dict.fromkeys(proposal.property for proposal in batch))}
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["qid", *(cell for name in columns for cell in (name, "#"))])
-    for one in batch:
+    for proposal in batch:
         cells = [""] * 2 * len(columns)
-        at = 2 * columns[one.property]
-        cells[at : at + 2] = one.value, one.summary
-        writer.writerow([one.subject, *cells])
+        at = 2 * columns[proposal.property]
+        cells[at : at + 2] = proposal.value, proposal.summary
+        writer.writerow([proposal.subject, *cells])
     return buffer.getvalue()
 
 
@@ -132,6 +134,6 @@ def comment(text: str) -> str:
     return plain(text).replace("|", "/").replace("*/", "* /")  # in this order, since "*|" would become an end
 
 
-def batches(found: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:
+def batches(rows: Iterator[Proposal], size: int) -> Iterator[Sequence[Proposal]]:
     """Yield statements in batches."""
-    return iter(lambda: [*islice(found, size)], [])
+    return iter(lambda: [*islice(rows, size)], [])

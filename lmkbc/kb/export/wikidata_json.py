@@ -79,8 +79,8 @@ def plain(text: str) -> str:
 def lines(entities: Iterator[Json]) -> Iterator[str]:
     """Yield the lines of a JSON array."""
     before = "[\n"
-    for one in entities:
-        yield before + json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+    for item in entities:
+        yield before + json.dumps(item, ensure_ascii=False, separators=(",", ":"))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[\n]\n"
 
@@ -124,15 +124,15 @@ def known_number(value: str, item: str | None, about: About) -> tuple[str | None
     a unit, a number is taken to have that of the facts. It is None if its unit is not known or has another dimension.
     An item that is no unit of measure, such as "seat", counts things.
     """
-    found = _NUMBER.match(value)
-    digits = decimal(found[1]) if found else None
-    if found is None or digits is None:
+    match = _NUMBER.match(value)
+    digits = decimal(match[1]) if match else None
+    if match is None or digits is None:
         return None, False
-    own, unit = unit_of(about.unit), unit_of_item(item or (found[2] and f"Q{found[2]}"))
-    if found.end() < len(value):
-        spelt = unit_at(value, found.end())
+    wanted, unit = unit_of(about.unit), unit_of_item(item or (match[2] and f"Q{match[2]}"))
+    if match.end() < len(value):
+        spelt = unit_at(value, match.end())
         unit = spelt.units[0] if spelt and spelt.end == len(value) else None
-    elif not (item or found[2]) or (own is None and unit is None):
+    elif not (item or match[2]) or (wanted is None and unit is None):
         return digits, False
-    made = converted(Decimal(digits), unit, own) if unit and own else None
+    made = converted(Decimal(digits), unit, wanted) if unit and wanted else None
     return None if made is None else decimal(f"{made:f}"), True

@@ -142,8 +142,8 @@ def pieces(numbers: Iterable[int], rows: pl.DataFrame, names: pl.DataFrame) -> I
     of_piece = listed.partition_by("piece", as_dict=True)
     parts = short.partition_by("piece", as_dict=True)
     for number in numbers:
-        known, part = of_piece.get((number,), listed.clear()), parts.get((number,), short.clear())
-        yield _script(f"facts/{number}", {**_columns(known, "key", "names", "len"), "rows": _rows(part)})
+        entities, part = of_piece.get((number,), listed.clear()), parts.get((number,), short.clear())
+        yield _script(f"facts/{number}", {**_columns(entities, "key", "names", "len"), "rows": _rows(part)})
 
 
 def _columns(frame: pl.DataFrame, *names: str) -> dict[str, Any]:

@@ -49,16 +49,16 @@ HUBS, MODELS = 12, 3
 """Numbers of entities (those with most facts) and of models that are listed."""
 
 
-def write(source: Knowledge, known: Mapping[str, Relation], out: Path, report: Report = silent) -> int:
+def write(source: Knowledge, relations: Mapping[str, Relation], out: Path, report: Report = silent) -> int:
     """Write the files to a directory, and return their total size in bytes.
 
-    known: relations by name, for their nouns and constraints. InputError for a damaged base, or for a directory with
-    other files than such a report's.
+    relations: relations by name, for their nouns and constraints. InputError for a damaged base, or for a directory
+    with other files than such a report's.
     """
     with atomic.filling(out, KIND) as stage:
         folder = _Folder(stage)
         with TemporaryDirectory(dir=stage) as held:
-            contents = _Contents(source, known, RowGroups(Path(held), 2 * source.rows))
+            contents = _Contents(source, relations, RowGroups(Path(held), 2 * source.rows))
             contents.read(report)
             contents.write(folder, report)
         folder.finish(source.run)
@@ -87,14 +87,14 @@ class _Folder:
 class _Contents:
     """Contents of a report about a base. rows: facts by entity, on disk."""
 
-    def __init__(self, source: Knowledge, known: Mapping[str, Relation], rows: RowGroups) -> None:
-        self._source, self._known, self._rows = source, known, rows
+    def __init__(self, source: Knowledge, relations: Mapping[str, Relation], rows: RowGroups) -> None:
+        self._source, self._relations, self._rows = source, relations, rows
         self._numbers = {name: number for number, name in enumerate(source.relations)}
-        nouns = [known[name].subject_type.noun if name in known else "" for name in self._numbers]
+        nouns = [relations[name].subject_type.noun if name in relations else "" for name in self._numbers]
         size = max(FEWEST, SAMPLE // max(1, len(nouns)))
         self._coverage = [Coverage(name, noun, size) for name, noun in zip(self._numbers, nouns, strict=True)]
         self._classes = ClassCoverage(nouns)
-        self._consistency = Consistency([*self._numbers], known)
+        self._consistency = Consistency([*self._numbers], relations)
         self._names = list[pl.DataFrame]()
 
     def read(self, report: Report) -> None:
@@ -125,11 +125,11 @@ class _Contents:
         """Write all files except the record."""
         for numbers, rows in self._rows.sorted():
             report("write (files)", numbers[0], self._rows.pieces)
-            found = named(rows)
+            entity_names = named(rows)
             self._classes.add(rows)
-            self._consistency.add(rows, found)
-            self._names.append(found)
-            for name, content in pieces(numbers, rows, found):
+            self._consistency.add(rows, entity_names)
+            self._names.append(entity_names)
+            for name, content in pieces(numbers, rows, entity_names):
                 folder.add(name, content)
         names = pl.concat(self._names)
         self._consistency.check_names(names)
@@ -143,19 +143,22 @@ class _Contents:
 
     def _index(self, names: pl.DataFrame, begins: Sequence[str]) -> str:
         each, recipe = names.unique("key", maintain_order=True), self._source.inputs.get("recipe")
-        linkable = [one for one in self._coverage if self._source.relations[one.name].kind == "entity"]
+        linkable = [coverage for coverage in self._coverage if self._source.relations[coverage.name].kind == "entity"]
         return render(
             "knowledge.html",
             title=_title(self._source.inputs),
             about=self._about(),
             whole=self._source.is_whole,
-            coverage=[one for one in self._coverage if one.asked],
+            coverage=[coverage for coverage in self._coverage if coverage.asked],
             relations=self._source.relations,
             classes=self._classes.table(),
             findings=self._consistency.findings,
             entities=len(each),
             linked=each["key"].str.starts_with("Q").sum(),
-            linkable={"facts": sum(one.facts for one in linkable), "linked": sum(one.linked for one in linkable)},
+            linkable={
+                "facts": sum(coverage.facts for coverage in linkable),
+                "linked": sum(coverage.linked for coverage in linkable),
+            },
             asked=each["asked"].sum(),
             hubs=each.sort("facts", "key", descending=[True, False])
             .head(HUBS)
@@ -169,7 +172,7 @@ class _Contents:
     def _about(self) -> dict[str, str]:
         """Return the settings and models of the base."""
         inputs, chosen = self._source.inputs, self._source.inputs.get("selection")
-        models = sum((one.models for one in self._coverage), Counter[str]())
+        models = sum((coverage.models for coverage in self._coverage), Counter[str]())
         more = f" and {len(models) - MODELS} more" if len(models) > MODELS else ""
         fields = {
             "system": inputs.get("system"),
@@ -187,7 +190,9 @@ class _Contents:
 
     def _described(self) -> list[list[str | None]]:
         """Return each relation's data for the page's script: name, property, unit, nouns of subject and object."""
-        nouns = {name: (known.subject_type.noun, known.object_type.noun) for name, known in self._known.items()}
+        nouns = {
+            name: (relation.subject_type.noun, relation.object_type.noun) for name, relation in self._relations.items()
+        }
         relations = self._source.relations.items()
         return [[name, about.property, about.unit, *nouns.get(name, ("", ""))] for name, about in relations]
 
@@ -196,8 +201,8 @@ class _Contents:
         made = dict[int, Counter[str]]()
         for shard in self._source.shards:
             for what in ("facts", "linked", "nothing", "failed"):
-                own = getattr(shard, what)
-                made.setdefault(shard.depth, Counter())[what] += sum(own.get(name, 0) for name in self._numbers)
+                counts = getattr(shard, what)
+                made.setdefault(shard.depth, Counter())[what] += sum(counts.get(name, 0) for name in self._numbers)
         return [made[depth] for depth in sorted(made)] if len(made) > 1 else []
 
 
@@ -331,8 +336,14 @@ class ClassCoverage:
         """Return the counts by class, the largest class first; "" for relations without a module."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1].total(), item[0]))
         return [
-            {"name": name, "asked": own.total(), "answered": own[OUT], "nothing": own[NOTHING], "missing": own[MISSING]}
-            for name, own in ordered
+            {
+                "name": name,
+                "asked": counts.total(),
+                "answered": counts[OUT],
+                "nothing": counts[NOTHING],
+                "missing": counts[MISSING],
+            }
+            for name, counts in ordered
         ]
 
 
@@ -366,10 +377,16 @@ class _Finding:
 class Consistency:
     """Checks of all facts, some entities at a time. names: names of the relations, in the order of their numbers."""
 
-    def __init__(self, names: Sequence[str], known: Mapping[str, Relation]) -> None:
-        own = {at: known[name] for at, name in enumerate(names) if name in known}
-        self._back = {at: names.index(one.other_side()) for at, one in own.items() if one.other_side() in names}
-        self._several = {at: _Finding("several", names[at]) for at, one in own.items() if one.has_one_object()}
+    def __init__(self, names: Sequence[str], relations: Mapping[str, Relation]) -> None:
+        declared = {at: relations[name] for at, name in enumerate(names) if name in relations}
+        self._back = {
+            at: names.index(relation.other_side())
+            for at, relation in declared.items()
+            if relation.other_side() in names
+        }
+        self._several = {
+            at: _Finding("several", names[at]) for at, relation in declared.items() if relation.has_one_object()
+        }
         self._one_way = {at: _Finding("one way", names[at]) for at in self._back}
         self._names, self._entities = _Finding("names"), _Finding("entities")
 
@@ -385,26 +402,28 @@ class Consistency:
         linked = names.filter(pl.col("key").str.starts_with("Q")).unique(["key", "fold"], maintain_order=True)
         each = linked.group_by("key", maintain_order=True).agg(shortened("name"), pl.col("facts").first())
         several = each.filter(pl.col("name").list.len() > 1).sort("facts", "key", descending=[True, False])
-        examples = [[_ExampleName(key, name) for name in found] for key, found, _ in several.head(EXAMPLES).iter_rows()]
+        examples = [
+            [_ExampleName(key, name) for name in spellings] for key, spellings, _ in several.head(EXAMPLES).iter_rows()
+        ]
         self._names.add(len(several), len(each), examples)
 
     def _check_objects(self, rows: pl.DataFrame) -> None:
         """Find subjects with several objects, for relations with at most one object per subject."""
         out = rows.filter((pl.col("kind") == OUT) & pl.col("relation").is_in([*self._several]))
-        found = out.group_by("relation", "key", maintain_order=True).agg(
+        subjects = out.group_by("relation", "key", maintain_order=True).agg(
             shortened("name").first(),
             pl.col("other").fill_null(""),
             shortened("text"),
             same=pl.coalesce("other", "text").n_unique() == 1,
         )
         for at, finding in self._several.items():
-            own = found.filter(pl.col("relation") == at)
-            wrong = own.filter(~pl.col("same"))
+            of_relation = subjects.filter(pl.col("relation") == at)
+            wrong = of_relation.filter(~pl.col("same"))
             examples = [
                 [_ExampleName(key, name), *map(_ExampleName, others[:EXAMPLES], texts[:EXAMPLES])]
                 for _, key, name, others, texts, _ in wrong.head(EXAMPLES).iter_rows()
             ]
-            finding.add(len(wrong), len(own), examples)
+            finding.add(len(wrong), len(of_relation), examples)
 
     def _check_sides(self, rows: pl.DataFrame) -> None:
         """Find facts that are missing on the object's side, although the inverse relation was asked there."""
@@ -416,21 +435,21 @@ class Consistency:
         stated = rows.filter(pl.col("kind") == OUT).select("key", "other", back="relation")
         lacking = both.join(stated, on=["key", "back", "other"], how="anti", maintain_order="left")
         for at, finding in self._one_way.items():
-            own = lacking.filter(pl.col("relation") == at)
-            shown = own.head(EXAMPLES).select("other", shortened("text"), "key", shortened("name"))
-            examples = [[_ExampleName(one, text), _ExampleName(key, name)] for one, text, key, name in shown.rows()]
-            finding.add(len(own), len(both.filter(pl.col("relation") == at)), examples)
+            of_relation = lacking.filter(pl.col("relation") == at)
+            shown = of_relation.head(EXAMPLES).select("other", shortened("text"), "key", shortened("name"))
+            examples = [[_ExampleName(other, text), _ExampleName(key, name)] for other, text, key, name in shown.rows()]
+            finding.add(len(of_relation), len(both.filter(pl.col("relation") == at)), examples)
 
     def check_names(self, names: pl.DataFrame) -> None:
         """Find names that several entities share. names: names of all entities."""
-        own = names.unique(["fold", "key"], maintain_order=True)
-        shared = own.filter(pl.col("fold").is_duplicated()).sort(
+        distinct = names.unique(["fold", "key"], maintain_order=True)
+        shared = distinct.filter(pl.col("fold").is_duplicated()).sort(
             "fold", "facts", "key", descending=[False, True, False]
         )
         each = shared.group_by("fold", maintain_order=True).agg("key", pl.col("facts").sum())
         best = each.sort("facts", "fold", descending=[True, False]).head(EXAMPLES)
         examples = [
-            [_ExampleName("", fold), *(_ExampleName(key, "") for key in found[:EXAMPLES])]
-            for fold, found, _ in best.iter_rows()
+            [_ExampleName("", fold), *(_ExampleName(key, "") for key in holders[:EXAMPLES])]
+            for fold, holders, _ in best.iter_rows()
         ]
-        self._entities.add(len(each), own["fold"].n_unique(), examples)
+        self._entities.add(len(each), distinct["fold"].n_unique(), examples)

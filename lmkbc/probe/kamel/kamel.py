@@ -128,8 +128,8 @@ class KamelBenchmark:
         if self.out is not None:
             rows = (
                 {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
-                for whose, own in (("KAMEL", replies), ("LAMA", lamas))
-                for fact, text in own
+                for whose, part in (("KAMEL", replies), ("LAMA", lamas))
+                for fact, text in part
             )
             write_bytes(self.out, msgspec.json.Encoder().encode_lines(rows))
         compared = lama_tables([pair for pair in replies if pair[0].property in shared], lamas)
@@ -218,9 +218,11 @@ def overall(ways: Mapping[str, KamelTable]) -> Sheet:
 def by_answers(ways: Mapping[str, KamelTable]) -> Sheet:
     """Return the table of F1 by the number of gold answers of a query."""
     counts = sorted({count for table in ways.values() for count in table.by_answers})
-    found = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
-    rows: list[list[Any]] = [[way, *percent(*(one.f1 if one else None for one in own))] for way, own in found.items()]
-    rows.append(["queries", *(one.count if one else None for one in found["published"])])
+    scores = {way: [table.by_answers.get(count) for count in counts] for way, table in ways.items()}
+    rows: list[list[Any]] = [
+        [way, *percent(*(mean.f1 if mean else None for mean in means))] for way, means in scores.items()
+    ]
+    rows.append(["queries", *(mean.count if mean else None for mean in scores["published"])])
     return Sheet(["F1 % by number of gold answers", *map(str, counts)], rows, "by-answers")
 
 
@@ -257,9 +259,11 @@ def lama_questions(directory: Path, data: Kamel, examples: Path | None = None) -
     facts: dict[tuple[str, str], tuple[KamelFact, ...]] = {}
     for relation in read_trex(directory):
         if relation.name in LAMA and (relation.name, "train") in data.facts:
-            own = data.of(relation.name, "train")
+            taught = data.of(relation.name, "train")
             train = (
-                own if examples is None else _facts(relation.name, pairs_of(examples / relation.name / "train.jsonl"))
+                taught
+                if examples is None
+                else _facts(relation.name, pairs_of(examples / relation.name / "train.jsonl"))
             )
             facts |= {(relation.name, "test"): _facts(relation.name, relation.facts), (relation.name, "train"): train}
     return Kamel(facts)
@@ -276,7 +280,7 @@ LamaTables = Mapping[str, tuple[KamelTable, KamelTable]]
 def lama_tables(kamels: Sequence[tuple[KamelFact, str]], lamas: Sequence[tuple[KamelFact, str]]) -> LamaTables:
     """Return the scores of the answers to KAMEL's facts, and to LAMA's if they were asked."""
     asked = {KAMELS: kamels, LAMAS: lamas}
-    return {whose: (score(own), score(own, strip=True)) for whose, own in asked.items() if own}
+    return {whose: (score(pairs), score(pairs, strip=True)) for whose, pairs in asked.items() if pairs}
 
 
 def by_facts(tables: LamaTables) -> Sheet:
@@ -284,7 +288,7 @@ def by_facts(tables: LamaTables) -> Sheet:
     heads = ["facts", "P %", "R %", "F1 %", "+-", "F1 %, stripped", "questions", "relations"]
     rows = []
     for whose, (plain, stripped) in tables.items():
-        mean, asked = plain.overall, sum(one.count for one in plain.properties.values())
+        mean, asked = plain.overall, sum(of_property.count for of_property in plain.properties.values())
         shares = percent(mean.p, mean.r, mean.f1, plain.half_width, stripped.overall.f1)
         rows.append([whose, *shares, asked, mean.count])
     for whose, f1 in PUBLISHED_LAMA.items():
@@ -305,7 +309,7 @@ def learned(benchmark: Kamel, facts: Iterable[KamelFact]) -> dict[str, Answered]
 
     tested = list(facts)
     train = benchmark.train_of(tested)
-    controls = LearnedControls((fact.subject, fact.property, one.shown) for fact in train for one in fact.objects)
+    controls = LearnedControls((fact.subject, fact.property, answer.shown) for fact in train for answer in fact.objects)
     answers = {"majority of train": controls.majority, "naive Bayes of train": controls.naive_bayes}
     return {name: [(fact, answer(fact.subject, fact.property)) for fact in tested] for name, answer in answers.items()}
 
@@ -316,7 +320,7 @@ def hard(answers: Sequence[tuple[KamelFact, str]], controls: Mapping[str, Sequen
         any(query_score(*pair, strip=True) == (1.0, 1.0) for pair in pairs)
         for pairs in zip(*controls.values(), strict=True)
     ]
-    return [pair for pair, known in zip(answers, easy, strict=True) if not known]
+    return [pair for pair, is_easy in zip(answers, easy, strict=True) if not is_easy]
 
 
 MOST = 10
@@ -378,27 +382,27 @@ def selected(rows: Sequence[TypedTriple], size: int, seed: int) -> tuple[Queries
     queries: Queries = {}
     for number, row in enumerate(rows):
         objects = queries.setdefault(row.relation, {}).setdefault(row.subject, {})
-        known = objects.setdefault(row.object, (number, []))[1]
-        known += [alias for alias in row.object_aliases if alias not in known]
+        aliases = objects.setdefault(row.object, (number, []))[1]
+        aliases += [alias for alias in row.object_aliases if alias not in aliases]
     filters: dict[str, Callable[[str, dict[str, Objects]], dict[str, Objects]]] = {
-        "fact that is there already": lambda _, own: own,
-        "object within its subject's name": lambda _, own: {
+        "fact that is there already": lambda _, by_subject: by_subject,
+        "object within its subject's name": lambda _, by_subject: {
             subject: kept
-            for subject, objects in own.items()
+            for subject, objects in by_subject.items()
             if (kept := {name: about for name, about in objects.items() if not is_part(name, subject)})
         },
-        f"subject of more than {MOST} objects": lambda _, own: {
-            subject: objects for subject, objects in own.items() if len(objects) <= MOST
+        f"subject of more than {MOST} objects": lambda _, by_subject: {
+            subject: objects for subject, objects in by_subject.items() if len(objects) <= MOST
         },
-        f"property of fewer than {size} queries": lambda _, own: own if len(own) >= size else {},
-        "not drawn": lambda name, own: {
-            subject: own[subject] for subject in random.Random(f"{seed} {name}").sample(sorted(own), size)
+        f"property of fewer than {size} queries": lambda _, by_subject: by_subject if len(by_subject) >= size else {},
+        "not drawn": lambda name, by_subject: {
+            subject: by_subject[subject] for subject in random.Random(f"{seed} {name}").sample(sorted(by_subject), size)
         },
     }
     before, counts = len(rows), dict[str, dict[str, int]]()
     for what, kept_of in filters.items():
-        queries = {name: kept for name, own in queries.items() if (kept := kept_of(name, own))}
-        facts = sum(len(objects) for own in queries.values() for objects in own.values())
+        queries = {name: kept for name, by_subject in queries.items() if (kept := kept_of(name, by_subject))}
+        facts = sum(len(objects) for by_subject in queries.values() for objects in by_subject.values())
         left = {"facts": facts, "queries": sum(map(len, queries.values())), "properties": len(queries)}
         counts[what] = {"removed": before - facts, **left}
         before = facts

@@ -89,10 +89,10 @@ class Kamel:
 
     def train_of(self, asked: Sequence[KamelFact]) -> Iterator[KamelFact]:
         """Yield the train facts of the properties of some facts, without facts about the same subjects."""
-        own = {(fact.property, folded_key(fact.subject)) for fact in asked}
+        tested = {(fact.property, folded_key(fact.subject)) for fact in asked}
         for name in dict.fromkeys(fact.property for fact in asked):
             for fact in self.of(name, "train"):
-                if (name, folded_key(fact.subject)) not in own:
+                if (name, folded_key(fact.subject)) not in tested:
                     yield fact
 
 
@@ -208,11 +208,11 @@ def prompts(
     examples = [(folded_key(example.subject), example) for example in train]
     of_all = _random(seed, name).sample(examples, len(examples)) if fixed else []
     for place, fact in enumerate(facts):
-        own = folded_key(fact.subject)
+        subject_key = folded_key(fact.subject)
         drawn = of_all or _random(seed, f"{name} {place} {fact.subject}").sample(
             examples, min(len(examples), 4 * shots + 8)
         )
-        chosen = list(islice((example for key, example in drawn if key != own), shots))
+        chosen = list(islice((example for key, example in drawn if key != subject_key), shots))
         if len(chosen) < shots:
             raise InputError(f"{name} has {len(train)} train facts, too few for {shots} shots: lower --shots")
         yield fact, _prompt(chosen, fact, wording, form)
@@ -226,14 +226,14 @@ def check_wording(properties: Iterable[str], wording: Mapping[str, str]) -> None
 
 def _prompt(chosen: Sequence[KamelFact], fact: KamelFact, wording: Mapping[str, str], form: Form) -> Prompt:
     """Return the prompt: one text in which `%` ends each answer, as in the paper, or turns of a chat."""
-    own = (Message("user", _question(fact, wording)),)
+    question = (Message("user", _question(fact, wording)),)
     if form == "completion":
         solved = "".join(f"{_question(example, wording)} {answered(example)}{END}\n" for example in chosen)
-        return Prompt((Message("user", solved),), own, "completion")
+        return Prompt((Message("user", solved),), question, "completion")
     turns = [Message("system", TASK)]
     for example in chosen:
         turns += Message("user", _question(example, wording)), Message("assistant", answered(example))
-    return Prompt(tuple(turns), own, "chat")
+    return Prompt(tuple(turns), question, "chat")
 
 
 def answered(fact: KamelFact) -> str:

@@ -193,8 +193,8 @@ def gold_years(fact: KamelFact) -> list[int]:
 
 def answered_year(text: str) -> int | None:
     """Return the first number of three or four digits in an answer, before its end mark."""
-    found = _YEAR.search(text.split(END, 1)[0])
-    return None if found is None else int(found[0])
+    match = _YEAR.search(text.split(END, 1)[0])
+    return None if match is None else int(match[0])
 
 
 def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> dict[str, Years]:
@@ -203,16 +203,16 @@ def year_table(data: Kamel, replies: Iterable[tuple[KamelFact, str]]) -> dict[st
     "answers": scores of a model's answers. "control": scores of the train split's median year.
     """
     facts = list(replies)
-    known = set(year_properties(data, {fact.property: None for fact, _ in facts}))
-    asked = [(fact, gold, text) for fact, text in facts if fact.property in known and (gold := gold_years(fact))]
+    properties = set(year_properties(data, {fact.property: None for fact, _ in facts}))
+    asked = [(fact, gold, text) for fact, text in facts if fact.property in properties and (gold := gold_years(fact))]
     train = data.train_of([fact for fact, _, _ in asked])
     taught = grouped((fact.property, year) for fact in train for year in gold_years(fact))
     medians = {name: median_low(years) for name, years in taught.items()}
 
     def scores(deviations: Iterable[tuple[str, int | None]]) -> Years:
         per = grouped(deviations)
-        whole = {ALL: [years for own in per.values() for years in own]} if per else {}
-        return {name: _year_score(own) for name, own in (per | whole).items()}
+        whole = {ALL: [years for of_property in per.values() for years in of_property]} if per else {}
+        return {name: _year_score(of_property) for name, of_property in (per | whole).items()}
 
     return {
         "answers": scores((fact.property, _off(gold, answered_year(text))) for fact, gold, text in asked),

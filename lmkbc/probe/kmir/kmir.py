@@ -122,15 +122,17 @@ class KmirRun:
             check_file(self.out / path.name, *self.questions, self.train, self.dev)
         whole = [read_jsonl(path, Question) for path in self.questions]
         per_file = whole if self.limit is None else [sample(part, self.limit, self.seed) for part in whole]
-        known, others = ([] if path is None else read_jsonl(path, Question) for path in (self.train, self.dev))
+        lessons, others = ([] if path is None else read_jsonl(path, Question) for path in (self.train, self.dev))
         every = [question for part in per_file for question in part]
-        seen = {question.question for question in known}
+        seen = {question.question for question in lessons}
         if repeated := sum(question.question in seen for question in every):
             means.note(
                 f"{repeated} of {len(every)} questions are in {self.train} too: their answers are taught, not known"
             )
         kind = model_kind(self.model, offline=means.offline)
-        replies = self._masked(every, known, others, means) if kind == "masked" else self._causal(every, known, means)
+        replies = (
+            self._masked(every, lessons, others, means) if kind == "masked" else self._causal(every, lessons, means)
+        )
         rows = iter(zip(every, replies, strict=True))
         for path, part in zip(self.questions, per_file, strict=True):
             answers = [{"id": question.id, "ret": text} for question, text in (next(rows) for _ in part)]
@@ -140,7 +142,7 @@ class KmirRun:
         return Findings({"model": self.model, "kind": kind, "questions": len(every), "answers": str(self.out)})
 
     def _masked(
-        self, every: Sequence[Question], known: Sequence[Question], others: Sequence[Question], means: Means
+        self, every: Sequence[Question], lessons: Sequence[Question], others: Sequence[Question], means: Means
     ) -> list[str]:
         from lmkbc.models.local.checkpoint import identity
         from lmkbc.models.masked.backbone import load
@@ -151,15 +153,15 @@ class KmirRun:
         )
         with means.progress() as report:
             backbone = load(self.model, offline=means.offline)
-            if known:
+            if lessons:
                 mark = identity(self.model, backbone.model) or self.model
                 place = self.out.with_name(f"{self.out.name}-model")
-                backbone = finetuned(backbone, known, others, plan, place, mark, report)
+                backbone = finetuned(backbone, lessons, others, plan, place, mark, report)
             else:
                 means.note("without --train the model was never taught to answer with eight masks: expect little")
             return guesses(backbone, every, report)
 
-    def _causal(self, every: Sequence[Question], known: Sequence[Question], means: Means) -> list[str]:
+    def _causal(self, every: Sequence[Question], lessons: Sequence[Question], means: Means) -> list[str]:
         if self.dev:
             raise InputError(
                 f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev, "
@@ -169,7 +171,7 @@ class KmirRun:
         model = opened(self.model, means)
         if not shots:
             means.note("without examples (--train, --shots) the model cannot know the form of answers: expect little")
-        requests = list(prompts(every, known, shots, self.seed))
+        requests = list(prompts(every, lessons, shots, self.seed))
         replies = chosen(model, every, requests) if self.choose else {}
         free = [place for place in range(len(every)) if place not in replies]
         answers = texts(model, [requests[place] for place in free], sampling(shots), means, "questions")
@@ -207,9 +209,9 @@ class KmirScore:
         sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
         values = asdict(table)
         if "chance" in tables:
-            found = chance(items, file)
-            values["chance"] = found
-            sheets.append(by_chance(table, found))
+            expected = chance(items, file)
+            values["chance"] = expected
+            sheets.append(by_chance(table, expected))
         if "co-occurrence" in tables and self.corpus and self.triples:
             relations = read_schema(self.schema)
             pairs = asked_pairs(items, read_triples(self.triples, relations), relations)
@@ -254,8 +256,8 @@ def prompts(questions: Sequence[Question], train: Sequence[Question], shots: int
     pools = grouped((example.type, example) for example in train)
     drawn = {kind: random.Random(f"{seed} {kind}").sample(pool, len(pool)) for kind, pool in pools.items()}
     for question in questions:
-        known = (example for example in drawn.get(question.type, ()) if example.fact != question.fact)
-        chosen = [example for example, _ in zip(known, range(shots), strict=False)]
+        others = (example for example in drawn.get(question.type, ()) if example.fact != question.fact)
+        chosen = [example for example, _ in zip(others, range(shots), strict=False)]
         if len(chosen) < shots:
             raise InputError(
                 f"the train file has {len(chosen)} questions of type {question.type!r} on other facts, too few for "

@@ -167,9 +167,9 @@ def _means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 def by_type(table: KmirTable, questions: Sequence[Question]) -> Sheet:
     """Return the table of F1 by question type."""
     counts = Counter(question.type for question in questions)
-    own, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
+    scores, widths = ([shares.get(kind) for kind in TYPES] for shares in (table.types, table.half_widths))
     rows: list[list[Any]] = [
-        ["these answers", *percent(*own, table.f1)],
+        ["these answers", *percent(*scores, table.f1)],
         ["+- (95 % interval)", *percent(*widths, table.half_width)],
         ["questions", *(counts[kind] for kind in TYPES), len(questions)],
         *([f"paper: {name}", *values, None] for name, values in PUBLISHED.items()),
@@ -230,7 +230,7 @@ class _NamePool:
         self._lengths = np.array([len(bag) for bag in bags])
         self.expected_f1 = cache(self._expected)
         places = grouped((feature, place) for place, bag in enumerate(bags) for feature in bag)
-        self._places = {feature: np.array(found) for feature, found in places.items()}
+        self._places = {feature: np.array(indexes) for feature, indexes in places.items()}
 
     def _expected(self, accepted: tuple[str, ...]) -> float:
         """Return the mean over names of the best token F1 with any accepted answer."""
@@ -239,8 +239,8 @@ class _NamePool:
             bag = _features(answer)
             shared = [self._places[feature] for feature in bag if feature in self._places]
             if shared:
-                found, common = np.unique(np.concatenate(shared), return_counts=True)
-                best[found] = np.maximum(best[found], 2 * common / (self._lengths[found] + len(bag)))
+                at, common = np.unique(np.concatenate(shared), return_counts=True)
+                best[at] = np.maximum(best[at], 2 * common / (self._lengths[at] + len(bag)))
         return float(best.mean())
 
 
@@ -302,18 +302,18 @@ def _commonest(file: Iterable[Question]) -> dict[tuple[str, str], str]:
     return {key: Counter(names).most_common(1)[0][0] for key, names in answers.items()}
 
 
-def by_chance(table: KmirTable, found: Mapping[str, Any]) -> Sheet:
+def by_chance(table: KmirTable, expected: Mapping[str, Any]) -> Sheet:
     """Return the table of the expected scores of guesses without knowledge, beside the answers' scores."""
     shares = {
         "these answers": table.types,
-        "random: any name, or option": found["name"],
-        "random: a name of its relation, or option": found["relation"],
-        "the commonest answer of its type and relation": found["commonest"],
-        "questions that leave a choice %": found["choices"],
+        "random: any name, or option": expected["name"],
+        "random: a name of its relation, or option": expected["relation"],
+        "the commonest answer of its type and relation": expected["commonest"],
+        "questions that leave a choice %": expected["choices"],
     }
-    rows: list[list[Any]] = [[name, *percent(*map(own.get, TYPES))] for name, own in shares.items()]
+    rows: list[list[Any]] = [[name, *percent(*map(of_type.get, TYPES))] for name, of_type in shares.items()]
     rows.insert(-1, ["paper: random", *PUBLISHED["random"]])
-    title = f"F1 that guesses expect; a random name is one of {found['names']:,}"
+    title = f"F1 that guesses expect; a random name is one of {expected['names']:,}"
     return Sheet(["F1 %", *TYPES], rows, "chance", title)
 
 
@@ -403,18 +403,18 @@ def _curve(rows: Sequence[tuple[Question, float]], counts: Mapping[str, int]) ->
     return {"bins": bins, "correlation": float(spearmanr(lines, scores).statistic) if varied else None}
 
 
-def by_cooccurrence(found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+def by_cooccurrence(curve_of: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """Return the table of F1 by the number of lines with both names, with its figure."""
     rows: list[list[Any]] = []
-    for kind in filter(found.get, TYPES):
+    for kind in filter(curve_of.get, TYPES):
         rows.extend(
             [kind, _lines(part), *percent(part["f1"], part["half_width"]), part["questions"], None]
-            for part in found[kind]["bins"]
+            for part in curve_of[kind]["bins"]
         )
-        rows[-1][-1] = found[kind]["correlation"]
+        rows[-1][-1] = curve_of[kind]["correlation"]
     heads = ["type", "lines", "F1 %", "+- (95 % interval)", "questions", "Spearman"]
     title = "F1 by how many lines hold subject and object, after the paper's figure 2"
-    return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(found))
+    return Sheet(heads, rows, "co-occurrence", title, lambda: _drawn(curve_of))
 
 
 def _lines(part: Mapping[str, Any]) -> str:
@@ -422,15 +422,15 @@ def _lines(part: Mapping[str, Any]) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _drawn(found: Mapping[str, Mapping[str, Any]]) -> Plot:
+def _drawn(curve_of: Mapping[str, Mapping[str, Any]]) -> Plot:
     caption = "Vertical bars are 95 % intervals. A bin is four times as wide as the one before."
-    bins = {part["low"]: _lines(part) for curve in found.values() for part in curve["bins"]}
+    bins = {part["low"]: _lines(part) for curve in curve_of.values() for part in curve["bins"]}
     places = {low: place for place, low in enumerate(sorted(bins))}
     with canvas("co-occurrence", "F1 by how many lines hold subject and object", caption) as drawn:
         axes = drawn.axes
-        styles = zip(filter(found.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
+        styles = zip(filter(curve_of.get, TYPES), (BLUE, ORANGE, GREEN, INK), "osD^", strict=False)
         for number, (kind, colour, mark) in enumerate(styles):
-            curve = found[kind]["bins"]
+            curve = curve_of[kind]["bins"]
             at = [places[part["low"]] + 0.06 * (number - 1.5) for part in curve]
             axes.plot(at, [100 * part["f1"] for part in curve], f"{mark}-", color=colour, ms=4, lw=1.2, label=kind)
             for place, part in zip(at, curve, strict=True):

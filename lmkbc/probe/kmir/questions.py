@@ -89,8 +89,8 @@ def read_rows(path: Path, schema: Schema | None = None) -> list[TypedTriple]:
     if path.is_dir() or path.name.endswith((".tar.xz", ".tar")):
         rows = _kamel(path, relations)
     elif path.name.removesuffix(".gz").endswith((".tsv", ".csv")):
-        found = (_tsv_row(path, number, line, schema) for number, line in jsonl.numbered(path))
-        rows = [row for row in found if row is not None]
+        triples = (_tsv_row(path, number, line, schema) for number, line in jsonl.numbered(path))
+        rows = [row for row in triples if row is not None]
     else:
         rows = jsonl.read_jsonl(path, TypedTriple)
     for number, row in enumerate(rows, start=1):
@@ -119,8 +119,8 @@ def _assertion(relation: str, start: str, end: str, schema: Schema) -> TypedTrip
     """Return a row of ConceptNet's table, as in /r/IsA, /c/en/dog/n, /c/en/animal; None if the schema lacks it."""
     name = relation.rpartition("/")[2]
     ends = [end.removeprefix("/c/en/").split("/")[0].replace("_", " ") for end in (start, end)]
-    known = name in schema.relations and start.startswith("/c/en/") and end.startswith("/c/en/")
-    return TypedTriple(ends[0], name, ends[1]) if known else None
+    fits = name in schema.relations and start.startswith("/c/en/") and end.startswith("/c/en/")
+    return TypedTriple(ends[0], name, ends[1]) if fits else None
 
 
 def _kamel(path: Path, relations: Collection[str] | None) -> list[TypedTriple]:
@@ -175,10 +175,10 @@ class _Guesses(msgspec.Struct, gc=False):
 
 def read_guesses(path: Path, questions: Iterable[Question]) -> dict[str, list[str]]:
     """Return question id -> guesses from a JSONL file of {"id", "ret"}. InputError for an unknown or repeated id."""
-    known = {question.id for question in questions}
+    ids = {question.id for question in questions}
     names: dict[str, list[str]] = {}
     for row in jsonl.read_jsonl(path, _Guesses):
-        if row.id not in known or row.id in names:
+        if row.id not in ids or row.id in names:
             what = "is answered twice" if row.id in names else "is no question's id"
             raise InputError(f"{path}, field id: {row.id!r} {what}; answer each question of the file once")
         names[row.id] = [row.ret] if isinstance(row.ret, str) else row.ret

@@ -73,8 +73,8 @@ class LamaBenchmark:
                 means.note(f"{name} reads no capitals: objects are asked in lower case")
                 relations = lowered(relations)
         words = shared_vocabulary(list(vocabularies.values()), words_given)
-        known = frozenset(words)
-        relations = within(relations, lambda _, __, object_: object_ in known)
+        vocabulary = frozenset(words)
+        relations = within(relations, lambda _, __, object_: object_ in vocabulary)
         relations = [replace(relation, facts=relation.facts[: self.limit]) for relation in relations]
         if not relations:
             raise InputError("no fact has an object among the shared words: name other models, or other relations")

@@ -133,8 +133,8 @@ def as_cloze(template: str, where: str) -> str:
 def kamel_clozes(schema: Schema | None = None) -> dict[str, str]:
     """Return property -> cloze: the first template of a schema, else one from the verb phrase used in training."""
     plain = {name: f"{{subject}} {phrase} {{mask}}." for name, phrase in phrases().items()}
-    known = schema.relations if schema else {}
-    return plain | {name: relation.templates[0].replace("{object}", "{mask}") for name, relation in known.items()}
+    relations = schema.relations if schema else {}
+    return plain | {name: relation.templates[0].replace("{object}", "{mask}") for name, relation in relations.items()}
 
 
 def facts_of_kamel(
@@ -306,7 +306,7 @@ class _Row(msgspec.Struct):
     @property
     def denied(self) -> bool:
         """Return whether most annotators deny the fact. LAMA's script leaves such facts out."""
-        votes = Counter(one.judgment == "yes" for one in self.judgments)
+        votes = Counter(judgment.judgment == "yes" for judgment in self.judgments)
         return votes[False] > votes[True]
 
 

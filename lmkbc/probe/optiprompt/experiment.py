@@ -75,7 +75,7 @@ def read_facts(
 
 
 def learnable(
-    relations: Iterable[RelationFacts], known: Callable[[str], bool], *, least: int, most: int
+    relations: Iterable[RelationFacts], is_word: Callable[[str], bool], *, least: int, most: int
 ) -> list[RelationFacts]:
     """Return the facts that can be learned and tested: the object is one word of the model, and is in a train fact.
 
@@ -83,14 +83,21 @@ def learnable(
     train facts of a relation; it also needs a dev fact and a fifth as many test facts. most: most facts of each kind.
     """
     apart = [_apart(relation) for relation in relations]
-    named = {object_ for relation in apart for _, object_ in relation.train if known(object_)}
+    named = {object_ for relation in apart for _, object_ in relation.train if is_word(object_)}
 
     def kept(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         return tuple(pair for pair in pairs if pair[1] in named)[:most]
 
-    cut = [replace(one, train=kept(one.train), dev=kept(one.dev), facts=kept(one.facts)) for one in apart]
-    enough = [one for one in cut if len(one.train) >= least and one.dev and len(one.facts) >= max(least // 5, 1)]
-    if left := [one.name for one in apart if one.name not in {kept.name for kept in enough}]:
+    cut = [
+        replace(relation, train=kept(relation.train), dev=kept(relation.dev), facts=kept(relation.facts))
+        for relation in apart
+    ]
+    enough = [
+        relation
+        for relation in cut
+        if len(relation.train) >= least and relation.dev and len(relation.facts) >= max(least // 5, 1)
+    ]
+    if left := [relation.name for relation in apart if relation.name not in {kept.name for kept in enough}]:
         _LOG.info("left out, with fewer than %d facts to learn or too few to test: %s", least, ", ".join(left))
     if not enough:
         raise InputError(
@@ -245,9 +252,9 @@ class ExperimentRunner:
 
     def answers(self, relation: RelationFacts, report: Report = silent) -> dict[str, list[str]]:
         """Return the answers of every row of the table to the test facts of one relation."""
-        known = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
+        facts = [(subject, relation.name, object_) for subject, object_ in (*relation.train, *relation.dev)]
         subjects = [subject for subject, _ in relation.facts]
-        controls = LearnedControls(known)
+        controls = LearnedControls(facts)
         rows = {
             row: [answer(subject, relation.name) for subject in subjects]
             for row, answer in (("majority", controls.majority), ("naive-bayes", controls.naive_bayes))
@@ -314,24 +321,24 @@ class ExperimentRunner:
     def _finetuned(
         self, relation: RelationFacts, backbone: Backbone, tested: Sequence[str], report: Report
     ) -> list[str]:
-        own = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
+        tuned = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
 
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
-            return masked(own, [relation.cloze] * len(subjects), subjects)
+            return masked(tuned, [relation.cloze] * len(subjects), subjects)
 
         def learnt(pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
             subjects, golds = zip(*self._taught(pairs), strict=True)
             return [*zip(prompts(subjects), golds, strict=True)]
 
         finetune(
-            own,
+            tuned,
             learnt(relation.train),
             self._columns,
             self._how.finetune,
             held_out=learnt(relation.dev),
             report=report,
         )
-        return self._best(tested, lambda part: cloze_logits(own, prompts(part), self._columns))
+        return self._best(tested, lambda part: cloze_logits(tuned, prompts(part), self._columns))
 
     def _taught(self, pairs: Sequence[Pair]) -> list[tuple[str, list[int]]]:
         return [(subject, [self._number[object_]]) for subject, object_ in pairs]

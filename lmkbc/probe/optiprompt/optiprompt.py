@@ -101,7 +101,10 @@ class OptiPromptBenchmark:
         backbones = {name: load(name, offline=means.offline) for name in self.model}
         words = [Words(backbone.tokenizer) for backbone in backbones.values()]
         relations = experiment.learnable(
-            data, lambda name: all(one.single(name) is not None for one in words), least=self.least, most=self.most
+            data,
+            lambda name: all(vocabulary.single(name) is not None for vocabulary in words),
+            least=self.least,
+            most=self.most,
         )
         tested: dict[str, list[FactAnswers]] = {}
         scores: dict[str, dict[str, MethodScore]] = {}
@@ -125,7 +128,7 @@ class OptiPromptBenchmark:
             differing_facts(facts),
             common_tokens(scores),
         ]
-        values = {name: {row: asdict(line) for row, line in one.items()} for name, one in scores.items()}
+        values = {name: {row: asdict(line) for row, line in rows.items()} for name, rows in scores.items()}
         return Findings(
             values if len(values) > 1 else values[self.model[0]],
             [sheet for sheet in sheets if sheet.name in wanted],
