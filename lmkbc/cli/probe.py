@@ -15,7 +15,7 @@ from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
 from lmkbc.models.store_place import Place
-from lmkbc.probe.benchmark import Benchmark, Means
+from lmkbc.probe.benchmark import Benchmark, BenchmarkRun
 from lmkbc.probe.kamel.kamel import KamelBenchmark, KamelBuild
 from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
@@ -117,11 +117,11 @@ def _show(
     pictures: Path | None = None,
 ) -> None:
     """Run a benchmark, and show its results. pictures: directory for the figures of its tables."""
-    means = Means(offline=offline, servers=servers or Servers(), note=note, progress=progress)
+    run = BenchmarkRun(offline=offline, servers=servers or Servers(), note=note, progress=progress)
     if pictures is not None:
         check_directory(pictures)
         import matplotlib  # noqa: F401 -- fails here, before anything is asked, if it is not installed
-    found = benchmark.run(means)
+    found = benchmark.run(run)
     for sheet in found.sheets:
         if pictures is not None and sheet.picture is not None:
             place = pictures / f"{sheet.name}.svg"

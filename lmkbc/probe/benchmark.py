@@ -54,7 +54,7 @@ class Findings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means(ModelRun):
+class BenchmarkRun(ModelRun):
     """Resources of a benchmark's run: servers of models, a function for notes, and a progress bar."""
 
     note: Callable[[str], object] = str
@@ -64,7 +64,7 @@ class Means(ModelRun):
 class Benchmark(Protocol):
     """A benchmark with its options."""
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Ask a model, or score answers. InputError for wrong options."""
 
 
@@ -84,14 +84,14 @@ def wanted_tables(given: str | None, tables: Collection[str], default: Collectio
     return [name for name in tables if name in (default if names is None else names)]
 
 
-def opened(model: str, means: Means) -> LanguageModel:
+def opened(model: str, run: BenchmarkRun) -> LanguageModel:
     """Open a local causal model, or a server's model if its URL is given."""
-    reference = ModelReference(model=model, backend="server" if means.servers.get("base_url") else "local")
-    return open_model(reference, means, Notes())
+    reference = ModelReference(model=model, backend="server" if run.servers.get("base_url") else "local")
+    return open_model(reference, run, Notes())
 
 
 def texts(
-    model: LanguageModel, prompts: Sequence[Prompt], sampling: Sampling, means: Means, what: str = "queries"
+    model: LanguageModel, prompts: Sequence[Prompt], sampling: Sampling, run: BenchmarkRun, what: str = "queries"
 ) -> list[str]:
     """Return the answer to each prompt; "" for one that counts as wrong. Notes give the number of these, and why.
 
@@ -105,7 +105,7 @@ def texts(
 
     found = [""] * len(prompts)
     missing = silent_on = 0
-    with means.progress() as report:
+    with run.progress() as report:
         talks = {place: asked(prompt) for place, prompt in enumerate(prompts)}
         for done, (place, reply) in enumerate(model.converse(talks), start=1):
             if reply is None or reply.failed:
@@ -115,19 +115,19 @@ def texts(
                 silent_on += withheld or not reply.is_answer
                 found[place] = "" if withheld else answer_of(reply.text) or ""
             report(what, done, len(prompts))
-    served = means.servers.get("base_url") is not None
+    served = run.servers.get("base_url") is not None
     if missing and served:
         raise LmkbcError(
             f"{missing} of {len(prompts)} prompts have no answer ({model.lost or 'no answer'}): "
             f"run the same command again to go on from {model.place}"
         )
     if missing:
-        means.note(f"{counted(missing, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
+        run.note(f"{counted(missing, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
     for remark in model.remarks() if served else ():
-        means.note(f"{model.name}: {remark}")
+        run.note(f"{model.name}: {remark}")
     if silent_on:
         many = counted(silent_on, "prompt was", "prompts were")
-        means.note(f"{model.name}: {many} refused, or answered with nothing: counted as wrong")
+        run.note(f"{model.name}: {many} refused, or answered with nothing: counted as wrong")
     return found
 
 

@@ -25,7 +25,7 @@ from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_bytes
 from lmkbc.files.writable import check_file
 from lmkbc.models.base import Form, Prompt, Sampling
 from lmkbc.models.store_place import default_place
-from lmkbc.probe.benchmark import Findings, Means, Sheet, opened, percent, texts, wanted_tables
+from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, opened, percent, texts, wanted_tables
 from lmkbc.probe.kamel.kamel_data import (
     END,
     LAMA,
@@ -98,10 +98,10 @@ class KamelBenchmark:
         Literal["chat", "completion"], Meta(description="How a server is asked: chat (turns) or completion (one text).")
     ] = "chat"
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Ask the model, and score its answers in the published way and after stripping."""
         tables = wanted_tables(self.table, TABLES, TABLES if self.lama else TABLES[:-1])
-        kept = default_place(means.servers.get("store"))
+        kept = default_place(run.servers.get("store"))
         check_file(self.out, self.source, self.templates, kept if isinstance(kept, Path) else None)
         wording, wanted = questions(self.templates), listed(self.properties)
         data = read_kamel(self.source, properties=wanted, splits=("train", self.split))
@@ -112,19 +112,19 @@ class KamelBenchmark:
         shared = [name for name in given if name in (LAMA if lama is None else lama.properties)]
         names = _needed({"years": year_properties(data, given), "lama-facts": shared}, given, tables)
         check_wording(names, wording)
-        local = means.servers.get("base_url") is None
+        local = run.servers.get("base_url") is None
         form: Form = "completion" if local or self.form == "completion" else "chat"
         asked = [*self.questions(data, wording, names, form=form)]
         of_lama = [*self.questions(lama, wording, shared, form=form, split="test")] if lama else []
-        answers = texts(opened(self.model, means), [prompt for _, prompt in asked + of_lama], sampling(form), means)
+        answers = texts(opened(self.model, run), [prompt for _, prompt in asked + of_lama], sampling(form), run)
         pairs = [(fact, text.strip()) for (fact, _), text in zip(asked + of_lama, answers, strict=True)]
         replies, lamas = pairs[: len(asked)], pairs[len(asked) :]
         drawn = f"{self.shots} {'fixed' if self.fixed else 'random'} shots" if self.shots else "no shots"
         many = f"{counted(len(replies), 'query')} of {counted(len(names), 'property')}"
         more = f", and {len(lamas)} of LAMA" if lamas else ""
-        means.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
+        run.note(f"{self.model}, {drawn}: {many}, {self.split}{more}")
         if "lama-facts" in tables and not self.lama:
-            means.note("LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama")
+            run.note("LAMA's facts are not asked: name the directory of its relations.jsonl and TREx/ with --lama")
         if self.out is not None:
             rows = (
                 {"property": fact.property, "subject": fact.subject, "completion": text, "facts": whose}
@@ -352,7 +352,7 @@ class KamelBuild:
     test: Annotated[int, Meta(ge=1, description="Questions to test on.")] = 200
     seed: Annotated[int, Meta(description="The same seed writes the same bytes.")] = 0
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Filter the triples, draw the questions of each property, and write them in three splits."""
         check_replaceable(self.out, LAYOUT)
         rows = read_rows(self.triples)
@@ -368,7 +368,7 @@ class KamelBuild:
                 files[f"{name}/{split}.jsonl"] = msgspec.json.Encoder().encode_lines(lines)
         write_directory(self.out, with_record(LAYOUT, files, {"seed": self.seed}), LAYOUT)
         many = counted(sum(map(len, drawn.values())), "query")
-        means.note(f"{self.out}: {many} of {counted(len(drawn), 'property')}")
+        run.note(f"{self.out}: {many} of {counted(len(drawn), 'property')}")
         heads = ["filter", "facts removed", "facts left", "queries left", "properties left"]
         table = [[what, *count.values()] for what, count in counts.items()]
         return Findings(counts, [Sheet(heads, table, "filters")])

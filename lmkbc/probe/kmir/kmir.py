@@ -18,7 +18,7 @@ from lmkbc.files.atomic import check_replaceable, with_record, write_bytes, writ
 from lmkbc.files.jsonl import read_jsonl, text_rows
 from lmkbc.files.writable import check_directory, check_file
 from lmkbc.models.base import LanguageModel, Message, Prompt, Sampling
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, opened, texts, wanted_tables
+from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, TableNames, opened, texts, wanted_tables
 from lmkbc.probe.kmir.kmir_scores import (
     SHEETS,
     asked_pairs,
@@ -67,7 +67,7 @@ class KmirBuild:
     schema: SchemaPath = None
     seed: Annotated[int, Meta(description="The same seed writes the same bytes.")] = 0
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Build the questions, and write them in three splits."""
         relations = read_schema(self.schema)
         check_replaceable(self.out, QUESTIONS)
@@ -80,7 +80,7 @@ class KmirBuild:
         whole = sum(counts.values(), Counter[str]())
         rows = [[kind, whole[kind], *(part[kind] for part in counts.values())] for kind in TYPES]
         left = f"; {len(questions) - whole.total()} that two splits would share are left out"
-        means.note(f"{self.out}: {counted(whole.total(), 'question')} on {counted(len(facts), 'fact')}{left}")
+        run.note(f"{self.out}: {counted(whole.total(), 'question')} on {counted(len(facts), 'fact')}{left}")
         return Findings(dict(whole), [Sheet(["type", "questions", *counts], rows, "questions")])
 
 
@@ -111,7 +111,7 @@ class KmirRun:
     seed: Annotated[int, Meta(description="Of training, of examples and of a sample.")] = 0
     limit: Annotated[int | None, Meta(ge=1, description="At most N questions of each type, drawn at random.")] = None
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Ask the model. After a kill, finished training and answers are not repeated."""
         from lmkbc.models.loading import model_kind
 
@@ -126,23 +126,21 @@ class KmirRun:
         every = [question for part in per_file for question in part]
         seen = {question.question for question in lessons}
         if repeated := sum(question.question in seen for question in every):
-            means.note(
+            run.note(
                 f"{repeated} of {len(every)} questions are in {self.train} too: their answers are taught, not known"
             )
-        kind = model_kind(self.model, offline=means.offline)
-        replies = (
-            self._masked(every, lessons, others, means) if kind == "masked" else self._causal(every, lessons, means)
-        )
+        kind = model_kind(self.model, offline=run.offline)
+        replies = self._masked(every, lessons, others, run) if kind == "masked" else self._causal(every, lessons, run)
         rows = iter(zip(every, replies, strict=True))
         for path, part in zip(self.questions, per_file, strict=True):
             answers = [{"id": question.id, "ret": text} for question, text in (next(rows) for _ in part)]
             write_bytes(self.out / path.name, msgspec.json.Encoder().encode_lines(answers))
             how = f"{path} {self.out / path.name}{'' if self.limit is None else ' --answered'}"
-            means.note(f"wrote {self.out / path.name}: score it with 'lmkbc probe kmir score {how}'")
+            run.note(f"wrote {self.out / path.name}: score it with 'lmkbc probe kmir score {how}'")
         return Findings({"model": self.model, "kind": kind, "questions": len(every), "answers": str(self.out)})
 
     def _masked(
-        self, every: Sequence[Question], lessons: Sequence[Question], others: Sequence[Question], means: Means
+        self, every: Sequence[Question], lessons: Sequence[Question], others: Sequence[Question], run: BenchmarkRun
     ) -> list[str]:
         from lmkbc.models.local.checkpoint import identity
         from lmkbc.models.masked.backbone import load
@@ -151,30 +149,30 @@ class KmirRun:
         plan = TrainingPlan(
             rate=self.rate, epochs=self.epochs, batch=self.batch, seed=self.seed, decay=0.01, patience=2, every=200
         )
-        with means.progress() as report:
-            backbone = load(self.model, offline=means.offline)
+        with run.progress() as report:
+            backbone = load(self.model, offline=run.offline)
             if lessons:
                 mark = identity(self.model, backbone.model) or self.model
                 place = self.out.with_name(f"{self.out.name}-model")
                 backbone = finetuned(backbone, lessons, others, plan, place, mark, report)
             else:
-                means.note("without --train the model was never taught to answer with eight masks: expect little")
+                run.note("without --train the model was never taught to answer with eight masks: expect little")
             return guesses(backbone, every, report)
 
-    def _causal(self, every: Sequence[Question], lessons: Sequence[Question], means: Means) -> list[str]:
+    def _causal(self, every: Sequence[Question], lessons: Sequence[Question], run: BenchmarkRun) -> list[str]:
         if self.dev:
             raise InputError(
                 f"{self.model} is a causal model, which is shown examples and not trained: leave out --dev, "
                 "or train an adapter with 'lmkbc train lora'"
             )
         shots = self.shots if self.train else 0
-        model = opened(self.model, means)
+        model = opened(self.model, run)
         if not shots:
-            means.note("without examples (--train, --shots) the model cannot know the form of answers: expect little")
+            run.note("without examples (--train, --shots) the model cannot know the form of answers: expect little")
         requests = list(prompts(every, lessons, shots, self.seed))
         replies = chosen(model, every, requests) if self.choose else {}
         free = [place for place in range(len(every)) if place not in replies]
-        answers = texts(model, [requests[place] for place in free], sampling(shots), means, "questions")
+        answers = texts(model, [requests[place] for place in free], sampling(shots), run, "questions")
         replies |= {place: text.strip().rstrip(".") for place, text in zip(free, answers, strict=True)}
         return [replies[place] for place in range(len(every))]
 
@@ -195,7 +193,7 @@ class KmirScore:
     triples: Annotated[Path | None, Meta(description="What the questions were built from, for the same.")] = None
     schema: SchemaPath = None
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Score the answers, with the published figures for comparison."""
         tables = wanted_tables(self.table, TABLES, DEFAULT)
         if "co-occurrence" in tables and not (self.corpus and self.triples):
@@ -204,7 +202,7 @@ class KmirScore:
         guesses = read_guesses(self.answers, file)
         items = [question for question in file if question.id in guesses] if self.answered else file
         if unanswered := sum(question.id not in guesses for question in items):
-            means.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
+            run.note(f"no answer to {unanswered} of {counted(len(items), 'question')}: counted as wrong")
         table = score(items, guesses)
         sheets = [SHEETS[name](table, items) for name in tables if name in SHEETS]
         values = asdict(table)

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from lmkbc.errors import InputError, counted
 from lmkbc.files.reader import whole
-from lmkbc.probe.benchmark import Findings, Means, Sheet, percent
+from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, percent
 from lmkbc.probe.kamel.kamel_data import LAMA
 from lmkbc.probe.kmir.schema import read_schema
 from lmkbc.probe.lama.lama_data import (
@@ -56,7 +56,7 @@ class LamaBenchmark:
     limit: Annotated[int | None, Meta(ge=1, description="At most N facts per relation.")] = None
     uhn: Annotated[bool, Meta(description="Drop facts that the subject's name gives away.")] = False
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Rank the gold objects of all facts whose object is in the shared vocabulary."""
         if self.uhn and self.corpus in SENTENCES:
             raise InputError(f"--uhn is about names of subjects, and {self.corpus} holds sentences: leave it out")
@@ -66,11 +66,11 @@ class LamaBenchmark:
         relations = self.facts()
         raw = None if self.vocabulary is None else whole(self.vocabulary)
         words_given = None if raw is None else set(raw.decode("utf-8", "replace").split())
-        backbones = {name: load(name, offline=means.offline) for name in self.model}
+        backbones = {name: load(name, offline=run.offline) for name in self.model}
         vocabularies = {name: known_words(backbone) for name, backbone in backbones.items()}
         for name, words_of in vocabularies.items():
             if all(word == word.lower() for word in words_of):
-                means.note(f"{name} reads no capitals: objects are asked in lower case")
+                run.note(f"{name} reads no capitals: objects are asked in lower case")
                 relations = lowered(relations)
         words = shared_vocabulary(list(vocabularies.values()), words_given)
         vocabulary = frozenset(words)
@@ -80,14 +80,14 @@ class LamaBenchmark:
             raise InputError("no fact has an object among the shared words: name other models, or other relations")
         facts = sum(len(relation.facts) for relation in relations)
         many = f"{counted(facts, 'fact')} of {counted(len(relations), 'relation')}"
-        means.note(f"{counted(len(words), 'shared word')}, {many}")
+        run.note(f"{counted(len(words), 'shared word')}, {many}")
         rankers = {name: MaskedRanks(backbone, words) for name, backbone in backbones.items()}
         if self.uhn:
             relations = unhelpful(relations, next(iter(rankers.values())).guesses(relations))
             facts = sum(len(relation.facts) for relation in relations)
-            means.note(f"{counted(facts, 'fact')} that no name gives away, as the first model reads names")
+            run.note(f"{counted(facts, 'fact')} that no name gives away, as the first model reads names")
         tables = {}
-        with means.progress() as report:
+        with run.progress() as report:
             for name, ranker in rankers.items():
                 ranks = {}
                 for done, relation in enumerate(relations, start=1):

@@ -17,7 +17,7 @@ from msgspec import Meta
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_file
-from lmkbc.probe.benchmark import Findings, Means, Sheet, TableNames, percent, wanted_tables
+from lmkbc.probe.benchmark import BenchmarkRun, Findings, Sheet, TableNames, percent, wanted_tables
 from lmkbc.probe.lama.lama_data import RelationFacts
 from lmkbc.report.figures import BLUE, GREEN, MUTED, ORANGE, Plot, canvas
 from lmkbc.settings import listed
@@ -77,7 +77,7 @@ class OptiPromptBenchmark:
     facts: Annotated[Path | None, Meta(description="Write what every row answers to each test fact, as JSONL.")] = None
     kept: Annotated[Path | None, Meta(description="File of what is finished; a killed run goes on from it.")] = None
 
-    def run(self, means: Means) -> Findings:
+    def run(self, run: BenchmarkRun) -> Findings:
         """Train and test relation by relation."""
         from lmkbc.models.masked.backbone import load
         from lmkbc.models.masked.vocabulary import Words
@@ -98,7 +98,7 @@ class OptiPromptBenchmark:
             seed=self.seed,
         )
         data = experiment.read_facts(self.source, self.train, listed(self.properties), lama=self.lama)
-        backbones = {name: load(name, offline=means.offline) for name in self.model}
+        backbones = {name: load(name, offline=run.offline) for name in self.model}
         words = [Words(backbone.tokenizer) for backbone in backbones.values()]
         relations = experiment.learnable(
             data,
@@ -110,15 +110,15 @@ class OptiPromptBenchmark:
         scores: dict[str, dict[str, MethodScore]] = {}
         for name, backbone in backbones.items():
             runner = experiment.ExperimentRunner(backbone, relations, how)
-            with means.progress() as report:
+            with run.progress() as report:
                 tested[name] = fact_rows(relations, runner.run(self.kept, report))
             scores[name] = method_scores(relations, tested[name], runner.unhelped())
         facts, table = tested[self.model[0]], scores[self.model[0]]
         many = f"{counted(len(relations), 'relation')}, {counted(len(facts), 'fact')}"
-        means.note(f"{many}; paper: BERT-base on T-REx")
+        run.note(f"{many}; paper: BERT-base on T-REx")
         if lacking := [row for row in EASY if row not in table]:
             easy = f"easy is what the other controls answer, for want of {', '.join(lacking)}"
-            means.note(f"{easy}: no figure to compare")
+            run.note(f"{easy}: no figure to compare")
         if self.facts is not None:
             write_bytes(self.facts, msgspec.json.Encoder().encode_lines(facts))
         sheets = [

@@ -13,7 +13,7 @@ from rows import jsonl
 
 from lmkbc.errors import InputError
 from lmkbc.models.base import Form
-from lmkbc.probe.benchmark import Means
+from lmkbc.probe.benchmark import BenchmarkRun
 from lmkbc.probe.kamel import kamel_data as kamel
 from lmkbc.probe.kamel.kamel import KamelBuild, is_part, selected
 from lmkbc.probe.kamel.kamel_data import KamelAnswer, KamelFact, prompts, questions
@@ -148,7 +148,9 @@ def written(path: Path, rows: Sequence[TypedTriple]) -> Path:
 
 
 def built(triples: Path, out: Path, seed: int = 0) -> dict[str, dict[str, int]]:
-    values: dict[str, dict[str, int]] = KamelBuild(triples=triples, out=out, seed=seed, **QUOTA).run(Means()).values
+    values: dict[str, dict[str, int]] = (
+        KamelBuild(triples=triples, out=out, seed=seed, **QUOTA).run(BenchmarkRun()).values
+    )
     return values
 
 

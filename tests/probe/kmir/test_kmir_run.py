@@ -21,7 +21,7 @@ from lmkbc.models.local.language_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe import masked_answers
-from lmkbc.probe.benchmark import Means, texts
+from lmkbc.probe.benchmark import BenchmarkRun, texts
 from lmkbc.probe.kmir import kmir as kmir_causal
 from lmkbc.probe.kmir.questions import Question, sample
 from lmkbc.probe.masked_answers import MASKS, _widened
@@ -175,7 +175,7 @@ def test_a_choice_is_made_by_likelihood(tmp_path: Path) -> None:
     choices = [question.choices for question in asked]
     assert choices == [[], ["true", "false"], names, names]
     noted: list[str] = []
-    answers = texts(model, requests, kmir_causal.sampling(2), Means(note=noted.append), "questions")
+    answers = texts(model, requests, kmir_causal.sampling(2), BenchmarkRun(note=noted.append), "questions")
     assert (answers[3], noted[:1]) == ("", ["1 prompt is longer than the model's window: counted as wrong"])
     found = kmir_causal.chosen(model, asked, requests)
     rows = model.model.log_probabilities(
