@@ -150,10 +150,6 @@ class Wikidata:
         records = self._records(list(dict.fromkeys(ids)))
         return {qid: record.label for qid, record in records.items() if record and record.label}
 
-    def close(self) -> None:
-        """Release the cache file."""
-        self._cache.close()
-
     def _records(self, ids: Sequence[str]) -> dict[str, wikibase.Record | None]:
         for qid in ids:
             if as_qid(qid) != qid:

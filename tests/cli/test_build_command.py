@@ -50,7 +50,7 @@ def test_a_base_is_built_of_what_fits_each_class_and_once(run: Command, tmp_path
     again = {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()}
     assert run("--out", "kb")[0] == 0
     assert {path: path.read_bytes() for path in Path("kb").rglob("*") if path.is_file()} == again
-    assert "edition mini has no relation 'spouse'" in run.fails("--out", "kb", "--relation", "spouse")
+    assert "edition mini asks for no relation 'spouse'" in run.fails("--out", "kb", "--relation", "spouse")
     assert "other inputs, which differ in relations" in run.fails("--out", "kb", "--relation", "instrument")
     assert "no subject is of a class that the relations ask about" in run.fails(
         "--out", "other", "--relation", "river-countries"

@@ -99,15 +99,14 @@ class NamedEntities:
         """Return facts with the numbers of their entities; null for an object that is not an entity."""
         is_entity = {"subject": pl.lit(True), "object": pl.col("relation").is_in(self._objects)}
         return facts.with_columns(
-            pl.when(named).then(pl.Series(self._of(facts, side))).alias(f"{side}_entity")
+            pl.when(named)
+            .then(pl.Series(self._at(facts.select(_hash(side, f"{side}_id"))["hash"])))
+            .alias(f"{side}_entity")
             for side, named in is_entity.items()
         )
 
-    def _of(self, facts: pl.DataFrame, side: str) -> Any:
-        """Return the entity's number on one side of each fact; an arbitrary number if there is no entity."""
-        return self._at(facts.select(_hash(side, f"{side}_id"))["hash"])
-
     def _at(self, hashes: pl.Series) -> Any:
+        """Return the number of each mention's entity; an arbitrary number if there is no entity."""
         places = np.searchsorted(self._hashes, hashes.to_numpy())
         return self._numbers[np.minimum(places, len(self._numbers) - 1)]
 
@@ -197,7 +196,8 @@ def _by_entity(rows: pl.DataFrame, column: str, weight: str) -> pl.DataFrame:
 
 def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
     """Return names with the number of their entity, and its QID if there is one."""
-    keys = [_folded(some["name"]).hash(0) for some in names.iter_slices(LEAST)]
+    folds = ([folded_key(name) or name for name in some["name"]] for some in names.iter_slices(LEAST))
+    keys = [pl.Series(part, dtype=pl.String).hash(0) for part in folds]
     keyed = names.with_columns(key=pl.concat([pl.Series(dtype=pl.UInt64), *keys]))
     linked = keyed.filter(pl.col("id").is_not_null()).select("key", pl.col("id").hash(0).alias("other"), qid="id")
     linked = _summed(linked, "key", "other").select("key", "qid", count=pl.lit(1, pl.Int64))
@@ -211,10 +211,6 @@ def _numbered(names: pl.DataFrame, index: AliasIndex | None) -> pl.DataFrame:
     group = pl.when(pl.col("qid").is_null()).then("key").otherwise(pl.col("qid").hash(1))
     _, firsts, groups = np.unique(made.select(group).to_series().to_numpy(), return_index=True, return_inverse=True)
     return made.drop("key").with_columns(entity=pl.Series(np.argsort(np.argsort(firsts))[groups], dtype=pl.Int64))
-
-
-def _folded(names: pl.Series) -> pl.Series:
-    return pl.Series([folded_key(name) or name for name in names], dtype=pl.String)
 
 
 def _aliases(names: Iterable[str], ids: set[str], index: AliasIndex) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import polars as pl
 
-from lmkbc.errors import InputError, did_you_mean
 from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.kb.build.facts import Maker, Tables
@@ -25,6 +24,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.run.run import Run
+from lmkbc.run.subset import Subset
 from lmkbc.select.rule import PerRelation
 from lmkbc.types import Query
 
@@ -87,14 +87,8 @@ class BuildPlan:
 
 def chosen(run: Run, names: Sequence[str]) -> dict[str, Relation]:
     """Return the named relations of an edition by its spelling; all if no name is given. InputError for others."""
-    every = run.workspace.relations
-    of_edition = {relation.name for relation in run.relations.values()}
-    for name in names:
-        if name not in every or every[name].name not in of_edition:
-            hint = did_you_mean(name, [*run.relations, *of_edition])
-            raise InputError(f"edition {run.edition.name} has no relation {name!r}: {hint}")
-    wanted = {every[name].name for name in names} or of_edition
-    return {name: relation for name, relation in run.relations.items() if relation.name in wanted}
+    subset = Subset.of(run.workspace, run.edition, names, None)
+    return {name: relation for name, relation in run.relations.items() if subset.holds(name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,12 @@ _LOG = logging.getLogger(__name__)
 _MEMBER = re.compile(r"(?:^|/)(P\d+)/(train|dev|test)\.jsonl$")
 
 
-@dataclass(frozen=True, slots=True)
-class KamelAnswer:
+class KamelAnswer(msgspec.Struct, frozen=True, gc=False, rename={"label": "rdf", "alternatives": "alternative"}):
     """Gold object: its label (None for literals of the test split) and its alternative spellings."""
 
-    label: str | None
+    label: str | None = None
     alternatives: tuple[str, ...] = ()
-    chosen: str = ""
+    chosen: str | None = ""
 
     @property
     def literal(self) -> bool:
@@ -96,15 +95,9 @@ class Kamel:
                     yield fact
 
 
-class _Name(msgspec.Struct, gc=False):
-    rdf: str | None = None
-    chosen: str | None = None
-    alternative: list[str] = []
-
-
 class _Row(msgspec.Struct, gc=False):
     sub_label: str
-    obj_label: list[str | _Name]
+    obj_label: list[str | KamelAnswer]
 
 
 def read_kamel(path: Path, *, properties: Collection[str] | None = None, splits: Collection[str] = SPLITS) -> Kamel:
@@ -148,13 +141,8 @@ def _facts(name: str, split: str, raw: bytes) -> Iterator[KamelFact]:
         except msgspec.MsgspecError as error:
             _LOG.info("skipped %s/%s.jsonl, line %d: %s", name, split, number, error)
             continue
-        yield KamelFact(name, row.sub_label, tuple(map(_answer, row.obj_label)))
-
-
-def _answer(given: str | _Name) -> KamelAnswer:
-    if isinstance(given, str):
-        return KamelAnswer(given, chosen=given)
-    return KamelAnswer(given.rdf, tuple(given.alternative), given.chosen or "")
+        answers = (KamelAnswer(given, chosen=given) if isinstance(given, str) else given for given in row.obj_label)
+        yield KamelFact(name, row.sub_label, tuple(answers))
 
 
 TASK = "Answer each question with names, years or numbers alone, parted by semicolons."
