@@ -269,9 +269,8 @@ class ExperimentRunner:
         return rows
 
     def _answered(self, relation: RelationFacts, backbone: Backbone, method: str, report: Report) -> list[str]:
-        subjects = [subject for subject, _ in relation.facts]
         if method == "finetune":
-            return self._finetuned(relation, backbone, subjects, report)
+            return self._finetuned(relation, backbone, report)
         if method in self._how.prompts:
             return self._asked(relation, backbone, method)
         kind, _, length = method.partition("-")
@@ -301,7 +300,7 @@ class ExperimentRunner:
                 held_out=self._taught(relation.dev),
                 report=report,
             )
-        return self._best(subjects, lambda part: mask_logits(backbone, prompt, part, self._columns))
+        return self._best(relation, lambda part: mask_logits(backbone, prompt, part, self._columns))
 
     def _asked(self, relation: RelationFacts, backbone: Backbone, name: str) -> list[str]:
         """Return the answers by several clozes.
@@ -316,11 +315,9 @@ class ExperimentRunner:
             ]
             return torch.stack(parts).sum(0)
 
-        return self._best([subject for subject, _ in relation.facts], logits)
+        return self._best(relation, logits)
 
-    def _finetuned(
-        self, relation: RelationFacts, backbone: Backbone, tested: Sequence[str], report: Report
-    ) -> list[str]:
+    def _finetuned(self, relation: RelationFacts, backbone: Backbone, report: Report) -> list[str]:
         tuned = Backbone(backbone.name, copy.deepcopy(backbone.model).requires_grad_(True), backbone.tokenizer)
 
         def prompts(subjects: Sequence[str]) -> list[list[int]]:
@@ -338,13 +335,14 @@ class ExperimentRunner:
             held_out=learnt(relation.dev),
             report=report,
         )
-        return self._best(tested, lambda part: cloze_logits(tuned, prompts(part), self._columns))
+        return self._best(relation, lambda part: cloze_logits(tuned, prompts(part), self._columns))
 
     def _taught(self, pairs: Sequence[Pair]) -> list[tuple[str, list[int]]]:
         return [(subject, [self._number[object_]]) for subject, object_ in pairs]
 
-    def _best(self, subjects: Sequence[str], logits: Callable[[Sequence[str]], Tensor]) -> list[str]:
-        names: list[str] = []
+    def _best(self, relation: RelationFacts, logits: Callable[[Sequence[str]], Tensor]) -> list[str]:
+        """Return the best word for each test fact. logits: function from subjects to logits of the words."""
+        subjects, names = [subject for subject, _ in relation.facts], list[str]()
         with torch.inference_mode():
             for start in range(0, len(subjects), BATCH):
                 best = logits(subjects[start : start + BATCH]).argmax(-1).tolist()
