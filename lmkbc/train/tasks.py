@@ -277,9 +277,13 @@ def answers(backbone: Backbone, others: Sequence[Fact], challenge: Sequence[Fact
     They come with the fold of each of the challenge's subjects.
     """
     relations = sorted({fact.relation for fact in challenge})
-    size = int(backbone.model.config.vocab_size)
     entities = Entities.of(
-        [*others, *challenge], backbone.tokenizer, size, expand=expand, always=relations, least=LEAST if others else 1
+        [*others, *challenge],
+        backbone.tokenizer,
+        _size(backbone),
+        expand=expand,
+        always=relations,
+        least=LEAST if others else 1,
     )
     return replace(entities.some(), folds={folded_key(fact.subject): fold_of(fact.subject) for fact in challenge})
 

@@ -110,8 +110,7 @@ def by_labels(
         for name, interval in shares(cells, table[some, :2].sum(-1), table[some, 0]).items():
             places = [at for at in some if name in (None, sample.cells[at].relation)]
             sizes = np.array([sample.cells[at].size for at in places])
-            row = _row(name, sizes, table[places].sum(0), means[places], interval, promised)
-            rows.append(replace(row, origin=origin))
+            rows.append(_row(name, sizes, table[places].sum(0), means[places], interval, promised, origin))
         made_rows += sorted(rows, key=lambda row: (row.relation is None, row.relation))
     return made_rows
 
@@ -127,7 +126,13 @@ def origin_of(stated: bool) -> str:
 
 
 def _row(
-    name: str | None, sizes: Floats, counts: Floats, means: Floats, interval: Interval, promised: float | None
+    name: str | None,
+    sizes: Floats,
+    counts: Floats,
+    means: Floats,
+    interval: Interval,
+    promised: float | None,
+    origin: str | None,
 ) -> LabelledPrecision:
     """Return a row. sizes, means: sizes and mean confidences of its cells.
 
@@ -138,7 +143,7 @@ def _row(
     confidence, expected = (round(float(mean), 4) for mean in sizes @ means / sizes.sum())
     promise = None if promised is None else _promise(promised, low, high)
     counted = int(sizes.sum()), right + wrong, right, unknown, unlabelled
-    return LabelledPrecision(name, *counted, share, low, high, confidence, expected, promised, promise)
+    return LabelledPrecision(name, *counted, share, low, high, confidence, expected, promised, promise, origin)
 
 
 def _promise(promised: float, low: float | None, high: float | None) -> str:

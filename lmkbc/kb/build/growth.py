@@ -202,7 +202,8 @@ class Bounds:
 class Growth:
     """The levels or rounds of a base. relations: relations by their names in facts.
 
-    frontier: queue for growth by value; None for breadth first.
+    frontier: queue for growth by value; None for breadth first. subjects: number of subjects that were asked about; 0
+    without growth.
     """
 
     def __init__(
@@ -217,17 +218,12 @@ class Growth:
         self._named = [name for name, relation in relations.items() if relation.kind == "entity"]
         self._frontier = frontier
         self._levels: list[dict[str, Any]] = []
-        self._rows = 0
+        self.subjects = 0
         self.stopped = ""
 
     def __len__(self) -> int:
         """Return how many levels are done."""
         return len(self._levels)
-
-    @property
-    def subjects(self) -> int:
-        """Return how many subjects were asked about; 0 without growth."""
-        return self._rows
 
     def next(
         self, subjects: Iterable[Subject], shards: Sequence[Shard], directory: Directory
@@ -238,18 +234,18 @@ class Growth:
         """
         if not self._bounds.depth:
             return None
-        before = self._rows
+        before = self.subjects
         self._count(subjects)
         mentions = [*self._found(shards, directory)]
         new = [subject for subject, *_ in mentions if self._entities.add(subject.name, subject.id)]
-        self._note(shards, self._rows - before, new)
+        self._note(shards, self.subjects - before, new)
         asked = [
             mention
             for mention in mentions
             if self._classes.relations(mention.subject.class_)
             and self._subjects.add(mention.subject.name, mention.subject.id)
         ]
-        left = None if self._bounds.budget is None else max(self._bounds.budget - self._rows, 0)
+        left = None if self._bounds.budget is None else max(self._bounds.budget - self.subjects, 0)
         by_value = self._frontier
         some, why = self._of_level(asked, left) if by_value is None else self._of_round(by_value, asked, left)
         level = self._levels[-1]
@@ -260,20 +256,20 @@ class Growth:
     def _count(self, subjects: Iterable[Subject]) -> None:
         """Count the subjects of a level, or of a round, whose subjects were added when they were found."""
         if self._frontier is not None and self._levels:
-            self._rows = len(self._frontier)
+            self.subjects = len(self._frontier)
             return
         for subject in subjects:
-            self._rows += 1
+            self.subjects += 1
             self._subjects.add(subject.name, subject.id)
             self._entities.add(subject.name, subject.id)
         if self._frontier is not None:
-            self._frontier.begin(self._rows)
+            self._frontier.begin(self.subjects)
 
     def _of_level(self, asked: Sequence[Waiting], left: int | None) -> tuple[Subjects, str]:
         """Return the subjects of a level, at most `left`, and why there are none."""
         rows = [waiting.subject[1:] for waiting in asked[:left]]
         why = "closed" if not asked else "depth" if len(self) > self._bounds.depth else "budget" if left == 0 else ""
-        return Subjects(pl.DataFrame(rows, schema=SCHEMA, orient="row"), self._rows), why
+        return Subjects(pl.DataFrame(rows, schema=SCHEMA, orient="row"), self.subjects), why
 
     def _of_round(self, frontier: Frontier, asked: Sequence[Waiting], left: int | None) -> tuple[list[Ask], str]:
         """Return the best waiting queries with at most `left` new subjects, and why there are none."""

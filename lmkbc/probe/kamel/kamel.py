@@ -205,10 +205,11 @@ def overall(ways: Mapping[str, KamelTable]) -> Sheet:
         mean = table.overall
         rows.append([way, *percent(mean.p, mean.r, mean.f1, table.half_width, *groups), mean.count])
     for name, scores in PUBLISHED.items():
-        rows += ([f"paper: {name}, {_shots(k)}", *values, *[None] * 4, 234] for k, values in scores.items())
+        rows += ([f"paper: {name}, {counted(k, 'shot')}", *values, *[None] * 4, 234] for k, values in scores.items())
     for name, labels in PUBLISHED_LABELS.items():
         rows += (
-            [f"paper: {name}, {_shots(k)}, labels only", None, None, f1, *[None] * 4, 234] for k, f1 in labels.items()
+            [f"paper: {name}, {counted(k, 'shot')}, labels only", None, None, f1, *[None] * 4, 234]
+            for k, f1 in labels.items()
         )
     rows.append(["paper: majority object", None, None, PUBLISHED_MAJORITY, *[None] * 4, 234])
     rows += ([f"paper: OPT-13b, 10 shots, {whose}", *[None] * 6, f1, 40] for whose, f1 in PUBLISHED_LAMA.items())
@@ -240,10 +241,6 @@ def by_property(ways: Mapping[str, KamelTable]) -> Sheet:
         for name, mean in plain.properties.items()
     ]
     return Sheet(heads, rows, "by-property")
-
-
-def _shots(count: int) -> str:
-    return f"{count} shot{'s' if count > 1 else ''}"
 
 
 KAMELS, LAMAS = PUBLISHED_LAMA
