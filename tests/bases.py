@@ -13,13 +13,13 @@ from space import SPACE
 
 from lmkbc.files.checksum import file_sha256
 from lmkbc.kb.build import engine as engines
-from lmkbc.kb.build import manifest
+from lmkbc.kb.build import knowledge
 from lmkbc.kb.build import shards as module
 from lmkbc.kb.build.base_directory import Directory, write_parts
 from lmkbc.kb.build.engine import Engine
 from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, Tables
 from lmkbc.kb.build.growth import Bounds, Frontier, Growth
-from lmkbc.kb.build.manifest import started
+from lmkbc.kb.build.knowledge import started
 from lmkbc.kb.build.settle import REMOVED, Settled
 from lmkbc.kb.build.shards import Build, BuildPlan
 from lmkbc.kb.build.subjects import Classes, SubjectFile
@@ -133,10 +133,10 @@ def written(folder: Path, facts: Iterable[dict[str, Any]], **inputs: Any) -> Pat
     settled = Settled(tables, pl.DataFrame(schema=REMOVED))
     outputs = dict(write_parts(folder, [settled], RUN))
     counts = dict(Counter(frame["relation"].to_list()))
-    shard = manifest.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
+    shard = knowledge.Shard(number=0, queries=len(frame), facts=counts, linked={}, nothing={}, failed={})
     begun = started({"edition": "mini", **inputs}, {name: SPACE.relations[name] for name in counts})
-    whole = manifest.finished(begun, len(frame), [shard], {"outputs": outputs})
-    (folder / manifest.MANIFEST).write_bytes(manifest.written(whole))
+    whole = knowledge.finished(begun, len(frame), [shard], {"outputs": outputs})
+    (folder / knowledge.MANIFEST).write_bytes(knowledge.written(whole))
     return folder
 
 

@@ -20,7 +20,7 @@ from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import REACHED, Engine
 from lmkbc.kb.build.facts import FACTS, LEAST, SCHEMAS
 from lmkbc.kb.build.growth import LEAST_MEAN, Bounds, Frontier, Growth
-from lmkbc.kb.build.manifest import inputs_of, started
+from lmkbc.kb.build.knowledge import inputs_of, started
 from lmkbc.kb.build.settle import ENTITIES, REMOVED
 from lmkbc.kb.build.shards import Build, BuildPlan, chosen
 from lmkbc.kb.build.subjects import Classes, SubjectFile

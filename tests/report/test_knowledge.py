@@ -22,8 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmkbc
-from lmkbc.kb.build.knowledge import Knowledge
-from lmkbc.kb.build.manifest import MANIFEST
+from lmkbc.kb.build.knowledge import MANIFEST, Knowledge
 from lmkbc.kb.pages import entity_pieces
 from lmkbc.kb.pages.entity_pieces import IN, MISSING, NOTHING, OUT, ROWS, RowGroups, keys
 from lmkbc.kb.pages.site import write

@@ -24,8 +24,7 @@ import msgspec
 
 from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal, last_place
-from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.build.manifest import About
+from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.wikidata_json import has_unit, known_number
 from lmkbc.link.index_sources import lines, open_dump

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 import polars as pl
@@ -31,11 +31,21 @@ from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
 from lmkbc.files.lock import writing_alone
 from lmkbc.kb.build.facts import SCHEMA_VERSION, SCHEMAS, Tables, spent_of
-from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard, differing, read_manifest, written
+from lmkbc.kb.build.knowledge import (
+    MANIFEST,
+    PART,
+    TIMING,
+    UNFINISHED,
+    Manifest,
+    Shard,
+    differing,
+    partition,
+    read_manifest,
+    written,
+)
 from lmkbc.kb.build.settle import REMOVED, Settled, Settlement, restored
 from lmkbc.progress import Report, silent, tracked
 
-PART = re.compile(r"(?:facts/relation=[^/]+|nothing|missing|removed|entities)/part-[0-9]{6,}\.parquet")
 ROWS = 1 << 16
 """Least number of rows of a joined part: readers are slow with row groups of less than some thousand rows."""
 Slice = tuple[str, int, int]
@@ -45,11 +55,6 @@ Slice = tuple[str, int, int]
 def part(folder: str, number: int) -> str:
     """Return the name of a part."""
     return f"{folder}/part-{number:06d}.parquet"
-
-
-def partition(relation: str) -> str:
-    """Return the directory of a relation's facts."""
-    return f"facts/relation={quote(relation, safe='')}"
 
 
 def write_parts(root: Path, shards: Iterable[Settled], run: str) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ import polars as pl
 from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import REACHED, Ask
 from lmkbc.kb.build.facts import Tables
-from lmkbc.kb.build.manifest import Shard
+from lmkbc.kb.build.knowledge import Shard
 from lmkbc.kb.build.settle import WEIGHT
 from lmkbc.kb.build.subjects import SCHEMA, Classes, Subject, Subjects
 from lmkbc.names import folded_key

@@ -15,7 +15,7 @@ from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import Ask, Engine, ShardPart, ThisProcess, Work
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.kb.build.growth import Growth
-from lmkbc.kb.build.manifest import Shard, finished
+from lmkbc.kb.build.knowledge import Shard, finished
 from lmkbc.kb.build.settle import NamedEntities, Settlement
 from lmkbc.kb.build.subjects import Classes, Subjects
 from lmkbc.link.index import AliasIndex

@@ -21,8 +21,7 @@ from lmkbc.errors import InputError
 from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.facts import decimal
-from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.build.manifest import About
+from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export.wikidata_json import known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 

@@ -16,8 +16,7 @@ from typing import Any
 from lmkbc.answer.units import converted, item_of_unit, unit_at, unit_of, unit_of_item
 from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal
-from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.build.manifest import About
+from lmkbc.kb.build.knowledge import About, FactRow
 
 ENTITY = "http://www.wikidata.org/entity/"
 NAMED_AS = "P1932"

@@ -21,8 +21,7 @@ from wikidata_readers import comma_separated, items, version_1
 
 from lmkbc.cli.export import REVIEWED, Format
 from lmkbc.errors import InputError
-from lmkbc.kb.build.knowledge import FactRow, Knowledge
-from lmkbc.kb.build.manifest import About
+from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
 from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
 from lmkbc.kb.export.wikidata_json import entity, lines, quantity
