@@ -29,7 +29,7 @@ DEFAULT_STRATEGIES = ("class", "first")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectType:
-    """A type of object. known: name -> QID. strategies: see `disambiguation.STRATEGIES`.
+    """A type of object. known: name -> QID. strategies: see `STRATEGIES`.
 
     strict: whether a hit of another class is refused. If not, it is the last resort.
     """
