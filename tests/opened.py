@@ -64,7 +64,7 @@ def over_server(
     notes = Notes()
     model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
     talk = Conversation(asking, relations, server.name, None, notes, schema=schema)
-    return AnswerGenerator(model, talk, relations, server.name, notes)
+    return AnswerGenerator(model, talk, server.name, notes)
 
 
 HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
@@ -106,7 +106,7 @@ def over_local(
 
     notes = Notes()
     talk = Conversation(asking, relations, name, context, notes)
-    return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, relations, name, notes)
+    return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, name, notes)
 
 
 def generated(run: Run, recipe: Recipe, queries: Sequence[Any]) -> tuple[list[Any], Notes]:

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from lmkbc.ask.frames import JOINTS, SLOT
-from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.style import SLOT, PromptStyle
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -86,18 +85,6 @@ def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation],
     return writer.filled(template, query, asked=writer.ask(query), **slots)
 
 
-def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
-    """Return objects as the style writes an answer; with semicolons if the relation's names hold commas."""
-    if not objects:
-        return style.null
-    if style.listing == "json":
-        return json.dumps(list(objects), ensure_ascii=False)
-    if style.listing == "python":
-        return repr(list(objects))
-    commas = style.listing != "comma" or style.parse_as == "split" or "," in relation.shape.separators
-    return JOINTS[style.listing if commas else "semicolon"].join(objects)
-
-
 def one_line(text: str) -> str:
     """Return a text on one line."""
     return " ".join(text.split())
@@ -146,7 +133,7 @@ class _Writer:
         writers = {"recalled": self._recalled, "reasoning": self._reasoned}
         texts = {slot: write(shot) for slot, write in writers.items() if f"{{{slot}}}" in template}
         objects = sorted(objects) if style.ordered else objects
-        slots = {"answer": listed(style, objects, relation), **texts, **dict(shot.words)}
+        slots = {"answer": style.listed(objects, relation), **texts, **dict(shot.words)}
         return self.filled(template, shot.query, **slots)
 
     def reply(self, shot: Example) -> str:

@@ -6,14 +6,13 @@ The model writes its answers, or ranks the known objects of a relation. Every ba
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
-from lmkbc.ask.json_schema import keeps_schema
 from lmkbc.ask.plan import Asking, Asks
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
@@ -27,7 +26,7 @@ from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk
 from lmkbc.models.identity import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.relation import OTHERS, Relation
+from lmkbc.relation import OTHERS
 from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
@@ -162,7 +161,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         talk = Conversation(
             asking, run.relations, name, context, notes, clean=self.clean, schema=schema, model=model_name(model.name)
         )
-        return AnswerGenerator(model, talk, run.relations, name, notes)
+        return AnswerGenerator(model, talk, name, notes)
 
     def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
         """Return the generator over recorded answers, read like those of the model."""
@@ -199,12 +198,11 @@ class AnswerGenerator:
         self,
         model: LanguageModel,
         talk: Conversation,
-        relations: Mapping[str, Relation],
         name: str,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
-        self._model, self._talk, self._relations, self._name = model, talk, relations, name
+        self._model, self._talk, self._name = model, talk, name
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per distinct query, in the order of the answers."""
@@ -226,8 +224,8 @@ class AnswerGenerator:
             for request, one in zip(requests, answered, strict=True):
                 received += filter(None, one.replies)
                 if request.schema is not None:
-                    kind = self._relations[query.relation].kind
-                    tally.shapeless += sum(not keeps_schema(reply.text, kind) for reply in one.replies if reply)
+                    replies = filter(None, one.replies)
+                    tally.shapeless += sum(not self._talk.keeps_schema(query, reply) for reply in replies)
             requests, candidates = resumed(talk, answered)
         tally.count(candidates, received)
         return replace(candidates, tokens=sum(one.prompt_tokens + one.completion_tokens for one in received))

@@ -13,9 +13,8 @@ from opened import recipe_file
 from prompt_parts import suffix
 from space import SPACE
 
-from lmkbc.answer.reply import candidates
-from lmkbc.ask.frames import Frames, captured
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.answer.reply import candidates, captured
+from lmkbc.ask.plan import Asking, Asks, Frames
 from lmkbc.ask.prompts import Composer, answered
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
