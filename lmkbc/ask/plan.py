@@ -102,7 +102,7 @@ class Differs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asks:
+class PromptSettings:
     """Settings of the questions to a model, as in a recipe.
 
     relations: relation, by any edition's name -> settings that differ for it. frames: file of frames, bundled by name
@@ -185,7 +185,7 @@ class _Plan:
     composer: Composer
 
 
-class Asking:
+class PromptBuilder:
     """Prompts and sampling for queries of an edition.
 
     known: all relations by all spellings. Settings of relations that the edition does not ask are ignored.
@@ -196,17 +196,17 @@ class Asking:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        asks: Asks,
+        settings: PromptSettings,
         known: Mapping[str, Relation] | None = None,
     ) -> None:
         self._relations = {**(known or {}), **relations}
-        spelt = {(known or relations)[name].name: name for name in asks.relations}
+        spelt = {(known or relations)[name].name: name for name in settings.relations}
         selectors: dict[Shots, ExampleSelector] = {}
         names: KnownNames | None = None
         self._plans: dict[str, _Plan] = {}
         for name, relation in relations.items():
-            style, shots, sampling = asks.about(spelt.get(relation.name, ""))
-            style, shots = asks.framed(style, shots, relation)
+            style, shots, sampling = settings.about(spelt.get(relation.name, ""))
+            style, shots = settings.framed(style, shots, relation)
             if shots not in selectors:
                 spelt_as = relations if shots.relations == "own" else {}
                 bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
@@ -266,7 +266,7 @@ class Asking:
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
     def repair(self, query: Query, answer: str) -> Prompt | None:
-        """Return the prompt that asks for a broken answer as a list; None if the style has none."""
+        """Return the prompt that settings for a broken answer as a list; None if the style has none."""
         style = self._plans[query.relation].style
         if not style.repair:
             return None

@@ -70,7 +70,7 @@ class Composer:
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
-def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
+def target(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
     """Return the answer of an example as it follows its question; in a text, up to and with the stop."""
     writer = _Writer(style, relations[shot.query.relation], edition)
     if style.form == "chat":

@@ -17,7 +17,7 @@ from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import parse
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context import Provider, as_context, gathered
-from lmkbc.ask.plan import Asking, Slots
+from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.prompts import one_line
 from lmkbc.ask.style import VERDICTS, YEARS, Step
 from lmkbc.models.base import CUT_OFF, WITHHELD, Answered, Prompt, Reply, Request, Talk
@@ -100,7 +100,7 @@ Course = list[list[Slots] | Reply | None]
 class _Chain:
     """The steps of one query. nil_probabilities: "existence" step -> share of its draws that say no."""
 
-    def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
+    def __init__(self, asking: PromptBuilder, relation: Relation, query: Query) -> None:
         self._asking, self._relation, self._query = asking, relation, query
         self._plan = asking.plan(query)
         self.nil_probabilities: dict[str, float] = {}
@@ -241,7 +241,7 @@ class Conversation:
 
     def __init__(
         self,
-        asking: Asking,
+        asking: PromptBuilder,
         relations: Mapping[str, Relation],
         name: str,
         context: Provider | None,

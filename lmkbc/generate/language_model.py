@@ -13,7 +13,7 @@ from typing import Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
@@ -35,7 +35,7 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
+class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     """The table of a generator over a language model.
 
     ranking: rank the known objects of a relation; without it, the model writes its answers.
@@ -59,7 +59,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     def __post_init__(self) -> None:
         """Raise ValueError for contradictory settings."""
         ModelReference.__post_init__(self)
-        Asks.__post_init__(self)
+        PromptSettings.__post_init__(self)
         asks_again = any(
             style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
         )
@@ -174,14 +174,14 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         files = run.answers
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
 
-    def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
+    def asking(self, run: Run, train: Sequence[Example] | None = None) -> PromptBuilder:
         """Return the prompts for the run's relations, with examples from train.
 
         train: other examples than the run's train split.
         """
         self.framing.check(self.asked(run), run.edition.name)
         examples = run.train if train is None else train
-        return Asking(run.edition, run.relations, examples, self, run.workspace.relations)
+        return PromptBuilder(run.edition, run.relations, examples, self, run.workspace.relations)
 
     def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
         """Return the provider of passages; None if the table wants none. model: returns the model for "recall"."""
