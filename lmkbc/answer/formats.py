@@ -174,7 +174,8 @@ FORMATS: Mapping[str, AnswerFormat] = {
 """Name in a recipe -> answer format."""
 
 if TYPE_CHECKING:
-    Listing = ParseAs = str
+    Listing = str
+    ParseAs = str
 else:  # the names above, by which recipes are checked and described
     Listing, ParseAs = Literal[tuple(FORMATS)], Literal[tuple(READINGS)]
 

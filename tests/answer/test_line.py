@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.formats import answer_line, named
@@ -99,9 +97,3 @@ def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:
 def test_a_line_needs_a_mark_and_names_that_can_be_parted(settings: dict[str, str], error: str) -> None:
     with pytest.raises(InputError, match=error):
         checked(PromptStyle, {"listing": "comma", "parse_as": "line", **settings}, "prompt")
-
-
-@given(st.text(max_size=80), st.sampled_from([EXCHANGE, AREA]))
-def test_any_line_has_a_state(text: str, relation: object) -> None:
-    parsed = named(text, ",;", relation, "None")  # type: ignore[arg-type]
-    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from prompt_parts import prefix, suffix
 from space import SPACE
 
+from lmkbc.answer.formats import FORMATS
 from lmkbc.answer.parse import parse
 from lmkbc.ask.prompts import Composer, fill
 from lmkbc.ask.style import PromptStyle, Style
@@ -107,7 +108,7 @@ def test_listings(listing: str, text: str) -> None:
     assert PromptStyle(listing=listing, null="None").listed([], relation) == "None"
 
 
-@pytest.mark.parametrize("listing", ["json", "python", "comma", "semicolon", "line"])
+@pytest.mark.parametrize("listing", FORMATS)
 @pytest.mark.parametrize(
     ("name", "names"),
     [

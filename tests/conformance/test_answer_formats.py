@@ -11,6 +11,7 @@ from lmkbc.answer.formats import FORMATS, READINGS
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
+from lmkbc.models.local.endings import list_end
 from lmkbc.relation import Relation
 from lmkbc.types import CandidateSet, Query, State
 from tests.answer.test_parse import AREA, BAND, WHOLE
@@ -65,9 +66,13 @@ def test_a_cut_off_answer_names_the_first_objects(
 ) -> None:
     style, names = style_of(listing, parse_as), data.draw(names_of(parse_as).filter(bool))
     whole = answer(style, names, WHOLE)
-    found = texts(read(style, whole[: data.draw(st.integers(0, len(whole) - 1))], WHOLE, clean, finish))
-    assert found == names[: len(found)]
-    assert len(texts(read(style, whole, WHOLE, clean, finish))) >= len(names) - 1
+    text = whole[: data.draw(st.integers(0, len(whole)))]
+    found = read(style, text, WHOLE, clean, finish)
+    certain = sum(len(answer(style, names[:count], WHOLE)) < len(text) for count in range(1, len(names)))
+    assert texts(found) == names[: len(found.candidates)]
+    assert len(found.candidates) >= certain - 1
+    if list_end(text) is None and not text.endswith("\n"):
+        assert found.draws == (State.CUT if found.candidates else State.TRUNCATED,)
 
 
 @every
@@ -83,3 +88,12 @@ def test_numbers_and_names_between_commas_are_read(listing: str, parse_as: str, 
 def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: str) -> None:
     style = style_of(listing, parse_as)
     assert not any(stop in answer(style, [*HARD], WHOLE) for stop in style.stops)
+
+
+@every
+@given(st.text(max_size=80), st.sampled_from(["None", "[]", ""]), st.sampled_from([WHOLE, AREA]), cleaned)
+def test_any_text_has_a_state(
+    listing: str, parse_as: str, text: str, null: str, relation: Relation, clean: Clean
+) -> None:
+    parsed = FORMATS[listing].read(text, relation, "Utopia", null, clean=clean, reading=READINGS[parse_as])
+    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)
