@@ -10,7 +10,7 @@ import tomli_w
 from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.context import Provider
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.address import Server
@@ -39,9 +39,9 @@ def recipe_file(path: Path, *tables: Mapping[str, Any], select: Mapping[str, Any
     return path
 
 
-def asks(tables: Mapping[str, Any]) -> Asks:
+def asks(tables: Mapping[str, Any]) -> PromptSettings:
     """Return what these tables ask of a model."""
-    return checked(Asks, tables, "generator")
+    return checked(PromptSettings, tables, "generator")
 
 
 def generators(run: Run, recipe: Recipe, notes: Notes | None = None) -> Iterator[tuple[str, Generator]]:
@@ -51,7 +51,7 @@ def generators(run: Run, recipe: Recipe, notes: Notes | None = None) -> Iterator
 
 
 def over_server(
-    asking: Asking,
+    asking: PromptBuilder,
     relations: Mapping[str, Relation],
     server: Server,
     store: Store,
@@ -64,7 +64,7 @@ def over_server(
     notes = Notes()
     model = ServerModel(server, store, batch=executor == "batch", notes=notes, **how)
     talk = Conversation(asking, relations, server.name, None, notes, schema=schema)
-    return AnswerGenerator(model, talk, relations, server.name, notes)
+    return AnswerGenerator(model, talk, server.name, notes)
 
 
 HASTY = Limits(first_wait=0.01, total_wait=60.0, timeout=60.0, attempts=6, concurrency=4, poll=0.01)
@@ -87,13 +87,13 @@ def chat(
     tables = {name: how.pop(name) for name in ("prompt", "shots", "sampling", "relations") if name in how}
     url = getattr(server, "url", server)
     where = server if isinstance(server, Server) else Server.of(url, model, any_model=any_model)
-    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
+    asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
     return over_server(asking, RELATIONS, where, Store(folder / store), **{"limits": HASTY, **how})
 
 
 def over_local(
     model: Any,
-    asking: Asking,
+    asking: PromptBuilder,
     relations: Mapping[str, Relation],
     name: str,
     identity: str = "",
@@ -106,7 +106,7 @@ def over_local(
 
     notes = Notes()
     talk = Conversation(asking, relations, name, context, notes)
-    return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, relations, name, notes)
+    return AnswerGenerator(LocalModel(model, name, identity, store=store, notes=notes), talk, name, notes)
 
 
 def generated(run: Run, recipe: Recipe, queries: Sequence[Any]) -> tuple[list[Any], Notes]:

@@ -30,8 +30,9 @@ LAYERS = """
     run.subset
     scoring.official
     models
-    ask
     answer
+    ask
+    answer.reply
     run.statements
     run.options run.run
     select.pool select.rule select.ranking select

@@ -11,7 +11,7 @@ from command import Command
 from opened import CUTOFF, recipe_file
 from space import SPACE
 
-from lmkbc.ask.plan import Asks
+from lmkbc.ask.plan import PromptSettings
 from lmkbc.errors import InputError
 from lmkbc.recipe import read_file, read_recipe
 from lmkbc.settings import changed, checked
@@ -254,8 +254,8 @@ def test_the_authors_words_come_before_the_recipe_s(tmp_path: Path, monkeypatch:
     recipe = read_recipe(SPACE, str(path))
     assert [table["frames"] for table in recipe.tables["generate"]] == [str(tmp_path / "mine" / "frames.toml")] * 2
     first, second, _prior = recipe.generate
-    assert isinstance(first, Asks)
-    assert isinstance(second, Asks)
+    assert isinstance(first, PromptSettings)
+    assert isinstance(second, PromptSettings)
     assert [one.block for one in first.styles] == ["", "What is the size of {subject}?"]
     assert [one.block for one in second.styles] == ["", "And {subject}?"]
 

@@ -12,7 +12,7 @@ import torch
 
 from eval.bench import model_of, parsed, parser_of, peak_mb, timed
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.baselines import ClosedSet
 from lmkbc.models.local.checkpoint import load
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> None:
     counts = closed.hits.sum(axis=0)
     texts = [f" {closed.labels[column]}" for column in range(1, len(counts)) if counts[column] > 1]
     shots = Shots(k=1 if given.small else 8, method="random", names=20)
-    asking = Asking(edition, relations, train, Asks(prompt=STYLE, shots=shots))
+    asking = PromptBuilder(edition, relations, train, PromptSettings(prompt=STYLE, shots=shots))
     queries = [one for one in space.queries(edition, edition.held_out) if one.relation == given.relation]
     prompts = [asking.prompt(query).text for query in queries[: given.queries]]
     options = [[*texts[: given.options], " none"]] * len(prompts)

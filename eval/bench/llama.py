@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from eval.bench import model_of, parsed, parser_of, timed
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.located import gguf_file
 from lmkbc.workspace import Workspace
@@ -100,8 +100,8 @@ def prompts(workspace: Workspace, given: argparse.Namespace) -> Iterator[list[st
     """Yield the prompts in portions. Each portion has prompts of every relation, those of a relation together."""
     edition = workspace.edition(given.edition)
     relations = {name: workspace.relation(name) for name in edition.relations}
-    asks = Asks(prompt=STYLE, shots=Shots(k=given.shots))
-    asking = Asking(edition, relations, workspace.examples(edition, "train"), asks, workspace.relations)
+    asks = PromptSettings(prompt=STYLE, shots=Shots(k=given.shots))
+    asking = PromptBuilder(edition, relations, workspace.examples(edition, "train"), asks, workspace.relations)
     asked = list(edition.relations)[: given.relations]
     queries = [one for one in workspace.queries(edition, edition.held_out) if one.relation in asked]
     places: Counter[str] = Counter()

@@ -1,7 +1,8 @@
 """Recognition of answers without an object: abstentions, refusals and prose, by general English phrases.
 
 Words of a relation ("parent", "children", "stock exchange") come from its declaration. Thus "no parent organisation" is
-an abstention, and the band "No Doubt" stays a name.
+an abstention, and the band "No Doubt" stays a name. Terms by which a declaration speaks of its objects are compared by
+the stems of their words.
 """
 
 from __future__ import annotations
@@ -211,3 +212,48 @@ def is_placeholder(name: str, relation: Relation) -> bool:
 
 def _spelt_out(relation: Relation) -> list[str]:
     return [re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) for name in relation.names]
+
+
+_STOP = frozenset(
+    "the and which that who what whom whose has have had was were are for with from its this these those does did not "
+    "been being itself when where while each every all any one other such than then there their into out".split()
+)
+
+
+def object_terms(relation: Relation) -> frozenset[str]:
+    """Return the terms for a relation's objects: the words of their type."""
+    return stems(relation.object_type.noun)
+
+
+def phrase_terms(relation: Relation) -> frozenset[str]:
+    """Return the terms of the verb phrase between subject and object."""
+    return stems(relation.triple)
+
+
+def terms(relation: Relation) -> frozenset[str]:
+    """Return all terms of a relation's declaration, and those for an answer."""
+    texts = (relation.object_type.noun, relation.triple, relation.question, relation.definition, *relation.clozes)
+    return stems(*texts, "answer")
+
+
+def has_term(text: str, known: frozenset[str]) -> bool:
+    """Return whether a folded text holds any of some terms."""
+    return not known.isdisjoint(map(_stem, text.split()))
+
+
+def is_made_of(text: str, known: frozenset[str]) -> bool:
+    """Return whether all words of a folded text are terms."""
+    return bool(text) and known.issuperset(map(_stem, text.split()))
+
+
+@lru_cache(maxsize=1024)
+def stems(*texts: str) -> frozenset[str]:
+    """Return the words of texts as terms, without words that state nothing."""
+    words = folded_key(_SLOT.sub(" ", "\n".join(texts))).split()
+    return frozenset(_stem(word) for word in words if len(word) > 2 and word not in _STOP)
+
+
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    """Return a word without the endings of plurals and of verbs."""
+    return re.sub(r"(?:ies|y|ed|es|s|ing|er|ers|e)$", "", word) if len(word) > 3 else word

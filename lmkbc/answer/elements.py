@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lmkbc.answer.abstain import relation_words
+from lmkbc.answer.abstain import has_term, object_terms, phrase_terms, relation_words, stems
 from lmkbc.answer.literal import Bracketed, Word, read_literals
 from lmkbc.answer.markup import TextTable, read_tags, unstyled, untagged, without_signs
-from lmkbc.answer.terms import has_term, object_terms, phrase_terms, stems
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key, shown
 from lmkbc.relation import Relation

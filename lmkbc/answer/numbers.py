@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache
 
+from lmkbc.answer.abstain import has_term, terms
 from lmkbc.answer.numerals import Numeral, in_digits, in_words, readable, scale_at
-from lmkbc.answer.terms import has_term, terms
 from lmkbc.answer.units import LETTER, MONEY, converted, unit_at, unit_before, unit_of
 from lmkbc.names import folded_key
 from lmkbc.relation import Relation

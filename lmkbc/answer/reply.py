@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
-from lmkbc.answer.parse import Parsed, answer_line, named, parse, split, verbatim
-from lmkbc.ask.frames import captured
-from lmkbc.ask.style import PromptStyle
+from lmkbc.answer.formats import ANY_FORM, answer_line
+from lmkbc.ask.style import SLOT, PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import answer_of, thinks_aloud
@@ -39,8 +38,8 @@ def candidates(
     If other draws mark their answers, a long draw without a mark names nothing (see `broken_off`). clean: whether to
     bring names into the relation's shape; else they stay as written.
     """
-    texts = [reply.text if reply and style.parse_as == "any" else None for reply in replies]
-    unfinished = broken_off(texts)
+    any_form = style.reading == ANY_FORM
+    unfinished = broken_off([reply.text if reply and any_form else None for reply in replies])
     return together(
         query,
         (
@@ -102,52 +101,48 @@ def _draw(
     text = captured(answer, style.answer) if style.answer else answer
     # ended by a closing tag, a control token, a further turn or a line's end
     ended = not shown(reply.text).endswith(answer[-20:]) or reply.text.endswith("\n")
-    cut = reply.finish in CUT_OFF and not ended and list_end(text) is None  # text behind a list or a turn is no loss
+    open_ended = reply.finish in CUT_OFF and not ended
+    cut = open_ended and list_end(text) is None  # text behind a list or a turn is no loss
     if cut and thinks_aloud(text):
         return CandidateSet(query, draws=(State.TRUNCATED,))
-    if style.parse_as == "line":
+    if style.reading.marked:
         line = answer_line(answer, style.mark)
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
-        text, cut = line.text, reply.finish in CUT_OFF and not ended and line.last
+        text, cut = line.text, open_ended and line.last
     if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
         # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
-        found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
+        found = tuple(Candidate(qid, _sureness(qid, reply), (source,), qid) for qid in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    parsed = _parsed(text, query, relation, style, clean)
+    parsed = style.format.read(text, relation, query.subject, style.null, clean=clean, reading=style.reading, cut=cut)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
     objects = parsed.objects[: style.most or None]
-    if cut:
-        objects = _whole(text, objects, query, relation, style, clean)
     if cut and not objects:
         return CandidateSet(query, draws=(State.TRUNCATED,))
-    sieved = [(one, *shaped(one, relation, query.subject, clean)) for one in objects]
-    kept = [(text, one) for one, texts, _ in sieved for text in texts]
-    scores = {text.casefold(): Candidate(text, _sureness(item, reply), (source,)) for text, item in reversed(kept)}
+    sieved = [(name, *shaped(name, relation, query.subject, clean)) for name in objects]
+    kept = [(text, name) for name, texts, _ in sieved for text in texts]
+    scores = {text.casefold(): Candidate(text, _sureness(name, reply), (source,)) for text, name in reversed(kept)}
     state = State.DROPPED if objects and not kept else State.CUT if cut else parsed.state
     dropped = tuple(loss for _, _, losses in sieved for loss in losses)
     return CandidateSet(query, tuple(scores.values())[::-1], (state,), dropped)
 
 
-def _parsed(text: str, query: Query, relation: Relation, style: PromptStyle, clean: Clean) -> Parsed:
-    """Return the objects of an answer, read as the style says."""
-    if style.parse_as == "split":
-        return split(text, style.listing, style.null)
-    if clean is True:
-        return parse(text, relation, query.subject, style.null)
-    if style.parse_as == "line":
-        return named(text, style.listing, relation, style.null)
-    return verbatim(text, relation, query.subject, style.null)
+def captured(text: str, template: str) -> str:
+    """Return the part of a text at the place of {answer} in a template; the whole text if the template does not match.
 
-
-def _whole(
-    text: str, objects: Sequence[str], query: Query, relation: Relation, style: PromptStyle, clean: Clean
-) -> tuple[str, ...]:
-    """Return the objects of a cut-off text that do not depend on how the text would continue."""
-    ends = ("7",) if relation.kind == "number" else ("zq", "zq, Zq", " Zq")
-    further = [{*_parsed(text + end, query, relation, style, clean).objects} for end in ends]
-    return tuple(one for one in objects if all(one in found for found in further))
+    Only literal text is searched, so that the time is linear for every template and text.
+    """
+    before, _, after = template.partition("{answer}")
+    lead, tail = SLOT.split(before)[-1].strip(), SLOT.split(after)[0].strip()
+    start = text.find(lead)
+    if start < 0:
+        return text
+    rest = text[start + len(lead) :].rstrip()
+    if not tail:
+        return rest
+    whole, ended, _ = rest.partition(f"{tail}\n")
+    return whole if ended else rest.removesuffix(tail)
 
 
 def _sureness(text: str, reply: Reply) -> float:

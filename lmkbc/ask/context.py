@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lmkbc.ask.frames import check_slots
 from lmkbc.ask.prompts import fill, one_line
+from lmkbc.ask.style import check_slots
 from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl

@@ -1,26 +1,95 @@
-"""Plans of questions per relation: style, examples and sampling, from a recipe's tables."""
+"""Plans of questions per relation: style, examples and sampling, from a recipe's tables and its file of frames.
+
+A file of frames words each relation separately. It is a TOML table per relation, by any edition's name, with "*" for
+all others. A table holds settings of a recipe's table `prompt`, and of its table `shots` under `shots`. [parts.NAME]
+holds another such file, which a recipe names as "FILE#NAME".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lmkbc.ask.examples import ExampleSelector, KnownNames, Shots, read_bank
-from lmkbc.ask.frames import Frames, part
-from lmkbc.ask.prompts import Composer, listed, one_line, worded
-from lmkbc.ask.steps import Step
-from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.prompts import Composer, one_line, worded
+from lmkbc.ask.style import PromptStyle, Step
 from lmkbc.edition import Edition
-from lmkbc.errors import InputError
+from lmkbc.errors import InputError, did_you_mean
+from lmkbc.files.reader import read_toml
 from lmkbc.models.base import Message, Prompt, Sampling
-from lmkbc.relation import Relation
+from lmkbc.relation import OTHERS, Relation
 from lmkbc.settings import changed, checked
 from lmkbc.types import Example, Query
+from lmkbc.workspace import bundled
 
 Slots = Mapping[str, str]
 """Values of a chain's slots, by the names of their steps."""
+
+
+PARTS = "parts"
+"""Key of the parts in a file of frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """A file of frames, or a part of it. tables: relation, by any name, or "*" -> settings of its prompt."""
+
+    name: str = ""
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str) -> Frames:
+        """Return the frames of a bundled file or a path, optionally followed by "#PART".
+
+        Raise InputError for a mistake.
+        """
+        if not name:
+            return cls()
+        place, _, part = name.partition("#")
+        path = bundled("frames", place, ".toml")
+        tables = _tables(path, read_toml(path))
+        parts = _tables(path, tables.pop(PARTS, {}))
+        if part and part not in parts:
+            raise InputError(f"{path} has no part {part!r}: {did_you_mean(part, parts)}")
+        if part:
+            tables = _tables(path, parts[part])
+        return cls(f"{path}#{part}" if part else str(path), tables)
+
+    def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
+        """Return the file's name for a relation, and the settings of its prompt; ("", {}) if there are none."""
+        names = (*relation.spellings(), OTHERS)
+        return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
+
+    def check(self, asked: Mapping[str, Relation], edition: str) -> None:
+        """Raise InputError for a relation of an edition without a frame.
+
+        asked: the edition's relations, by its names.
+        """
+        for name, relation in asked.items() if self.name else ():
+            if not self.of(relation)[0]:
+                raise InputError(
+                    f'{self.name}: no frame for relation {name!r} of edition {edition}: add a table [{name}], or ["*"] '
+                    "for all that are not named"
+                )
+
+
+def part(file: str, name: str) -> str:
+    """Return a file of frames, or "FILE#NAME" if it has a part of that name; "" if it has only other parts."""
+    tables = _tables(Path(file), read_toml(Path(file)))
+    if name in tables.get(PARTS, {}):
+        return f"{file}#{name}"
+    return "" if tables.keys() == {PARTS} else file
+
+
+def _tables(path: Path, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table of tables. Raise InputError for any other value in it."""
+    wrong = next((name for name, value in table.items() if not isinstance(value, Mapping)), None)
+    if wrong is not None:
+        raise InputError(f"{path}: {wrong!r} is no table: give one per relation, as in [{wrong}]")
+    return dict(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +102,7 @@ class Differs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asks:
+class PromptSettings:
     """Settings of the questions to a model, as in a recipe.
 
     relations: relation, by any edition's name -> settings that differ for it. frames: file of frames, bundled by name
@@ -107,7 +176,7 @@ def _reworded(step: Step, words: Mapping[tuple[str, ...], Any], where: str) -> S
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class _Plan:
     """Style, examples, sampling and prompts of a relation's questions."""
 
     style: PromptStyle
@@ -116,7 +185,7 @@ class Plan:
     composer: Composer
 
 
-class Asking:
+class PromptBuilder:
     """Prompts and sampling for queries of an edition.
 
     known: all relations by all spellings. Settings of relations that the edition does not ask are ignored.
@@ -127,17 +196,17 @@ class Asking:
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],
-        asks: Asks,
+        settings: PromptSettings,
         known: Mapping[str, Relation] | None = None,
     ) -> None:
         self._relations = {**(known or {}), **relations}
-        spelt = {(known or relations)[name].name: name for name in asks.relations}
+        spelt = {(known or relations)[name].name: name for name in settings.relations}
         selectors: dict[Shots, ExampleSelector] = {}
         names: KnownNames | None = None
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, _Plan] = {}
         for name, relation in relations.items():
-            style, shots, sampling = asks.about(spelt.get(relation.name, ""))
-            style, shots = asks.framed(style, shots, relation)
+            style, shots, sampling = settings.about(spelt.get(relation.name, ""))
+            style, shots = settings.framed(style, shots, relation)
             if shots not in selectors:
                 spelt_as = relations if shots.relations == "own" else {}
                 bank = read_bank(shots.file, self._relations, spelt_as) if shots.file else None
@@ -145,9 +214,9 @@ class Asking:
                     names = KnownNames(train)
                 selectors[shots] = ExampleSelector(shots, train, bank, names if bank is None else None)
             composer = Composer(style, self._relations, name, edition=edition.name)
-            self._plans[name] = Plan(style, selectors[shots], sampling, composer)
+            self._plans[name] = _Plan(style, selectors[shots], sampling, composer)
 
-    def plan(self, query: Query) -> Plan:
+    def plan(self, query: Query) -> _Plan:
         """Return the plan of a query's relation."""
         return self._plans[query.relation]
 
@@ -197,11 +266,11 @@ class Asking:
         return worded(style.follow_up, style, self._relations, query, context=context.strip())
 
     def repair(self, query: Query, answer: str) -> Prompt | None:
-        """Return the prompt that asks for a broken answer as a list; None if the style has none."""
+        """Return the prompt that settings for a broken answer as a list; None if the style has none."""
         style = self._plans[query.relation].style
         if not style.repair:
             return None
         relation = self._relations[query.relation]
-        slots = {"answer": answer.strip(), "list": listed(style, ("first name", "second name"), relation)}
+        slots = {"answer": answer.strip(), "list": style.listed(("first name", "second name"), relation)}
         text = worded(style.repair, style, self._relations, query, **slots)
         return Prompt((), (Message("user", text),), style.form)

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from lmkbc.ask.frames import JOINTS, SLOT
-from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.style import SLOT, PromptStyle
 from lmkbc.models.base import Message, Prompt
 from lmkbc.relation import Relation
 from lmkbc.types import Example, Query
@@ -71,7 +70,7 @@ class Composer:
         return (Message(style.speaker, "".join(blocks)),) if any(blocks) else ()
 
 
-def answered(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
+def target(style: PromptStyle, relations: Mapping[str, Relation], shot: Example, *, edition: str = "") -> str:
     """Return the answer of an example as it follows its question; in a text, up to and with the stop."""
     writer = _Writer(style, relations[shot.query.relation], edition)
     if style.form == "chat":
@@ -84,18 +83,6 @@ def worded(template: str, style: PromptStyle, relations: Mapping[str, Relation],
     """Return a template of the style, filled for a query."""
     writer = _Writer(style, relations[query.relation], "")
     return writer.filled(template, query, asked=writer.ask(query), **slots)
-
-
-def listed(style: PromptStyle, objects: Sequence[str], relation: Relation) -> str:
-    """Return objects as the style writes an answer; with semicolons if the relation's names hold commas."""
-    if not objects:
-        return style.null
-    if style.listing == "json":
-        return json.dumps(list(objects), ensure_ascii=False)
-    if style.listing == "python":
-        return repr(list(objects))
-    commas = style.listing != "comma" or style.parse_as == "split" or "," in relation.shape.separators
-    return JOINTS[style.listing if commas else "semicolon"].join(objects)
 
 
 def one_line(text: str) -> str:
@@ -146,7 +133,7 @@ class _Writer:
         writers = {"recalled": self._recalled, "reasoning": self._reasoned}
         texts = {slot: write(shot) for slot, write in writers.items() if f"{{{slot}}}" in template}
         objects = sorted(objects) if style.ordered else objects
-        slots = {"answer": listed(style, objects, relation), **texts, **dict(shot.words)}
+        slots = {"answer": style.listed(objects, relation), **texts, **dict(shot.words)}
         return self.filled(template, shot.query, **slots)
 
     def reply(self, shot: Example) -> str:

@@ -1,14 +1,241 @@
-"""Form, wording and templates of prompts: a recipe's table, with checks of its slots and stops."""
+"""Form, wording and templates of prompts: a recipe's table, with checks of its slots, stops and steps.
+
+A frame is a pair of templates, for a question about a fact and for its answer; the built-in styles are frames. A chain
+is a list of questions before the query itself, each of which can use the answers of earlier steps. A step fills a slot
+for later steps and for the style's `ask`. Examples are an account that is then read, an enumeration to pick from, and
+the years of an award.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from lmkbc.ask.frames import JOINTS, RECALL, SLOT, TEXTS, TURNS, Frame, Listing, Style, check_slots, wrong_stop
-from lmkbc.ask.steps import VERDICTS, Step, check_chain
-from lmkbc.errors import refuse
-from lmkbc.models.base import Form, Role
+from lmkbc.answer.formats import FORMATS, READINGS, AnswerFormat, Listing, ParseAs, Reading
+from lmkbc.errors import did_you_mean, refuse
+from lmkbc.models.base import Form, Role, Sampling
+from lmkbc.relation import Relation
+
+Style = Literal["question", "triple", "tuple", "record", "json"]
+
+SLOT = re.compile(r"\{(\w+)\}")
+_BRACE = re.compile(r"\{\s*(\w+)\b(\s*\})?")
+
+
+class _Frame(NamedTuple):
+    """Templates of one example and of the query.
+
+    block: the question, up to where the answer begins.
+    answer: the answer, with {answer} for the objects.
+    cue: the text for the slot {cue}.
+    """
+
+    block: str
+    answer: str = "{answer}"
+    cue: str = ""
+
+
+TRIPLE = _Frame("{subject}, {phrase}{cue}", cue=":")
+RECORD = _Frame("Subject: {subject}{identifier}\nRelation: {phrase}{knowledge}\n{cue}", cue="==>")
+TEXTS: Mapping[Style, _Frame] = {
+    "question": _Frame("Question: {question}\n{cue}", cue="Answer:"),
+    "triple": TRIPLE,
+    "tuple": _Frame("({quoted_subject}, {quoted_phrase},", "{answer})"),
+    "json": _Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}, "objects":', "{answer}}"),
+    "record": RECORD,
+}
+"""Frames of texts that a model completes."""
+TURNS: Mapping[Style, _Frame] = {
+    "question": _Frame("{question}"),
+    "triple": TRIPLE,
+    "tuple": _Frame("({quoted_subject}, {quoted_phrase}, [])", "({quoted_subject}, {quoted_phrase}, {answer})"),
+    "json": _Frame('{"subject": {quoted_subject}, "relation": {quoted_phrase}}', '{"objects": {answer}}'),
+    "record": RECORD,
+}
+"""Frames of chats, in which each example is a user turn and an assistant turn."""
+
+RECALL = "{recalled}\nAnswer: "
+"""Template before an answer, if the model first recalls what it knows."""
+
+
+def check_slots(what: str, template: str, known: Sequence[str]) -> None:
+    """Raise ValueError for an unknown slot, and for a known slot whose braces are open or hold blanks.
+
+    Other braces are text, such as those of JSON. what: name of the template.
+    """
+    for found in _BRACE.finditer(template):
+        slot = found[1]
+        if SLOT.fullmatch(found[0]):
+            if slot not in known:
+                raise ValueError(f"{what} has a slot {{{slot}}}: {did_you_mean(slot, known)}")
+        elif slot in known:
+            raise ValueError(f"{what} has {found[0]!r}: write the slot as {{{slot}}}")
+
+
+def wrong_stop(stops: Sequence[str], block: str, answer: str, separator: str, written: Mapping[str, str]) -> str:
+    """Return what is wrong with the stops of a frame, as a sentence; "" if they end an answer, and no earlier.
+
+    written: setting -> text that an answer may also hold.
+    """
+    before, _, after = answer.partition("{answer}")
+    for stop in stops:
+        if not stop:
+            return "stop holds an empty text, which ends nothing: leave it out"
+        for name, text in {"answer": "\0".join(SLOT.split(before)[::2]), **written}.items():
+            if stop in text:
+                return f"stop {stop!r} occurs in {name}, {text!r}, so an answer would end there: use another"
+    follows = "".join((*SLOT.split(after)[::2], separator, SLOT.split(block)[0]))
+    if not any(stop in follows for stop in stops):
+        return f"stop {list(stops)} never occurs: what follows an answer is {follows!r}"
+    return ""
+
+
+StepKind = Literal["text", "list", "numbers", "span", "gate", "existence"]
+
+VERDICTS = ("gate", "existence")
+"""Kinds of steps with a yes or no answer, which fill no slot."""
+
+MOST_STEPS = 8
+"""Maximum number of steps of a chain."""
+
+MOST_ITEMS = 256
+"""Maximum number of questions that a chain may ask for one draw."""
+
+LONGEST_FED = 20_000
+"""Maximum number of characters of an answer that may fill a slot."""
+
+YEARS = 1000, 2100
+"""First number that a step reads as a year, and first one above."""
+
+
+_OF_SAMPLING = ("samples", "temperature", "first_temperature", "max_tokens", "stop")
+"""Settings of a step that replace those of its table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Step of a chain, as in a recipe.
+
+    name: the slot that it fills.
+    task: system turn of a chat.
+    ask: template over the slots of a style's `ask` and the names of earlier steps.
+    items: values of the slot, instead of a question.
+    parse_as: content of the slot: the "text", the names of a "list", the "numbers", or the years of a "span", `every`
+    years per slot. After a "no" to a "gate", the draw names nothing and is not asked further. The share of "no" among
+    the draws of an "existence" step is a NIL probability. Both fill no slot.
+    each: whether later questions are asked once per item; else once with all items.
+    max: maximum number of items that count, from the first.
+    longest: maximum number of characters that count.
+    until: the year at which a span without an end stops.
+    samples: 1 (all draws continue from one answer) or the table's number (each draw continues from its own answer); any
+    number for an existence step.
+    temperature, first_temperature, max_tokens, stop: of these answers; the table's if not given.
+    widen: whether a span with more than max slots gets wider slots; else only the last slots count.
+    """
+
+    name: str
+    task: str = ""
+    ask: str = ""
+    items: tuple[str, ...] = ()
+    parse_as: StepKind = "text"
+    each: bool = False
+    max: int = 20
+    longest: int = 2000
+    every: int = 10
+    until: int | None = None
+    samples: int | None = None
+    temperature: float | None = None
+    first_temperature: float | None = None
+    max_tokens: int | None = None
+    widen: bool = True
+    stop: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a wrong value."""
+        name = repr(self.name)
+        bounds = (("max", self.max, MOST_ITEMS), ("longest", self.longest, LONGEST_FED), ("every", self.every, 1000))
+        refuse(
+            (
+                not re.fullmatch(r"[a-z]\w*", self.name),
+                f"a step's name is {name}: give a word in small letters, since it is a slot",
+            ),
+            (
+                bool(self.ask) == bool(self.items),
+                f"step {name} needs something to ask, or a list of items: give one of the two",
+            ),
+            (
+                self.each and self.parse_as in ("text", *VERDICTS),
+                f"step {name} goes on with each item, but is parsed as {self.parse_as}, which has none",
+            ),
+            *(
+                (not 1 <= value <= most, f"{bound} of step {name} is {value}: give 1 to {most}")
+                for bound, value, most in bounds
+            ),
+            (
+                len(self.items) > MOST_ITEMS,
+                f"step {name} has {len(self.items)} items: give {MOST_ITEMS} at most",
+            ),
+            (
+                self.until is not None and not YEARS[0] <= self.until < YEARS[1],
+                f"until of step {name} is {self.until}: give a year",
+            ),
+            (
+                self.samples is not None and self.samples < 1,
+                f"samples of step {name} is {self.samples}: give at least 1",
+            ),
+        )
+
+    @property
+    def branches(self) -> int:
+        """Return the largest number of questions that it makes of one."""
+        return len(self.items) or (self.max if self.each else 1)
+
+    def sampling(self, table: Sampling) -> Sampling:
+        """Return the sampling of its answers. Raise ValueError if its samples match neither 1 nor the table's."""
+        given = {name: getattr(self, name) for name in _OF_SAMPLING}
+        sampling = replace(table, logprobs=False, **{name: value for name, value in given.items() if value is not None})
+        if sampling.samples not in (1, table.samples) and self.parse_as != "existence":
+            raise ValueError(
+                f"step {self.name!r} has {sampling.samples} samples, and what follows has {table.samples}: give it 1, "
+                "or as many"
+            )
+        return sampling
+
+
+def check_chain(steps: Sequence[Step], slots: Sequence[str], last: str) -> None:
+    """Raise ValueError for a chain with a loop, with a slot that no step fills, or with too many questions.
+
+    slots: slots of every template. last: template of the query itself.
+    """
+    names = [step.name for step in steps]
+    refuse(
+        (len(steps) > MOST_STEPS, f"a chain of {len(steps)} steps: give {MOST_STEPS} at most"),
+        (
+            [step.parse_as for step in steps].count("existence") > 1,
+            "a chain has one step of existence: give another generator the others",
+        ),
+    )
+    for place, step in enumerate(steps):
+        if step.name in slots or step.name in names[:place]:
+            raise ValueError(f"step {step.name!r} is called as another slot is: give it a name of its own")
+        before = () if step.parse_as == "existence" else steps[:place]  # asked once for all draws
+        filled = [one.name for one in before if one.parse_as not in VERDICTS]
+        for slot in SLOT.findall(step.ask):
+            if slot in names[place:]:
+                raise ValueError(f"the chain loops: step {step.name!r} reads {{{slot}}}, which is not before it")
+        check_slots(f"step {step.name!r}", step.ask, (*slots, *filled))
+    for place, step in enumerate(steps):
+        templates = (*(one.ask for one in steps[place + 1 :]), last)
+        if step.parse_as not in VERDICTS and not any(f"{{{step.name}}}" in template for template in templates):
+            raise ValueError(
+                f"nothing reads what step {step.name!r} fills: name {{{step.name}}} in a later step or in ask"
+            )
+    if (questions := math.prod(step.branches for step in steps)) > MOST_ITEMS:
+        raise ValueError(f"the chain makes up to {questions} questions of one: bound its steps to {MOST_ITEMS} in all")
+
 
 Knowledge = Literal["types", "property", "definition", "cardinality"]
 
@@ -104,7 +331,7 @@ class PromptStyle:
     separator: str = ""
     task_end: str = "\n\n"
     stop: tuple[str, ...] = ()
-    parse_as: Literal["any", "line", "split"] = "any"
+    parse_as: ParseAs = "any"
     most: int = 0
     number: str = ""
     wording: Literal["phrase", "name", "words"] = "phrase"
@@ -144,23 +371,23 @@ class PromptStyle:
             ),
             (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
-                self.parse_as == "line" and not self.mark,
+                self.reading.marked and not self.mark,
                 "parse_as 'line' knows the line by the words before {answer}: give them, as in answer = 'ANSWER: "
                 "{answer}'",
             ),
             (
-                self.parse_as == "line" and self.listing not in ("comma", "semicolon"),
+                self.reading.marked and not self.format.marks,
                 f"parse_as 'line' reads names between commas or semicolons, and listing is {self.listing!r}: use "
-                "'comma' or 'semicolon'",
+                + " or ".join(repr(name) for name, form in FORMATS.items() if form.marks),
             ),
         )
         if self.form == "completion" and (self.block or self.answer or self.separator or self.stop):
-            frame, written = self.frame, {"null": self.null, "number": self.number, "listing": JOINTS[self.listing]}
+            frame, written = self.frame, {"null": self.null, "number": self.number, "listing": self.format.joint}
             if wrong := wrong_stop(self.stops, frame.block, frame.answer, self.gap, written):
                 raise ValueError(wrong)
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> _Frame:
         """Return the templates of question and answer."""
         built_in = (TURNS if self.form == "chat" else TEXTS)[self.style]
         answer, cue = built_in.answer, self.cue or built_in.cue
@@ -168,7 +395,7 @@ class PromptStyle:
             answer = RECALL + answer
             if self.form != "chat":
                 cue = "\nWhat is known:" if self.style == "triple" else "What is known:"
-        return Frame(self.block or built_in.block, self.answer or answer, cue)
+        return _Frame(self.block or built_in.block, self.answer or answer, cue)
 
     @property
     def mark(self) -> str:
@@ -179,15 +406,26 @@ class PromptStyle:
     @property
     def gap(self) -> str:
         """Return the text between examples."""
-        several_lines = "\n" in self.frame.block + self.frame.answer or self.listing == "line"
-        return self.separator or ("\n\n" if several_lines else "\n")
+        return self.separator or ("\n\n" if "\n" in self.frame.block + self.frame.answer + self.format.joint else "\n")
 
     @property
     def stops(self) -> tuple[str, ...]:
         """Return the texts that end an answer when a base model completes a text."""
-        return self.stop or (("\n\n",) if "\n" in self.frame.answer or self.listing == "line" else ("\n",))
+        return self.stop or (("\n\n",) if "\n" in self.frame.answer + self.format.joint else ("\n",))
 
     @property
-    def brackets(self) -> bool:
-        """Return whether an answer is a list in brackets, so that it ends with them."""
-        return self.listing in ("json", "python")
+    def format(self) -> AnswerFormat:
+        """Return the form of the objects."""
+        return FORMATS[self.listing]
+
+    @property
+    def reading(self) -> Reading:
+        """Return how replies are read."""
+        return READINGS[self.parse_as]
+
+    def listed(self, objects: Sequence[str], relation: Relation) -> str:
+        """Return objects as an answer; in another format if the relation's names may hold the format's separator."""
+        form = self.format
+        if form.instead and not self.reading.strict and form.joint.strip() not in relation.shape.separators:
+            form = FORMATS[form.instead]
+        return form.write(objects) if objects else self.null

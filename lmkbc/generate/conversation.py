@@ -17,10 +17,9 @@ from lmkbc.answer.clean import Clean
 from lmkbc.answer.parse import parse
 from lmkbc.answer.reply import broken, candidates, mends, united
 from lmkbc.ask.context import Provider, as_context, gathered
-from lmkbc.ask.json_schema import answer_schema
-from lmkbc.ask.plan import Asking, Slots
+from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.prompts import one_line
-from lmkbc.ask.steps import VERDICTS, YEARS, Step
+from lmkbc.ask.style import VERDICTS, YEARS, Step
 from lmkbc.models.base import CUT_OFF, WITHHELD, Answered, Prompt, Reply, Request, Talk
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import answer_of
@@ -101,7 +100,7 @@ Course = list[list[Slots] | Reply | None]
 class _Chain:
     """The steps of one query. nil_probabilities: "existence" step -> share of its draws that say no."""
 
-    def __init__(self, asking: Asking, relation: Relation, query: Query) -> None:
+    def __init__(self, asking: PromptBuilder, relation: Relation, query: Query) -> None:
         self._asking, self._relation, self._query = asking, relation, query
         self._plan = asking.plan(query)
         self.nil_probabilities: dict[str, float] = {}
@@ -242,7 +241,7 @@ class Conversation:
 
     def __init__(
         self,
-        asking: Asking,
+        asking: PromptBuilder,
         relations: Mapping[str, Relation],
         name: str,
         context: Provider | None,
@@ -330,8 +329,13 @@ class Conversation:
         self, query: Query, prompt: Prompt, draws: Sequence[int], shorter: Callable[[], Iterable[Prompt]] = tuple
     ) -> Request:
         plan, style = self._asking.plan(query), self._asking.plan(query).style
-        schema = answer_schema(self._relations[query.relation].kind) if self._schema else None
-        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.brackets, schema, shorter)
+        schema = style.format.schema(self._relations[query.relation].kind) if self._schema else None
+        return Request(prompt, tuple(draws), plan.sampling, style.stops, style.format.brackets, schema, shorter)
+
+    def keeps_schema(self, query: Query, reply: Reply) -> bool:
+        """Return whether a reply conforms to the schema of its query's answers."""
+        form, relation = self._asking.plan(query).style.format, self._relations[query.relation]
+        return form.keeps_schema(reply.text, relation.kind)
 
     def candidates(self, query: Query, parts: Sequence[Sequence[Reply | None]]) -> CandidateSet:
         """Return the candidates of a query from the draws of each of its prompts."""

@@ -6,15 +6,14 @@ The model writes its answers, or ranks the known objects of a relation. Every ba
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
 from lmkbc.answer.clean import Clean
 from lmkbc.ask.context import ContextSettings, Provider, located, provider
-from lmkbc.ask.json_schema import keeps_schema
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.generate.access import is_given, open_model, runs_here
 from lmkbc.generate.conversation import Conversation
@@ -27,7 +26,7 @@ from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk
 from lmkbc.models.identity import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
-from lmkbc.relation import OTHERS, Relation
+from lmkbc.relation import OTHERS
 from lmkbc.run.run import Run
 from lmkbc.types import CandidateSet, Example, Generator, Query, State
 
@@ -36,7 +35,7 @@ PRUNE = "'lmkbc store prune --model NAME' drops what was kept of a model, to hav
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
+class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
     """The table of a generator over a language model.
 
     ranking: rank the known objects of a relation; without it, the model writes its answers.
@@ -60,7 +59,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
     def __post_init__(self) -> None:
         """Raise ValueError for contradictory settings."""
         ModelReference.__post_init__(self)
-        Asks.__post_init__(self)
+        PromptSettings.__post_init__(self)
         asks_again = any(
             style.follow_up or style.repair or any(step.ask for step in style.steps) for style in self.styles
         )
@@ -162,7 +161,7 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         talk = Conversation(
             asking, run.relations, name, context, notes, clean=self.clean, schema=schema, model=model_name(model.name)
         )
-        return AnswerGenerator(model, talk, run.relations, name, notes)
+        return AnswerGenerator(model, talk, name, notes)
 
     def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
         """Return the generator over recorded answers, read like those of the model."""
@@ -175,14 +174,14 @@ class LanguageModelSpec(ModelReference, Asks, GeneratorSpec):
         files = run.answers
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
 
-    def asking(self, run: Run, train: Sequence[Example] | None = None) -> Asking:
+    def asking(self, run: Run, train: Sequence[Example] | None = None) -> PromptBuilder:
         """Return the prompts for the run's relations, with examples from train.
 
         train: other examples than the run's train split.
         """
         self.framing.check(self.asked(run), run.edition.name)
         examples = run.train if train is None else train
-        return Asking(run.edition, run.relations, examples, self, run.workspace.relations)
+        return PromptBuilder(run.edition, run.relations, examples, self, run.workspace.relations)
 
     def provider(self, run: Run, model: Callable[[], LanguageModel]) -> Provider | None:
         """Return the provider of passages; None if the table wants none. model: returns the model for "recall"."""
@@ -199,12 +198,11 @@ class AnswerGenerator:
         self,
         model: LanguageModel,
         talk: Conversation,
-        relations: Mapping[str, Relation],
         name: str,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
-        self._model, self._talk, self._relations, self._name = model, talk, relations, name
+        self._model, self._talk, self._name = model, talk, name
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per distinct query, in the order of the answers."""
@@ -226,8 +224,8 @@ class AnswerGenerator:
             for request, one in zip(requests, answered, strict=True):
                 received += filter(None, one.replies)
                 if request.schema is not None:
-                    kind = self._relations[query.relation].kind
-                    tally.shapeless += sum(not keeps_schema(reply.text, kind) for reply in one.replies if reply)
+                    replies = filter(None, one.replies)
+                    tally.shapeless += sum(not self._talk.keeps_schema(query, reply) for reply in replies)
             requests, candidates = resumed(talk, answered)
         tally.count(candidates, received)
         return replace(candidates, tokens=sum(one.prompt_tokens + one.completion_tokens for one in received))

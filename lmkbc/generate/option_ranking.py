@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.ask.prompts import one_line
 from lmkbc.edition import Edition
 from lmkbc.errors import refuse
@@ -76,7 +76,7 @@ class RankingGenerator:
     def __init__(
         self,
         scorer: LanguageModel,
-        asking: Asking,
+        asking: PromptBuilder,
         edition: Edition,
         relations: Mapping[str, Relation],
         train: Sequence[Example],

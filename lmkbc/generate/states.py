@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
@@ -28,7 +28,7 @@ PORTION = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class States(ModelReference, Asks):
+class States(ModelReference, PromptSettings):
     """Settings of hidden states. depth: share of the layers after which they are read; 1 for all layers."""
 
     depth: float = 0.87
@@ -36,7 +36,7 @@ class States(ModelReference, Asks):
     def __post_init__(self) -> None:
         """Raise ValueError for a wrong value."""
         ModelReference.__post_init__(self)
-        Asks.__post_init__(self)
+        PromptSettings.__post_init__(self)
         refuse(
             (
                 self.backend == "server" or self.base_url,
@@ -48,7 +48,7 @@ class States(ModelReference, Asks):
 
     def open(self, run: Run, notes: Notes, kept: ArrayStore) -> StateReader:
         """Return the reader of states. kept: store of states."""
-        asking = Asking(run.edition, run.relations, run.train, self, run.workspace.relations)
+        asking = PromptBuilder(run.edition, run.relations, run.train, self, run.workspace.relations)
         return StateReader(local_model(self, run, notes), asking, self.depth, kept, run.report, notes)
 
 
@@ -59,7 +59,7 @@ class StateReader:
     """
 
     def __init__(
-        self, local: LocalModel, asking: Asking, depth: float, kept: ArrayStore, report: Report, notes: Notes
+        self, local: LocalModel, asking: PromptBuilder, depth: float, kept: ArrayStore, report: Report, notes: Notes
     ) -> None:
         self._local, self._asking, self._depth, self._kept = local, asking, depth, kept
         self._report, self._notes = report, notes

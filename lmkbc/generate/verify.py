@@ -20,8 +20,8 @@ from msgspec import structs
 from lmkbc.answer.clean import same_name
 from lmkbc.answer.parse import parse
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
-from lmkbc.ask.frames import check_slots
 from lmkbc.ask.prompts import fill, one_line
+from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
 from lmkbc.models.base import LanguageModel
 from lmkbc.names import folded_key

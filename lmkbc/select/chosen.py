@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.ask.frames import Frames
+from lmkbc.ask.plan import Frames
 from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import content_sha256, sha256
 from lmkbc.files.places import name_of

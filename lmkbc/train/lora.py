@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lmkbc.ask.context import as_context, gathered
-from lmkbc.ask.plan import Asking
-from lmkbc.ask.prompts import answered
+from lmkbc.ask.plan import PromptBuilder
+from lmkbc.ask.prompts import target
 from lmkbc.errors import InputError, OptionError
 from lmkbc.generate.access import local_model, source
 from lmkbc.generate.language_model import LanguageModelSpec
@@ -231,13 +231,13 @@ def alike(prompts: Sequence[_TaughtPrompt], size: int) -> list[list[_TaughtPromp
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
-def answer(run: Run, asking: Asking, example: Example) -> str:
+def answer(run: Run, asking: PromptBuilder, example: Example) -> str:
     """Return the right answer in the prompt's style, as in worked examples."""
     style = asking.plan(example.query).style
-    return answered(style, run.relations, example, edition=run.edition.name)
+    return target(style, run.relations, example, edition=run.edition.name)
 
 
-def _together(asking: Asking, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
+def _together(asking: PromptBuilder, examples: Sequence[Example], draw: random.Random) -> Iterator[list[Example]]:
     """Yield groups of a relation's shuffled examples, each as large as a prompt shows and asks."""
     shots = asking.plan(examples[0].query).selector.shots
     shuffled = [

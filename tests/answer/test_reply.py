@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.reply import candidates, united
@@ -53,22 +48,6 @@ def test_the_whole_items_of_a_real_list_that_was_cut_off_count_once_each(
     assert found.draws == (state,)
     assert (len(names(found)) if isinstance(expected, int) else names(found)) == expected
     assert not found.nothing
-
-
-STATES = ["Chad", "Mali", "Fiji", "Peru", "Sudan", "Kenya"]
-
-
-@given(st.permutations(STATES), st.sampled_from([json.dumps, repr]), st.integers(0, 60), st.sampled_from(CUT_OFF))
-def test_wherever_a_list_is_cut_off_items_with_a_comma_behind_them_count_and_broken_ones_do_not(
-    given_names: list[str], write: Callable[[list[str]], str], place: int, finish: str
-) -> None:
-    text = write(given_names)[:place]
-    found = drawn("CountryBordersCountry", text, finish)
-    certain = text.count(",")
-    assert names(found) in (given_names[:certain], given_names[: certain + 1])
-    assert set(names(found)) <= set(STATES)
-    whole = text.endswith("]")
-    assert found.draws == ((State.ANSWERED if whole else State.CUT if names(found) else State.TRUNCATED),)
 
 
 @pytest.mark.parametrize(("text", "state"), [("[]\n\nIt has no", State.ABSTAINED), ('["Mali"] and so', State.ANSWERED)])

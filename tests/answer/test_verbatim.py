@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.parse import split, verbatim
-from lmkbc.ask.frames import Listing
+from lmkbc.answer.formats import FORMATS, verbatim
 from lmkbc.names import folded_key
 from lmkbc.types import State
 
@@ -63,12 +62,6 @@ def test_a_json_list_comes_back_as_it_is(names: list[str]) -> None:
     assert (list(parsed.objects), parsed.state) == (names, State.ANSWERED if names else State.ABSTAINED)
 
 
-@given(st.text(max_size=60), st.text(max_size=10))
-def test_any_text_has_a_state(text: str, null: str) -> None:
-    parsed = verbatim(text, BORDERS, "Utopia", null)
-    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)
-
-
 @pytest.mark.parametrize(
     ("text", "listing", "state", "objects"),
     [
@@ -83,15 +76,6 @@ def test_any_text_has_a_state(text: str, null: str) -> None:
         ("Chad, Peru", "json", State.UNPARSED, ()),
     ],
 )
-def test_a_split_reply_is_cut_at_every_mark(
-    text: str, listing: Listing, state: State, objects: tuple[str, ...]
-) -> None:
-    parsed = split(text, listing, "None")
+def test_a_split_reply_is_cut_at_every_mark(text: str, listing: str, state: State, objects: tuple[str, ...]) -> None:
+    parsed = FORMATS[listing].split(text, "None")
     assert (parsed.state, parsed.objects) == (state, objects)
-
-
-@given(st.text(max_size=60), st.sampled_from(["json", "python", "comma", "semicolon", "line"]))
-def test_any_text_can_be_split(text: str, listing: Listing) -> None:
-    parsed = split(text, listing)
-    assert (parsed.state is State.ABSTAINED) >= (not text.strip())
-    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

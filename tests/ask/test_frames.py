@@ -13,10 +13,9 @@ from opened import recipe_file
 from prompt_parts import suffix
 from space import SPACE
 
-from lmkbc.answer.reply import candidates
-from lmkbc.ask.frames import Frames, captured
-from lmkbc.ask.plan import Asking, Asks
-from lmkbc.ask.prompts import Composer, answered
+from lmkbc.answer.reply import candidates, captured
+from lmkbc.ask.plan import Frames, PromptBuilder, PromptSettings
+from lmkbc.ask.prompts import Composer, target
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
@@ -109,9 +108,9 @@ def recipe(folder: Path, frames: str, **table: Any) -> Path:
     )
 
 
-def asking(path: Path) -> Asking:
+def asking(path: Path) -> PromptBuilder:
     (spec,) = read_recipe(SPACE, str(path)).generate
-    assert isinstance(spec, Asks)
+    assert isinstance(spec, PromptSettings)
     return spec.asking(Run(workspace=SPACE, edition=EDITION), [])  # type: ignore[attr-defined,no-any-return]
 
 
@@ -158,16 +157,16 @@ def test_an_unknown_file_is_told() -> None:
 
 def test_a_subject_that_holds_the_stop_is_told() -> None:
     table = {"form": "completion", "block": "Q: {subject}", "answer": "{answer} %", "listing": "comma", "stop": ["%"]}
-    asked = Asking(EDITION, RELATIONS, [], Asks(prompt=style(**table)))
+    asked = PromptBuilder(EDITION, RELATIONS, [], PromptSettings(prompt=style(**table)))
     with pytest.raises(InputError, match="subject '100% Island' of hasArea holds '%', at which"):
         asked.prompt(Query("100% Island", AREA))
     assert asked.prompt(Query("Island", AREA)).text == "Q: Island"
 
 
 def test_what_is_learned_ends_where_the_answer_does() -> None:
-    assert answered(style(**RECALL), RELATIONS, SHOT).endswith(" 8336 square kilometres\n\n")
+    assert target(style(**RECALL), RELATIONS, SHOT).endswith(" 8336 square kilometres\n\n")
     closed = style(form="completion", answer="{answer}%", listing="comma", stop=["%"])
-    assert answered(closed, RELATIONS, SHOT) == " 8336%"
+    assert target(closed, RELATIONS, SHOT) == " 8336%"
 
 
 def test_a_run_s_records_name_files_without_the_way_to_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +191,8 @@ def bank(folder: Path, text: str) -> dict[str, Any]:
 
 
 def shown(table: dict[str, Any], subject: str, relation: str = AREA) -> list[str]:
-    asks = checked(Asks, {"prompt": {"form": "completion"}, "shots": table}, "asks")
-    found = Asking(EDITION, RELATIONS, [], asks, SPACE.relations)
+    asks = checked(PromptSettings, {"prompt": {"form": "completion"}, "shots": table}, "asks")
+    found = PromptBuilder(EDITION, RELATIONS, [], asks, SPACE.relations)
     return [shot.query.subject for shot in found.plan(Query("", relation)).selector.select(Query(subject, relation))]
 
 

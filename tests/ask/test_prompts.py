@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from prompt_parts import prefix, suffix
 from space import SPACE
 
+from lmkbc.answer.formats import FORMATS
 from lmkbc.answer.parse import parse
-from lmkbc.ask.frames import Listing, Style
-from lmkbc.ask.prompts import Composer, fill, listed
-from lmkbc.ask.style import PromptStyle
+from lmkbc.ask.prompts import Composer, fill
+from lmkbc.ask.style import PromptStyle, Style
 from lmkbc.models.base import Form, Prompt
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
@@ -102,13 +102,13 @@ def test_an_example_reasons_from_its_facts_to_its_answer() -> None:
         ("line", 'a, b\nc"d'),
     ],
 )
-def test_listings(listing: Listing, text: str) -> None:
+def test_listings(listing: str, text: str) -> None:
     relation = RELATIONS[BORDERS]
-    assert listed(PromptStyle(listing=listing), ["a, b", 'c"d'], relation) == text
-    assert listed(PromptStyle(listing=listing, null="None"), [], relation) == "None"
+    assert PromptStyle(listing=listing).listed(["a, b", 'c"d'], relation) == text
+    assert PromptStyle(listing=listing, null="None").listed([], relation) == "None"
 
 
-@pytest.mark.parametrize("listing", ["json", "python", "comma", "semicolon", "line"])
+@pytest.mark.parametrize("listing", FORMATS)
 @pytest.mark.parametrize(
     ("name", "names"),
     [
@@ -123,9 +123,9 @@ def test_listings(listing: Listing, text: str) -> None:
         ("PersonCauseOfDeath", ("non-Hodgkin lymphoma",)),
     ],
 )
-def test_what_an_example_shows_is_read_as_it_was_shown(listing: Listing, name: str, names: tuple[str, ...]) -> None:
+def test_what_an_example_shows_is_read_as_it_was_shown(listing: str, name: str, names: tuple[str, ...]) -> None:
     relation = SPACE.relation(name)
-    answer = listed(PromptStyle(listing=listing, null="None"), names, relation)
+    answer = PromptStyle(listing=listing, null="None").listed(names, relation)
     assert parse(answer, relation, "Some Subject").objects == names
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
-from lmkbc.ask.steps import Step
+from lmkbc.ask.style import Step
 from lmkbc.generate.conversation import read, verdict
 from lmkbc.models.base import Reply
 

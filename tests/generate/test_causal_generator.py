@@ -12,7 +12,7 @@ import tiny_causal
 from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.errors import InputError
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.verify import Verifying
@@ -53,7 +53,7 @@ def generator(
         "sampling": {"samples": draws, "temperature": 0.7, "max_tokens": 8},
         "relations": own or {},
     }
-    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
+    asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables), SPACE.relations)
     return over_local(model, asking, RELATIONS, "tiny", **more)
 
 

@@ -9,7 +9,7 @@ import pytest
 from opened import asks
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.conversation import Conversation
 from lmkbc.models.base import Answered, Reply, Request, Talk, resumed
 from lmkbc.notes import Notes, Passage
@@ -30,7 +30,7 @@ class Telling:
 def conversation(draws: int, **style: Any) -> Conversation:
     """One that has begun about the query."""
     tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
-    talk = Conversation(Asking(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
+    talk = Conversation(PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
     talk.begin([QUERY])
     return talk
 

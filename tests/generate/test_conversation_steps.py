@@ -16,7 +16,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_local, recipe_of
 from space import MINI, RELATIONS, SPACE
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.store import Store
@@ -57,7 +57,7 @@ def locally(folder: Path) -> Ask:
     def ask(answer: Answer, prompt: dict[str, Any], sampling: dict[str, Any]) -> tuple[list[str], CandidateSet]:
         tables = {"prompt": {"form": "completion", **prompt}, "sampling": sampling, "shots": {"k": 0}}
         model = Scripted(answer)
-        asking = Asking(MINI, RELATIONS, [], asks(tables))
+        asking = PromptBuilder(MINI, RELATIONS, [], asks(tables))
         store = Store(folder / "local.sqlite")
         (found,) = over_local(model, asking, RELATIONS, "m", store=store).generate([QUERY])
         store.close()

@@ -13,7 +13,7 @@ from prompt_parts import suffix
 from space import MINI, RELATIONS, SPACE
 
 from lmkbc.ask.examples import Shots
-from lmkbc.ask.plan import Asking, Asks
+from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.ask.style import PromptStyle
 from lmkbc.generate.option_ranking import CandidateRanking, RankingGenerator
 from lmkbc.models.base import Prompt
@@ -43,7 +43,7 @@ class Fixed:
 
 
 def generator(scorer: Fixed, train: Sequence[Example] = TRAIN, **how: object) -> RankingGenerator:
-    asking = Asking(MINI, RELATIONS, train, Asks(prompt=STYLE, shots=Shots(k=2)))
+    asking = PromptBuilder(MINI, RELATIONS, train, PromptSettings(prompt=STYLE, shots=Shots(k=2)))
     settings = replace(CandidateRanking(calibration="nothing"), **how)  # type: ignore[arg-type]
     return RankingGenerator(scorer, asking, MINI, RELATIONS, train, settings, "m")  # type: ignore[arg-type]
 

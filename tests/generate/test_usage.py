@@ -13,7 +13,7 @@ from command import Command
 from opened import asks, recipe_of
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.access import local_model
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
@@ -51,7 +51,7 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prompts(given: list[Query]) -> list[Prompt]:
-    asking = Asking(MINI, RELATIONS, TRAIN, asks(ASKS), SPACE.relations)
+    asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(ASKS), SPACE.relations)
     return [asking.prompt(query) for query in given]
 
 

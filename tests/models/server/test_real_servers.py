@@ -23,7 +23,7 @@ from opened import asks
 from postgres import free_port
 from space import MINI, RELATIONS, TRAIN
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.language_model import ServerModel
@@ -191,7 +191,7 @@ def test_a_model_that_is_not_there(transformers_serve: Server, chat: Chat, tmp_p
 
 def test_llama_cpp_tells_its_context_and_prompts_are_fitted_to_it(llama_cpp: Server, chat: Chat) -> None:
     tables: dict[str, Any] = {"shots": {"k": 60, "fit": True, "relations": "all"}, "sampling": {"max_tokens": 8}}
-    asking = Asking(MINI, RELATIONS, TRAIN, asks(tables))
+    asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables))
     assert len(asking.prompt(QUERIES[0]).text) > 4096  # its tokens are bytes, and two share its context of 8192
     limits = Limits(concurrency=2, attempts=2, first_wait=0.1, timeout=300.0)
     generator = chat(llama_cpp, limits=limits, **tables)

@@ -13,7 +13,7 @@ from loopback import Body, Loopback, prompt_of
 from opened import asks, generators, over_server
 from space import MINI, RELATIONS, SPACE, TRAIN
 
-from lmkbc.ask.plan import Asking
+from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
@@ -99,7 +99,7 @@ def run(generator: AnswerGenerator, queries: list[Query]) -> dict[str, Candidate
 
 @pytest.fixture
 def room() -> int:
-    asking = Asking(MINI, RELATIONS, TRAIN, asks({"shots": {"k": 4}}))
+    asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks({"shots": {"k": 4}}))
     sizes = {query: size({"messages": asking.prompt(query).messages()}) for query in LONG + SHORT}
     most = max(sizes[query] for query in SHORT) + ANSWER + 10
     assert most < min(sizes[query] for query in LONG)
@@ -225,7 +225,7 @@ def test_a_beginning_that_we_gave_is_no_part_of_the_answer(tmp_path: Path) -> No
     tables: dict[str, Any] = {"prompt": {"form": "single", "style": "record", "speaker": "assistant"}}
     with Loopback(repeats) as server:
         where = Server.of(server.url, "stand-in")
-        asking = Asking(MINI, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
+        asking = PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables | {"shots": {"k": 2}}))
         generator = over_server(asking, RELATIONS, where, Store(tmp_path / "store.sqlite"))
         (found,) = generator.generate(SHORT[:1])
     assert [one.text for one in found.candidates] == ["Chile"]

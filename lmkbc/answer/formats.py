@@ -1,0 +1,282 @@
+"""Answer formats: each writes the objects of an answer, in examples and requests, and reads them in replies.
+
+A recipe names a format as its prompt's `listing`, and a reading of replies as its `parse_as`. Both are looked up here
+alone. A reply in any form is read by `parse`; the readings below keep to the form that was asked for.
+
+Systems that do not clean answers, or clean them later, read names as a model wrote them, by `verbatim`. Nothing is
+trimmed or left out then, and no word is taken for an empty answer. Some prompts ask for a closing line such as
+"ANSWER: Chad, Mali". Only lines that begin with the prompt's words count then, anywhere in the text. If such lines
+disagree, there is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from lmkbc.answer.abstain import is_mute
+from lmkbc.answer.clean import Clean
+from lmkbc.answer.elements import elements, mended, narrowed
+from lmkbc.answer.literal import has_empty_list, read_literals
+from lmkbc.answer.numbers import plain
+from lmkbc.answer.parse import Parsed, parse, parted
+from lmkbc.relation import Kind, Relation
+from lmkbc.types import State
+
+
+class _Names(msgspec.Struct, forbid_unknown_fields=True):
+    objects: list[str]
+
+
+class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
+    objects: list[float]
+
+
+class Reading(NamedTuple):
+    """Reading of replies: as any form that names objects, or more strictly.
+
+    strict: whether every separator counts, also within names. marked: whether only the line counts that begins with the
+    prompt's words before the answer.
+    """
+
+    strict: bool = False
+    marked: bool = False
+
+
+ANY_FORM = Reading()
+READINGS: Mapping[str, Reading] = {"any": ANY_FORM, "line": Reading(marked=True), "split": Reading(strict=True)}
+"""Name in a recipe -> reading."""
+
+
+ENDS = "zq", "zq, Zq", " Zq"
+"""Texts with which an answer may go on where it was cut off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFormat:
+    """Form of the objects in an answer: `write` makes it, and `parts` takes it apart.
+
+    joint: text between two objects, at which no answer may stop.
+    tolerant: whether `parse` reads replies, which knows this form and others; else `parts` does.
+    marks: separators of names on a closing line; "" if the form has no place there.
+    brackets: whether an answer is a list in brackets, so that it ends with them.
+    instead: format for relations whose names may hold the separator; this one if not given.
+    """
+
+    joint: str
+    tolerant: bool = True
+    marks: str = ""
+    brackets: bool = False
+    instead: str = ""
+
+    def write(self, objects: Sequence[str]) -> str:
+        """Return some objects as an answer, in an example or a request."""
+        return self.joint.join(objects)
+
+    def parts(self, answer: str) -> list[str]:
+        """Return the texts of the objects in an answer; none if it has another form."""
+        return [part.strip() for part in answer.split(self.joint)]
+
+    def read(
+        self,
+        text: str,
+        relation: Relation,
+        subject: str,
+        null: str,
+        *,
+        clean: Clean = True,
+        reading: Reading = ANY_FORM,
+        cut: bool = False,
+    ) -> Parsed:
+        """Return the objects of a reply.
+
+        null: text for no object. clean: whether to remove what is around names. cut: whether the reply was cut off, so
+        that only objects count that do not depend on how it goes on.
+        """
+
+        def parsed(text: str) -> Parsed:
+            if reading.strict or not self.tolerant:
+                return self.split(text, null)
+            if clean is True:
+                return parse(text, relation, subject, null)
+            if reading.marked:
+                return named(text, self.marks, relation, null)
+            return verbatim(text, relation, subject, null, lines="\n" in self.joint)
+
+        whole = parsed(text)
+        if not cut:
+            return whole
+        further = [{*parsed(text + end).objects} for end in (("7",) if relation.kind == "number" else ENDS)]
+        if reading == ANY_FORM:  # a bracket within a name may be taken for the list's end
+            further.append({name for name in whole.objects if name.count("[") == name.count("]")})
+        return Parsed(whole.state, tuple(name for name in whole.objects if all(name in names for names in further)))
+
+    def split(self, text: str, null: str = "") -> Parsed:
+        """Return the parts of a reply as its objects."""
+        answer = text.strip()
+        if answer == null:
+            return Parsed(State.ABSTAINED)
+        parts = self.parts(answer)
+        names = tuple(dict.fromkeys(filter(None, (part.removeprefix("and ").strip() for part in parts))))
+        nothing = State.ABSTAINED if self.brackets and parts else State.UNPARSED
+        return Parsed(State.ANSWERED if names else nothing, names)
+
+    def schema(self, kind: Kind) -> dict[str, Any]:
+        """Return the JSON schema of an answer from a server that keeps to one: an object with one list."""
+        item = {"type": "number" if kind == "number" else "string"}
+        return {
+            "type": "object",
+            "properties": {"objects": {"type": "array", "items": item}},
+            "required": ["objects"],
+            "additionalProperties": False,
+        }
+
+    def keeps_schema(self, text: str, kind: Kind) -> bool:
+        """Return whether a reply conforms to the schema; some servers ignore it."""
+        try:
+            msgspec.json.decode(text, type=_Numbers if kind == "number" else _Names)
+        except msgspec.DecodeError:  # also for JSON of another shape
+            return False
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _QuotedList(AnswerFormat):
+    """A list in brackets, with names in quotes. dump: writes it."""
+
+    brackets: bool = True
+    dump: Callable[[list[str]], str]
+
+    def write(self, objects: Sequence[str]) -> str:
+        """Return some objects as a list."""
+        return self.dump([*objects])
+
+    def parts(self, answer: str) -> list[str]:
+        """Return the texts between the commas of the first brackets, without quotation marks."""
+        _, opened, inside = answer.partition("[")
+        return [part.strip(" \t\n\"'") for part in inside.partition("]")[0].split(",")] if opened else []
+
+
+FORMATS: Mapping[str, AnswerFormat] = {
+    "json": _QuotedList(joint='", "', dump=partial(json.dumps, ensure_ascii=False)),
+    "python": _QuotedList(joint="', '", dump=repr),
+    "comma": AnswerFormat(joint=", ", marks=",;", instead="semicolon"),
+    "semicolon": AnswerFormat(joint="; ", marks=";"),
+    "line": AnswerFormat(joint="\n"),
+}
+"""Name in a recipe -> answer format."""
+
+if TYPE_CHECKING:
+    Listing = str
+    ParseAs = str
+else:  # the names above, by which recipes are checked and described
+    Listing, ParseAs = Literal[tuple(FORMATS)], Literal[tuple(READINGS)]
+
+
+class _Line(NamedTuple):
+    """Text of an answer's line. last: whether nothing follows it; a text that was cut off then ends in it."""
+
+    text: str
+    last: bool
+
+
+NOTHING = frozenset(("none", "null", "n/a", "na", "unknown", "empty", "no answer"))
+"""Words for no object on such a line, besides the word that the prompt gives."""
+
+_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|inc|ltd|llc|plc|co|corp)\.?", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d[\d,]{0,40}(?:\.\d{1,40})?")
+
+
+def answer_line(text: str, mark: str) -> _Line | None:
+    """Return the line that begins with a mark, without the mark; None if there is none, or if two of them disagree.
+
+    Blank lines do not count. Lines that differ only in case and blanks agree.
+    """
+    found = [(match.end(), _unmarked(match[0], mark)) for match in _marked(mark).finditer(text)]
+    lines = [(end, line) for end, line in found if line]
+    if len({" ".join(line.split()).casefold() for _, line in lines}) != 1:
+        return None
+    end, line = lines[-1]
+    return _Line(line, not text[end:].strip())
+
+
+def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
+    """Return the objects of a line as written: its first number, or the names between some marks.
+
+    A suffix such as "Jr." stays with the name before it. null: the prompt's word for no object.
+    """
+    nothing = NOTHING | {null.casefold()}
+    if line.strip(" .").casefold() in nothing:
+        return Parsed(State.ABSTAINED)
+    if relation.kind == "number":
+        number = _NUMBER.search(line)
+        if number is None:
+            return Parsed(State.UNPARSED)
+        return Parsed(State.ANSWERED, (plain(Decimal(number[0].replace(",", ""))),))
+    names: list[str] = []
+    for part in re.split(f"[{re.escape(marks)}]", line):
+        name = part.strip(" .")
+        name = name[4:].strip() if name[:4].casefold() == "and " else name
+        if names and _SUFFIX.fullmatch(name):
+            names[-1] = f"{names[-1]}, {name}"
+        elif name:
+            names.append(name)
+    objects = tuple(dict.fromkeys(name for name in names if name.casefold() not in nothing))
+    if not objects:
+        return Parsed(State.ABSTAINED if names else State.UNPARSED)
+    return Parsed(State.ANSWERED, objects)
+
+
+@lru_cache(maxsize=64)
+def _marked(mark: str) -> re.Pattern[str]:
+    """Return a pattern that finds lines that begin with a mark; blanks may stand before its colon."""
+    words = r"[ \t]*".join(re.escape(part) for part in re.split(r"\s*(?=:)", mark))
+    return re.compile(rf"^[ \t]*(?:{words})[^\r\n]*$", re.IGNORECASE | re.MULTILINE)
+
+
+def _unmarked(line: str, mark: str) -> str:
+    """Return a line without its mark, which some models write twice."""
+    head = re.compile(_marked(mark).pattern.removesuffix(r"[^\r\n]*$"), re.IGNORECASE)
+    while found := head.match(line):
+        line = line[found.end() :].strip()
+    return line
+
+
+_NULLS = ("null", "None")
+"""Literals for nothing in JSON and Python."""
+
+
+def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines: bool = False) -> Parsed:
+    """Return the objects of one raw completion as written.
+
+    null: text for no object, besides an empty list. lines: whether to read all lines of plain text; else the first.
+    """
+    answer, _ = narrowed(text)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
+    if is_mute(answer):
+        return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
+    words, empty = _words(answer, relation, subject, lines)
+    if not words:
+        return Parsed(State.ABSTAINED if empty else State.UNPARSED)
+    nothing = words == (null,) or words == _words(null, relation, subject, lines)[0]
+    return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
+
+
+def _words(answer: str, relation: Relation, subject: str, lines: bool) -> tuple[tuple[str, ...], bool]:
+    """Return the elements of an answer's literals, else the parts of its text, and whether a list is empty."""
+    groups = read_literals(mended(answer), commas="," in relation.shape.separators)
+    empty = any(map(has_empty_list, groups))
+    words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
+    if any(not word.quoted and word.text in _NULLS for word in words):
+        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
+    if not groups:
+        words = parted(answer if lines else answer.split("\n", 1)[0], relation)
+    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

@@ -1,0 +1,99 @@
+"""Every answer format keeps to this: what it writes is read as it was written, also where it was cut off."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.answer.clean import Clean
+from lmkbc.answer.formats import FORMATS, READINGS
+from lmkbc.answer.reply import candidates
+from lmkbc.ask.style import PromptStyle
+from lmkbc.models.base import CUT_OFF, Reply
+from lmkbc.models.local.endings import list_end
+from lmkbc.relation import Relation
+from lmkbc.types import CandidateSet, Query, State
+from tests.answer.test_parse import AREA, BAND, WHOLE
+
+PLAIN = "Ann Lee", "Bo Day", "Chad 7", "São Tomé", "AC/DC", "Jean-Luc Ponty"
+HARD = (
+    *PLAIN,
+    *("Washington, D.C.", "Foo, Inc.", "Bosnia and Herzegovina", "Simon & Garfunkel", "7 Seconds", "1,234 Miles"),
+    *("O'Brien", 'Ann "Bo" Lee', "(G)I-DLE", "Sunn O)))", "Kiss (band) Army", "Emmy [live] Lou", "Jay-Z - Live"),
+)
+every = pytest.mark.parametrize(
+    ("listing", "parse_as"),
+    [(name, way) for name in FORMATS for way in READINGS if FORMATS[name].marks or not READINGS[way].marked],
+)
+cleaned = st.sampled_from([True, False, "spellings"])
+
+
+def style_of(listing: str, parse_as: str) -> PromptStyle:
+    template = "ANSWER: {answer}" if READINGS[parse_as].marked else ""
+    return PromptStyle(form="completion", listing=listing, parse_as=parse_as, null="None", answer=template)
+
+
+def names_of(parse_as: str) -> st.SearchStrategy[list[str]]:
+    """Lists of names; without separators, quotes and brackets in them where a reading takes these as written."""
+    return st.lists(st.sampled_from(HARD if parse_as == "any" else PLAIN), unique=True, max_size=6)
+
+
+def answer(style: PromptStyle, names: list[str], relation: Relation) -> str:
+    return (style.answer or "{answer}").replace("{answer}", style.listed(names, relation))
+
+
+def read(style: PromptStyle, text: str, relation: Relation, clean: Clean, finish: str = "stop") -> CandidateSet:
+    return candidates(Query("Some Subject", relation.name), relation, style, [Reply(text, finish)], "m", clean=clean)
+
+
+def texts(found: CandidateSet) -> list[str]:
+    return [candidate.text for candidate in found.candidates]
+
+
+@every
+@given(st.data(), cleaned)
+def test_what_is_written_is_read(listing: str, parse_as: str, data: st.DataObject, clean: Clean) -> None:
+    style, names = style_of(listing, parse_as), data.draw(names_of(parse_as))
+    found = read(style, answer(style, names, WHOLE), WHOLE, clean)
+    assert (texts(found), found.draws) == (names, (State.ANSWERED if names else State.ABSTAINED,))
+
+
+@every
+@given(st.data(), cleaned, st.sampled_from(CUT_OFF))
+def test_a_cut_off_answer_names_the_first_objects(
+    listing: str, parse_as: str, data: st.DataObject, clean: Clean, finish: str
+) -> None:
+    style, names = style_of(listing, parse_as), data.draw(names_of(parse_as).filter(bool))
+    whole = answer(style, names, WHOLE)
+    text = whole[: data.draw(st.integers(0, len(whole)))]
+    found = read(style, text, WHOLE, clean, finish)
+    certain = sum(len(answer(style, names[:count], WHOLE)) < len(text) for count in range(1, len(names)))
+    assert texts(found) == names[: len(found.candidates)]
+    assert len(found.candidates) >= certain - 1
+    if list_end(text) is None and not text.endswith("\n"):
+        assert found.draws == (State.CUT if found.candidates else State.TRUNCATED,)
+
+
+@every
+@given(cleaned)
+def test_numbers_and_names_between_commas_are_read(listing: str, parse_as: str, clean: Clean) -> None:
+    style = style_of(listing, parse_as)
+    for number in ("1250", "0.5", "0.001"):
+        assert texts(read(style, answer(style, [number], AREA), AREA, clean)) == [number]
+    assert texts(read(style, answer(style, [*PLAIN], BAND), BAND, clean)) == [*PLAIN]
+
+
+@every
+def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: str) -> None:
+    style = style_of(listing, parse_as)
+    assert not any(stop in answer(style, [*HARD], WHOLE) for stop in style.stops)
+
+
+@every
+@given(st.text(max_size=80), st.sampled_from(["None", "[]", ""]), st.sampled_from([WHOLE, AREA]), cleaned)
+def test_any_text_has_a_state(
+    listing: str, parse_as: str, text: str, null: str, relation: Relation, clean: Clean
+) -> None:
+    parsed = FORMATS[listing].read(text, relation, "Utopia", null, clean=clean, reading=READINGS[parse_as])
+    assert bool(parsed.objects) == (parsed.state is State.ANSWERED)
