@@ -37,7 +37,7 @@ from lmkbc.run.saved import SavedRun
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.run.timing import RunTiming
 from lmkbc.scoring.official import evaluate
-from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Pair, Table, Tally
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 
@@ -88,6 +88,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "title": f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
             "about": _about(run, edition, source, timing, recorded_prompts),
             "table": table,
+            "columns": COLUMNS,
+            "overall": OVERALL,
             "floors": floors,
             "below": _below(table, floors),
             "seen": run.in_sample,

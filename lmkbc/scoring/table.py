@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import repeat
 from typing import Any, Literal, NamedTuple
@@ -47,19 +47,58 @@ def f1(hits: int, predicted: int, gold: int) -> float:
     return row_score(hits, predicted, gold).f1
 
 
+class ScoreColumn(NamedTuple):
+    """Column of the score table: everything that shows scores loops over `COLUMNS`.
+
+    name: the figure of a `Summary`. label: heading in official tables. kind: "macro" is averaged over relations by
+    editions that do so. official: whether the official table has it "always", only if it is "detailed", or "never".
+    tile: name in the overall figures of a page. page: heading in a page's table, beside the macro columns, which a page
+    always has. digits: decimals on a page.
+    """
+
+    name: str
+    label: str
+    kind: Literal["macro", "micro", "count"]
+    official: Literal["always", "detailed", "never"] = "detailed"
+    tile: str = ""
+    page: str = ""
+    digits: int = 3
+
+    @property
+    def overall_name(self) -> str:
+        """Return the name of the overall figure in JSON."""
+        return f"macro_{self.name}" if self.kind == "macro" else self.name
+
+
+def _figure(*column: Any, **settings: Any) -> Any:
+    """Return the field of a figure, with the parts of its `ScoreColumn` that follow the name."""
+    return field(metadata={"column": (column, settings)})
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of the official tables for one relation, or overall."""
+    """Figures of the score table for one relation, or overall; each declares its column."""
 
-    p: float
-    r: float
-    f1: float
-    micro_p: float
-    micro_r: float
-    micro_f1: float
-    average_predictions: float
-    empty_predictions: int
+    p: float = _figure("P", "macro", "always", tile="macro precision")
+    r: float = _figure("R", "macro", "always", tile="macro recall")
+    f1: float = _figure("F1", "macro", "always", tile="macro-F1")
+    micro_p: float = _figure("micro P", "micro")
+    micro_r: float = _figure("micro R", "micro")
+    micro_f1: float = _figure("micro F1", "micro", tile="micro-F1")
+    average_predictions: float = _figure("avg. preds", "count", page="kept per query", digits=2)
+    empty_predictions: int = _figure("empty", "count", page="empty answers", digits=0)
     rows: int
+
+
+COLUMNS = tuple(
+    ScoreColumn(figure.name, *column, **settings)
+    for figure in fields(Summary)
+    for column, settings in [*figure.metadata.values()]
+)
+OVERALL = sorted(
+    COLUMNS, key=lambda column: (("macro", "micro", "count").index(column.kind), column.label[-2:] != "F1")
+)
+"""The columns in the order of the overall figures: of each kind, F1 comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +125,12 @@ class Metric:
     missing: Literal["empty", "refuse"] = "empty"
     detailed: bool = False
     vacuous: float = 1.0
+
+    @property
+    def columns(self) -> list[ScoreColumn]:
+        """Return the columns of the official table."""
+        shown = ("always", "detailed") if self.detailed else ("always",)
+        return [column for column in COLUMNS if column.official in shown]
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
         """Score all gold pairs. Raise KeyError with a missing pair if the edition refuses missing queries."""
@@ -129,8 +174,9 @@ class Tally:
         relations = {name: _summary(self._outcomes[name], vacuous) for name in sorted(self._outcomes)}
         overall = _summary(sum(self._outcomes.values(), start=Counter()), vacuous)
         if self._metric.average == "relation" and relations:
-            p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
-            overall = replace(overall, p=p, r=r, f1=f1_)
+            macro = [column.name for column in COLUMNS if column.kind == "macro"]
+            means = {name: _mean([getattr(summary, name) for summary in relations.values()]) for name in macro}
+            overall = replace(overall, **means)
         if self._rows is None:
             return Table(overall, relations)
         score = cache(partial(row_score, vacuous=vacuous))
@@ -158,4 +204,14 @@ def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
         math.fsum(count * getattr(score, name) for count, score in scored) / n for name in ("p", "r", "f1")
     )
     empty = sum(count for count, score in scored if not score.predicted)
-    return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, rows)
+    return Summary(
+        p=p,
+        r=r,
+        f1=macro_f1,
+        micro_p=micro_p,
+        micro_r=micro_r,
+        micro_f1=micro_f1,
+        average_predictions=predicted / n,
+        empty_predictions=empty,
+        rows=rows,
+    )
