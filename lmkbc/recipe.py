@@ -94,6 +94,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
                     yield from _models(within)
 
 
+TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "group": Grouping, "pool": Pooling}
 STEPS = ("generate", "link", "clean", "pool", "select")
 NEEDED = ("description", "generate", "select")
 
@@ -153,20 +154,15 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         name=name,
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
-        link=checked(Linking, file.link, "link"),
-        clean=checked(Cleaning, file.clean, "clean"),
-        group=checked(Grouping, file.group, "group"),
-        pool=checked(Pooling, file.pool, "pool"),
+        **{step: checked(kind, getattr(file, step), step) for step, kind in TABLES.items()},
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
         | ({"group": file.group} if file.group else {})
         | _worded(file, words),
     )
-    for spec in recipe.generate:
-        spec.check(relations)
-    recipe.link.check(relations)
-    recipe.group.check(relations)
+    for part in (*recipe.generate, recipe.link, recipe.group):
+        part.check(relations)
     return recipe
 
 
