@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.entity_linking import LinkReport, link
+    from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
@@ -36,6 +38,8 @@ _HOMES = {
     "lmkbc.api.auditing": ("Audit", "audit"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
     "lmkbc.api.comparing": ("Comparisons", "compare"),
+    "lmkbc.api.entity_linking": ("LinkReport", "link"),
+    "lmkbc.api.exporting": ("Export", "export"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
@@ -61,10 +65,12 @@ __all__ = [
     "Download",
     "Edition",
     "EntityType",
+    "Export",
     "GeneratorSpec",
     "IdScorer",
     "InputError",
     "KnowledgeBase",
+    "LinkReport",
     "LmkbcError",
     "MatchingScorer",
     "Metric",
@@ -84,6 +90,8 @@ __all__ = [
     "audit",
     "build",
     "compare",
+    "export",
+    "link",
     "predict",
     "read_run",
     "report",

@@ -19,7 +19,8 @@ from opened import recipe_file
 from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.cli.export import REVIEWED, Format
+import lmkbc
+from lmkbc.api.exporting import REVIEWED, Format
 from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.kb.build.manifest import About
@@ -69,6 +70,20 @@ def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
     confidences = [float(o) for p, o in statements if p.endswith("confidence")]
     assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
     assert {o for p, o in statements if p.endswith("created")} == {"2026-11-01"}
+
+
+def test_python_writes_what_the_command_writes_and_refuses_what_it_refuses(run: Command, tmp_path: Path) -> None:
+    run.done("kb", "--format", "ntriples", "--out", "command.nt", "--least", "0.7")
+    made = lmkbc.export("kb", "ntriples", "python.nt", least=0.7)
+    assert (tmp_path / "python.nt").read_bytes() == (tmp_path / "command.nt").read_bytes()
+    assert (made.count, made.unsure) == (len((tmp_path / "python.nt").read_bytes().splitlines()), 4)
+    for wrong, told in (
+        ({"format": "triples"}, "did you mean 'ntriples'"),
+        ({"least": 70}, "least is 70: give 0 to 1"),
+        ({"batch": 0}, "batch is 0: give at least 1"),
+    ):
+        with pytest.raises(InputError, match=told):
+            lmkbc.export(**{"knowledge": "kb", "format": "quickstatements", "out": "x"} | wrong)
 
 
 def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: Command) -> None:
