@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date as calendar
 from enum import StrEnum
@@ -29,6 +29,14 @@ class Format(StrEnum):
     QUICKSTATEMENTS_CSV = "quickstatements-csv"
 
 
+WRITTEN: Mapping[Format, Callable[[Knowledge, Triples], Iterable[str]]] = {
+    Format.NTRIPLES: lambda base, triples: (line for fact in base.facts() for line in triples.truthy(fact)),
+    Format.STATEMENTS: lambda base, triples: (line for fact in base.facts() for line in triples.statement(fact)),
+    Format.WIKIDATA_JSON: lambda base, _: wikidata_json.lines(
+        filter(None, map(wikidata_json.entity, base.by_subject()))
+    ),
+}
+"""Format of one file -> its lines."""
 REVIEWED = {
     Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
     Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
@@ -101,15 +109,9 @@ def export(
 def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples) -> int:
     """Write one file, and return the number of its lines."""
     check_new(out)
-    if kind is Format.WIKIDATA_JSON:
-        entities = filter(None, map(wikidata_json.entity, facts.by_subject()))
-        lines: Iterator[str] = wikidata_json.lines(entities)
-    else:
-        write = triples.truthy if kind is Format.NTRIPLES else triples.statement
-        lines = (line for fact in facts.facts() for line in write(fact))
     count = 0
     with writing(out) as file:
-        for line in lines:
+        for line in WRITTEN[kind](facts, triples):
             file.write(line.encode())
             count += 1
     return count
