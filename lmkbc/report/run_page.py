@@ -15,27 +15,24 @@ import numpy as np
 
 from lmkbc.edition import Edition, Published
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import writing
-from lmkbc.files.buffer import Buffer
-from lmkbc.files.by_query import ByQuery
+from lmkbc.files.atomic import Buffer, writing
 from lmkbc.files.columns import Column
+from lmkbc.files.database import ByQuery
 from lmkbc.files.jsonl import read_examples
 from lmkbc.link.linking import Linking
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
-from lmkbc.report.counts import RowCounts, ScoreLevels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import as_toml, packed, rendered, shortened
-from lmkbc.report.rows import Error, RecordedQuery, mentioned, recorded, row_of, traced
+from lmkbc.report.rows import Error, RecordedQuery, RowCounts, ScoreLevels, mentioned, recorded, row_of, traced
 from lmkbc.report.shown_prompts import RecordedPrompts, ShownPrompt, asked_in, worded
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.run import Run
-from lmkbc.run.saved import SavedRun
+from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.run.timing import RunTiming
 from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Pair, Table, Tally
 from lmkbc.types import Example, Query
