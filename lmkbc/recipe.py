@@ -157,7 +157,7 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         name=name,
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
-        **{step: checked(kind, getattr(file, step), step) for step, kind in TABLES.items()},
+        **{step: checked(kind, table, step) for step, kind in TABLES.items() if (table := getattr(file, step))},
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}

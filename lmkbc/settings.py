@@ -92,8 +92,7 @@ class _Check(NamedTuple):
                     raise InputError(self._refusal(kind, value, path))
                 parts = enumerate(zip(kinds, value, strict=True))
                 return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
-        self._value(kind, value, path)
-        return value
+        return self._value(kind, value, path)
 
     def _item(self, path: str, name: Any) -> str:
         return f"{path}[{name!r}]" if self.in_python else _below(path, name)
@@ -109,11 +108,11 @@ class _Check(NamedTuple):
                 raise InputError(f"{self.what} needs {_below(path, field.name)}: give it a value")
         return found
 
-    def _value(self, kind: Any, value: Any, path: str) -> None:
+    def _value(self, kind: Any, value: Any, path: str) -> Any:
         if isinstance(value, float) and math.isnan(value):
             raise InputError(self._refusal(float, value, path))
         try:
-            msgspec.convert(value, kind, dec_hook=self.make)
+            return msgspec.convert(value, kind, dec_hook=self.make)
         except msgspec.ValidationError as error:
             reason, _ = _parted(error)
             from_make = reason[:1].islower()  # msgspec's own messages begin with a capital

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from lmkbc.scoring.matchers import Counts, Scorer
 
@@ -50,19 +50,19 @@ def f1(hits: int, predicted: int, gold: int) -> float:
 class ScoreColumn(NamedTuple):
     """Column of the score table: everything that shows scores loops over `COLUMNS`.
 
-    name: the figure of a `Summary`. label: heading in official tables. kind: "macro" is averaged over relations by
-    editions that do so. official: whether the official table has it "always", only if it is "detailed", or "never".
-    tile: name in the overall figures of a page. page: heading in a page's table, beside the macro columns, which a page
-    always has. digits: decimals on a page.
+    label: heading in official tables. kind: "macro" is averaged over relations by editions that do so. official:
+    whether the official table has it "always", only if it is "detailed", or "never". tile: name in the overall figures
+    of a page. page: heading in a page's table, beside the macro columns, which a page always has. digits: decimals on a
+    page. name: the figure of a `Summary`.
     """
 
-    name: str
     label: str
     kind: Literal["macro", "micro", "count"]
     official: Literal["always", "detailed", "never"] = "detailed"
     tile: str = ""
     page: str = ""
     digits: int = 3
+    name: str = ""
 
     @property
     def overall_name(self) -> str:
@@ -70,31 +70,25 @@ class ScoreColumn(NamedTuple):
         return f"macro_{self.name}" if self.kind == "macro" else self.name
 
 
-def _figure(*column: Any, **settings: Any) -> Any:
-    """Return the field of a figure, with the parts of its `ScoreColumn` that follow the name."""
-    return field(metadata={"column": (column, settings)})
-
-
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Figures of the score table for one relation, or overall; each declares its column."""
 
-    p: float = _figure("P", "macro", "always", tile="macro precision")
-    r: float = _figure("R", "macro", "always", tile="macro recall")
-    f1: float = _figure("F1", "macro", "always", tile="macro-F1")
-    micro_p: float = _figure("micro P", "micro")
-    micro_r: float = _figure("micro R", "micro")
-    micro_f1: float = _figure("micro F1", "micro", tile="micro-F1")
-    average_predictions: float = _figure("avg. preds", "count", page="kept per query", digits=2)
-    empty_predictions: int = _figure("empty", "count", page="empty answers", digits=0)
+    p: Annotated[float, ScoreColumn("P", "macro", "always", tile="macro precision")]
+    r: Annotated[float, ScoreColumn("R", "macro", "always", tile="macro recall")]
+    f1: Annotated[float, ScoreColumn("F1", "macro", "always", tile="macro-F1")]
+    micro_p: Annotated[float, ScoreColumn("micro P", "micro")]
+    micro_r: Annotated[float, ScoreColumn("micro R", "micro")]
+    micro_f1: Annotated[float, ScoreColumn("micro F1", "micro", tile="micro-F1")]
+    average_predictions: Annotated[float, ScoreColumn("avg. preds", "count", page="kept per query", digits=2)]
+    empty_predictions: Annotated[int, ScoreColumn("empty", "count", page="empty answers", digits=0)]
     rows: int
 
 
-COLUMNS = tuple(
-    ScoreColumn(figure.name, *column, **settings)
-    for figure in fields(Summary)
-    for column, settings in [*figure.metadata.values()]
-)
+_HINTS = get_type_hints(Summary, include_extras=True)
+COLUMNS: list[ScoreColumn] = [
+    figure.__metadata__[0]._replace(name=name) for name, figure in _HINTS.items() if hasattr(figure, "__metadata__")
+]
 OVERALL = sorted(
     COLUMNS, key=lambda column: (("macro", "micro", "count").index(column.kind), column.label[-2:] != "F1")
 )
@@ -175,7 +169,9 @@ class Tally:
         overall = _summary(sum(self._outcomes.values(), start=Counter()), vacuous)
         if self._metric.average == "relation" and relations:
             macro = [column.name for column in COLUMNS if column.kind == "macro"]
-            means = {name: _mean([getattr(summary, name) for summary in relations.values()]) for name in macro}
+            means: dict[str, Any] = {
+                name: _mean([getattr(summary, name) for summary in relations.values()]) for name in macro
+            }
             overall = replace(overall, **means)
         if self._rows is None:
             return Table(overall, relations)

@@ -27,7 +27,7 @@ from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.build.manifest import About
 from lmkbc.kb.export import quickstatements
-from lmkbc.kb.export.wikidata_json import has_unit, known_number
+from lmkbc.kb.export.quantities import has_unit, known_number
 from lmkbc.link import dump
 from lmkbc.link.wikibase import Empty, ShapeError, decode
 from lmkbc.names import as_qid, folded_key

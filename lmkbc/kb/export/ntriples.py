@@ -15,7 +15,8 @@ from urllib.parse import quote
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.wikidata_json import ENTITY, quantity, signed
+from lmkbc.kb.export.quantities import quantity
+from lmkbc.kb.export.wikidata_json import ENTITY, signed
 
 PROP = "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"

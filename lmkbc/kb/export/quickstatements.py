@@ -23,7 +23,8 @@ from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.build.manifest import About
-from lmkbc.kb.export.wikidata_json import known_number, plain, quantity
+from lmkbc.kb.export.quantities import known_number, quantity
+from lmkbc.kb.export.wikidata_json import plain
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"

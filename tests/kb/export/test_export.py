@@ -26,8 +26,9 @@ from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import FactRow, Knowledge
 from lmkbc.kb.build.manifest import About
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
+from lmkbc.kb.export.quantities import quantity
 from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
-from lmkbc.kb.export.wikidata_json import entity, lines, quantity
+from lmkbc.kb.export.wikidata_json import entity, lines
 from lmkbc.types import CandidateSet, Query
 
 RELATIONS = ("country-borders", "children")
