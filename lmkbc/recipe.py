@@ -162,16 +162,11 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
         | ({"group": file.group} if file.group else {})
-        | _worded(file, words),
+        | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
     for part in (*recipe.generate, recipe.link, recipe.group):
         part.check(relations)
     return recipe
-
-
-def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
-    """Return the generators' tables with the file of frames that replaces theirs, for a run's records."""
-    return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
 
 
 def authors_words(name: str) -> str:

@@ -97,7 +97,11 @@ def export(
         if value is not None and value < 1:
             raise OptionError(option, f"is {value}: give at least 1")
     checked_base(base)
-    day, place, kind = date and _day(date), Path(out), Format(format)
+    try:
+        day = None if date is None else calendar.fromisoformat(date).isoformat()
+    except ValueError:
+        raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
+    place, kind = Path(out), Format(format)
     facts = Knowledge(Path(knowledge), least, chosen=names_of(relation), limit=limit, report=progress)
     if kind in REVIEWED:
         count = _write_review(facts, place, kind, known, batch)
@@ -115,13 +119,6 @@ def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples) -> 
             file.write(line.encode())
             count += 1
     return count
-
-
-def _day(given: str) -> str:
-    try:
-        return calendar.fromisoformat(given).isoformat()
-    except ValueError:
-        raise OptionError("date", f"is {given!r}: give a day as in 2026-11-22") from None
 
 
 def _write_review(facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int) -> int:

@@ -163,7 +163,7 @@ def predict(
 
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
-    from lmkbc.files.lock import writing_alone
+    from lmkbc.files.writable import writing_alone
     from lmkbc.run import directory as run_directory
     from lmkbc.run import submission
     from lmkbc.run.directory import RunFiles

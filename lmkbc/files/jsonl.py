@@ -56,7 +56,7 @@ class QueryRow(msgspec.Struct, gc=False):
 _ROW = msgspec.json.Decoder(QueryRow)
 
 
-class TextRow(msgspec.Struct, gc=False):
+class _TextRow(msgspec.Struct, gc=False):
     """A line of a text, or a row with its title."""
 
     text: str
@@ -134,13 +134,13 @@ def row_blocks(path: Path, *decoders: msgspec.json.Decoder[Row]) -> Iterator[tup
         raise InputError(f"{path} is empty: it needs one JSON object per line")
 
 
-def text_rows(path: Path) -> Iterator[TextRow]:
+def text_rows(path: Path) -> Iterator[_TextRow]:
     """Yield the lines of a text that are not blank, or the rows of a file with ".jsonl" in its name.
 
     InputError for a file that does not exist or is not UTF-8.
     """
     if ".jsonl" in path.suffixes:
-        for rows, _ in row_blocks(path, msgspec.json.Decoder(TextRow)):
+        for rows, _ in row_blocks(path, msgspec.json.Decoder(_TextRow)):
             yield from rows
         return
     with reader.stream(path) as file:
@@ -150,7 +150,7 @@ def text_rows(path: Path) -> Iterator[TextRow]:
             except UnicodeDecodeError:
                 raise not_utf8(path, number, line) from None
             if text:
-                yield TextRow(text)
+                yield _TextRow(text)
 
 
 def decoded(path: Path, block: bytes, decoder: msgspec.json.Decoder[Row], first: int = 1) -> list[Row]:
@@ -324,7 +324,7 @@ MOST_WAYS = 2_000_000
 """Most alignments to try, a few seconds' work. Published rows need far fewer (642 ids with 15 commas: 164,000)."""
 
 
-class IdPieces(NamedTuple):
+class _IdPieces(NamedTuple):
     """The pieces of an id, from `start` to `end` (excluded); there may be none."""
 
     start: int
@@ -366,7 +366,7 @@ class _Row:
         self._tails = [_TAIL.fullmatch(piece) is not None for piece in pieces]
         self._before = [0, *accumulate(self._tails)]
 
-    def steps(self, place: int) -> Iterator[tuple[IdPieces, int]]:
+    def steps(self, place: int) -> Iterator[tuple[_IdPieces, int]]:
         """Yield the possible pieces of the id at a place, with their score.
 
         Enough pieces are left for the other ids.
@@ -375,7 +375,7 @@ class _Row:
         few, most = (1, n - len(self.ids) + 1) if n > len(self.ids) else (0, 1)
         for start in range(few * place, min(most * place, n) + 1):
             for end in range(max(start + few, n - most * after), min(start + most, n - few * after) + 1):
-                yield IdPieces(start, end), self._fit(start, end, self.ids[place]) if end > start else 0
+                yield _IdPieces(start, end), self._fit(start, end, self.ids[place]) if end > start else 0
 
     def _fit(self, start: int, end: int, identifier: str) -> int:
         behind = self._before[end] - self._before[start + 1]
@@ -408,16 +408,16 @@ def named(names: tuple[str, ...], identifier: str | None, parts: tuple[str, ...]
     return GoldObject(names, identifier, parts if names else ())
 
 
-def _certain(row: _Row) -> list[IdPieces | None]:
+def _certain(row: _Row) -> list[_IdPieces | None]:
     """Return for each id its pieces in all best alignments; None if these differ, or if there are too many to try."""
     if len(row.ids) * (abs(len(row.pieces) - len(row.ids)) + 1) ** 2 > MOST_WAYS and len(row.ids) > 1:
         return [None] * len(row.ids)
     steps = [dict(row.steps(place)) for place in range(len(row.ids))]
     ahead = _best(steps, 0)
     back = _best(
-        [{IdPieces(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
+        [{_IdPieces(end, start): fit for (start, end), fit in ways.items()} for ways in steps[::-1]], len(row.pieces)
     )
-    certain: list[IdPieces | None] = []
+    certain: list[_IdPieces | None] = []
     for ways, before, after in zip(steps, ahead, back[-2::-1], strict=False):
         scores = {step: before[step.start] + fit + after[step.end] for step, fit in ways.items()}
         best = max(scores.values())
@@ -426,7 +426,7 @@ def _certain(row: _Row) -> list[IdPieces | None]:
     return certain
 
 
-def _best(steps: Sequence[dict[IdPieces, int]], first: int) -> Paths:
+def _best(steps: Sequence[dict[_IdPieces, int]], first: int) -> Paths:
     paths: Paths = [{first: 0}]
     for ways in steps:
         reached: dict[int, int] = {}

@@ -85,9 +85,10 @@ class Summary:
     rows: int
 
 
-_HINTS = get_type_hints(Summary, include_extras=True)
 COLUMNS: list[ScoreColumn] = [
-    figure.__metadata__[0]._replace(name=name) for name, figure in _HINTS.items() if hasattr(figure, "__metadata__")
+    figure.__metadata__[0]._replace(name=name)
+    for name, figure in get_type_hints(Summary, include_extras=True).items()
+    if hasattr(figure, "__metadata__")
 ]
 OVERALL = sorted(
     COLUMNS, key=lambda column: (("macro", "micro", "count").index(column.kind), column.label[-2:] != "F1")

@@ -12,7 +12,7 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
-from lmkbc.files.lock import writing_alone
+from lmkbc.files.writable import writing_alone
 
 
 def test_another_run_is_told_before_anything_is_asked(command: Command, tmp_path: Path) -> None:

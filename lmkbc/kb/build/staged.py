@@ -23,7 +23,7 @@ from msgspec import structs
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
-from lmkbc.files.lock import writing_alone
+from lmkbc.files.writable import writing_alone
 from lmkbc.kb.build import manifest, parts
 from lmkbc.kb.build.facts import Tables, spent_of
 from lmkbc.kb.build.manifest import MANIFEST, TIMING, UNFINISHED, Manifest, Shard
