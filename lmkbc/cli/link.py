@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lmkbc.api.entity_linking import LinkReport, build_index, explain_link, link
+from lmkbc.api.entity_linking import build_index, explain_link, link
 from lmkbc.api.entity_linking import labels as labels_of
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError, counted
 from lmkbc.link.dump import LANGUAGES
+from lmkbc.link.explained import LinkReport
 from lmkbc.link.wikidata import API_URL
 
 
