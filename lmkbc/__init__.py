@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lmkbc.api.auditing import Audit, audit
     from lmkbc.api.building import KnowledgeBase, build
     from lmkbc.api.comparing import Comparisons, compare
+    from lmkbc.api.entity_linking import link
+    from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from lmkbc.edition import Download, Edition, Published
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
+    from lmkbc.link.explained import LinkReport
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
     from lmkbc.scoring.matchers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
     from lmkbc.scoring.table import Metric
@@ -36,6 +39,8 @@ _HOMES = {
     "lmkbc.api.auditing": ("Audit", "audit"),
     "lmkbc.api.building": ("KnowledgeBase", "build"),
     "lmkbc.api.comparing": ("Comparisons", "compare"),
+    "lmkbc.api.entity_linking": ("link",),
+    "lmkbc.api.exporting": ("Export", "export"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
@@ -44,6 +49,7 @@ _HOMES = {
     "lmkbc.edition": ("Download", "Edition", "Published"),
     "lmkbc.errors": ("InputError", "LmkbcError"),
     "lmkbc.generate.spec": ("GeneratorSpec",),
+    "lmkbc.link.explained": ("LinkReport",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
@@ -61,10 +67,12 @@ __all__ = [
     "Download",
     "Edition",
     "EntityType",
+    "Export",
     "GeneratorSpec",
     "IdScorer",
     "InputError",
     "KnowledgeBase",
+    "LinkReport",
     "LmkbcError",
     "MatchingScorer",
     "Metric",
@@ -84,6 +92,8 @@ __all__ = [
     "audit",
     "build",
     "compare",
+    "export",
+    "link",
     "predict",
     "read_run",
     "report",

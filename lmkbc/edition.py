@@ -65,7 +65,7 @@ class Edition:
     name: str
     folder: str
     relations: tuple[str, ...]
-    splits: Mapping[str, Download] | Mapping[str, None]
+    splits: Mapping[str, Download | None]
     column: Literal["ObjectEntities", "ObjectEntitiesID"]
     target: Literal["id", "string"]
     metric: Metric

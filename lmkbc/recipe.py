@@ -17,6 +17,9 @@ from lmkbc.generate.spec import GeneratorSpec, check_names, specs
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
+from lmkbc.models.located import is_available
+from lmkbc.models.packaged import generative
+from lmkbc.models.reference import ModelReference
 from lmkbc.relation import Relation
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.pool import Pooling
@@ -94,6 +97,7 @@ def _models(table: Mapping[str, Any]) -> Iterator[str]:
                     yield from _models(within)
 
 
+TABLES: Mapping[str, type[Any]] = {"link": Linking, "clean": Cleaning, "group": Grouping, "pool": Pooling}
 STEPS = ("generate", "link", "clean", "pool", "select")
 NEEDED = ("description", "generate", "select")
 
@@ -153,26 +157,16 @@ def make_recipe(name: str, file: RecipeFile, relations: Mapping[str, Relation], 
         name=name,
         generate=specs(file.generate, words),
         select=_selector(file.select, relations),
-        link=checked(Linking, file.link, "link"),
-        clean=checked(Cleaning, file.clean, "clean"),
-        group=checked(Grouping, file.group, "group"),
-        pool=checked(Pooling, file.pool, "pool"),
+        **{step: checked(kind, table, step) for step, kind in TABLES.items() if (table := getattr(file, step))},
         wording=file.wording,
         published=file.published,
         tables={step: getattr(file, step) for step in STEPS}
         | ({"group": file.group} if file.group else {})
-        | _worded(file, words),
+        | ({"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}),
     )
-    for spec in recipe.generate:
-        spec.check(relations)
-    recipe.link.check(relations)
-    recipe.group.check(relations)
+    for check in (*(spec.check for spec in recipe.generate), recipe.link.check, recipe.group.check):
+        check(relations)
     return recipe
-
-
-def _worded(file: RecipeFile, words: str) -> dict[str, Any]:
-    """Return the generators' tables with the file of frames that replaces theirs, for a run's records."""
-    return {"generate": tuple({**table, "frames": words} for table in file.generate)} if words else {}
 
 
 def authors_words(name: str) -> str:
@@ -216,3 +210,28 @@ def _rule(table: Mapping[str, Any], what: str) -> Rule:
         return build(table)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
+
+
+DEFAULT, WITHOUT_MODEL = "smollm2-embedded", "embedded"
+"""The default recipe, and its replacement if its model is missing."""
+
+
+def default_recipe(space: Workspace, model: str | None = None) -> tuple[Recipe, str]:
+    """Return the default recipe, and a remark for the user, "" for none.
+
+    model: the user's model, None for the recipe's.
+
+    A model that is not on this machine is not downloaded.
+    """
+    recipe = read_recipe(space, DEFAULT)
+    if model:
+        return recipe, ""
+    parts = [part for spec in recipe.generate for part in spec.whole()]
+    models = [part.model for part in parts if isinstance(part, ModelReference) and part.model]
+    lacking = [name for name in models if not is_available(name)]
+    if not lacking:
+        return recipe, ""
+    known = generative(lacking[0])
+    how = f" ({known.install})" if known else ""
+    remark = f"{lacking[0]} is not on this machine{how}: {WITHOUT_MODEL} answers without it"
+    return read_recipe(space, WITHOUT_MODEL), remark

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
@@ -54,59 +54,79 @@ def listed(names: str | None) -> list[str] | None:
 
 def changed(settings: Settings, table: Mapping[str, Any], what: str) -> Settings:
     """Return settings with some replaced by those in a table. Raise InputError as `checked` does."""
-    current = {field.name: getattr(settings, field.name) for field in fields(settings)}  # type: ignore[arg-type]
-    return checked(type(settings), {**current, **table}, what)
+    return checked(type(settings), {**_values(settings), **table}, what) if table else settings
 
 
 def check_fields(made: object, what: str) -> None:
     """Check the field types of a dataclass made in Python, and of those within it.
 
-    Raise InputError with the first wrong field. A list is accepted for a tuple, and any set for a frozen set. Types
-    that Python cannot compare, such as protocols, are left to type checkers.
+    Raise InputError with the first wrong field. A list is accepted for a tuple, and any set for a frozen set. Protocols
+    are left to type checkers.
     """
-    for path, value, kind in _misfits(made, type(made), ""):
-        options = [option for option in _options(kind) if option is not types.NoneType]
-        raise InputError(f"{what}: {path} is {value!r}: give {' or '.join(dict.fromkeys(map(_in_python, options)))}")
+    _Check(what, in_python=True).part(type(made), made, "")
 
 
-Misfit = tuple[str, object, Any]
-"""Path of a field, its value, and its declared type."""
+class _Check(NamedTuple):
+    """Check of a table against its declaration. msgspec alone ignores unknown names and does not report keys.
 
+    in_python: whether objects are checked, not tables of a file; messages then use Python's words.
+    """
 
-def _misfits(value: Any, kind: Any, path: str) -> Iterator[Misfit]:
-    """Yield the values whose type is not the declared one. For a union, use the alternative with the fewest misfits."""
-    found = [list(_within(value, option, path)) for option in _options(kind) if _resembles(value, option)]
-    yield from min(found, key=len) if found else [(path, value, kind)]
+    what: str
+    make: Make | None = None
+    in_python: bool = False
 
+    def part(self, kind: Any, value: Any, path: str) -> Any:
+        """Return the value at a path, such as "prompt.slots[2]". Raise InputError if it is not of its declared type."""
+        for option in _options(kind):
+            args = get_args(option)
+            if is_dataclass(option) and isinstance(value, option if self.in_python else Mapping):  # type: ignore[arg-type]
+                return self._table(option, _values(value) if self.in_python else value, path)  # type: ignore[arg-type]
+            if isinstance(value, Mapping) and _origin(option, Mapping):
+                for name in value if self.in_python else ():
+                    self.part(args[0], name, f"a key of {path}")
+                return {name: self.part(args[1], inner, self._item(path, name)) for name, inner in value.items()}
+            if isinstance(value, list | tuple | Set) and _origin(option, (Sequence, Set)):
+                kinds = args if _fixed(option) else args[:1] * len(value)
+                if len(kinds) != len(value):
+                    raise InputError(self._refusal(kind, value, path))
+                parts = enumerate(zip(kinds, value, strict=True))
+                return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
+        return self._value(kind, value, path)
 
-def _within(value: Any, option: Any, path: str) -> Iterator[Misfit]:
-    """Yield the misfits in the parts of a value."""
-    args = get_args(option)
-    if is_dataclass(option):
-        for name, kind in _hints(option).items():  # type: ignore[arg-type]
-            yield from _misfits(getattr(value, name), kind, _below(path, name))
-    elif isinstance(value, Mapping) and len(args) == 2:
-        for key, item in value.items():
-            yield from _misfits(key, args[0], f"a key of {path}")
-            yield from _misfits(item, args[1], f"{path}[{key!r}]")
-    elif isinstance(value, list | tuple | set | frozenset) and args:
-        for number, item in enumerate(value):
-            yield from _misfits(item, args[number] if _fixed(option) else args[0], f"{path}[{number}]")
+    def _item(self, path: str, name: Any) -> str:
+        return f"{path}[{name!r}]" if self.in_python else _below(path, name)
 
+    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
+        hints = _hints(kind)
+        found = {}
+        for name, value in table.items():
+            check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
+            found[name] = self.part(hints[name], value, _below(path, name))
+        for field in fields(kind):
+            if field.name not in found and field.default is MISSING and field.default_factory is MISSING:
+                raise InputError(f"{self.what} needs {_below(path, field.name)}: give it a value")
+        return found
 
-def _resembles(value: Any, option: Any) -> bool:
-    """Return whether a value has a type, without a check of its parts."""
-    origin = get_origin(option) or option  # None if a mapping's values may be None
-    if origin is Literal:
-        return value in get_args(option)
-    if origin in (int, float):
-        return isinstance(value, int | origin) and not isinstance(value, bool)
-    if origin is tuple and isinstance(value, list | tuple):
-        return not _fixed(option) or len(value) == len(get_args(option))
-    try:
-        return isinstance(value, Set if origin is frozenset else origin or types.NoneType)
-    except TypeError:
-        return True
+    def _value(self, kind: Any, value: Any, path: str) -> Any:
+        if isinstance(value, float) and math.isnan(value):
+            raise InputError(self._refusal(float, value, path))
+        try:
+            return msgspec.convert(value, kind, dec_hook=self.make)
+        except msgspec.ValidationError as error:
+            reason, _ = _parted(error)
+            from_make = reason[:1].islower()  # msgspec's own messages begin with a capital
+            raise InputError(self._refusal(kind, value, path, reason if from_make else "")) from None
+        except TypeError:
+            if not self.in_python:  # a protocol
+                raise
+        except InputError as error:  # from `make`, about a part within
+            raise InputError(f"{self.what}: setting {path!r}: {error}") from None
+
+    def _refusal(self, kind: Any, value: Any, path: str, reason: str = "") -> str:
+        setting = path if self.in_python else f"setting {path!r}"
+        place = f"{self.what}: {setting}" if path else self.what
+        return f"{place} is {value!r}: {reason or _hint(kind, value, _in_python if self.in_python else _wanted)}"
 
 
 def _in_python(option: Any) -> str:
@@ -120,63 +140,12 @@ def _in_python(option: Any) -> str:
     return "a dictionary" if _origin(option, Mapping) else _wanted(option)
 
 
-class _Check(NamedTuple):
-    """Check of a table against its declaration. msgspec alone ignores unknown names and does not report keys."""
-
-    what: str
-    make: Make | None
-
-    def part(self, kind: Any, value: Any, path: str) -> Any:
-        """Return the value at a path, such as "prompt.slots[2]". Raise InputError if it is not of its declared type."""
-        for option in _options(kind):
-            args = get_args(option)
-            if isinstance(value, Mapping) and is_dataclass(option):
-                return self._table(option, value, path)  # type: ignore[arg-type]
-            if isinstance(value, Mapping) and _origin(option, Mapping):
-                return {name: self.part(args[1], inner, _below(path, name)) for name, inner in value.items()}
-            if isinstance(value, list | tuple) and _origin(option, Sequence):
-                kinds = args if _fixed(option) else args[:1] * len(value)
-                if len(kinds) != len(value):
-                    raise InputError(self._refusal(kind, value, path))
-                parts = enumerate(zip(kinds, value, strict=True))
-                return [self.part(part, inner, f"{path}[{number}]") for number, (part, inner) in parts]
-        self._value(kind, value, path)
-        return value
-
-    def _table(self, kind: type, table: Mapping[str, Any], path: str) -> dict[str, Any]:
-        hints = _hints(kind)
-        found = {}
-        for name, value in table.items():
-            check_known(name, hints, f"{self.what} has no setting {_below(path, name)!r}")
-            found[name] = self.part(hints[name], value, _below(path, name))
-        for field in fields(kind):
-            if field.name not in found and field.default is MISSING and field.default_factory is MISSING:
-                raise InputError(f"{self.what} needs {_below(path, field.name)}: give it a value")
-        return found
-
-    def _value(self, kind: Any, value: Any, path: str) -> None:
-        if isinstance(value, float) and math.isnan(value):
-            raise InputError(self._refusal(float, value, path))
-        try:
-            msgspec.convert(value, kind, dec_hook=self.make)
-        except msgspec.ValidationError as error:
-            reason, _ = _parted(error)
-            from_make = reason[:1].islower()  # msgspec's own messages begin with a capital
-            raise InputError(self._refusal(kind, value, path, reason if from_make else "")) from None
-        except InputError as error:  # from `make`, about a part within
-            raise InputError(f"{self.what}: setting {path!r}: {error}") from None
-
-    def _refusal(self, kind: Any, value: Any, path: str, reason: str = "") -> str:
-        place = f"{self.what}: setting {path!r}" if path else self.what
-        return f"{place} is {value!r}: {reason or _hint(kind, value)}"
-
-
-def _hint(kind: Any, value: Any) -> str:
-    """Return the advice on what to give instead of a value."""
+def _hint(kind: Any, value: Any, wanted: Callable[[Any], str]) -> str:
+    """Return the advice on what to give instead of a value. wanted: returns the name of a type."""
     options = [option for option in _options(kind) if option is not types.NoneType]
     if len(options) == 1 and get_origin(options[0]) is Literal:
         return did_you_mean(str(value), map(str, get_args(options[0])))
-    return f"give {' or '.join(dict.fromkeys(map(_wanted, options)))}"
+    return f"give {' or '.join(dict.fromkeys(map(wanted, options)))}"
 
 
 def _wanted(option: Any) -> str:
@@ -192,7 +161,7 @@ def _wanted(option: Any) -> str:
     return f"a list of {number}{MANY.get(args[0], 'tables' if _wanted(args[0]) == 'a table' else 'such')}"
 
 
-def _origin(option: Any, kind: type) -> bool:
+def _origin(option: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a type is a generic of `kind`, such as a list or a table."""
     origin = get_origin(option)
     return isinstance(origin, type) and issubclass(origin, kind)
@@ -211,6 +180,11 @@ def _parted(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return msgspec's reason, and the path of the wrong value."""
     reason, _, place = str(error).partition(" - at `$")
     return reason, place.removesuffix("`").removeprefix(".")
+
+
+def _values(made: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass's object by name."""
+    return {field.name: getattr(made, field.name) for field in fields(made)}
 
 
 @cache

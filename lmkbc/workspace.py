@@ -108,7 +108,8 @@ class Workspace:
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its own name or any edition's spelling."""
-        check_known(name, self.relations, f"unknown relation {name!r}")
+        if name not in self.relations:
+            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, self.relations)}")
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:

@@ -39,11 +39,11 @@ LAYERS = """
     generate
     link
     recipe ask.authors
-    tune select.thresholds run.default_recipe run.submission run.directory
+    tune select.thresholds run.submission
     run run.saved
     scoring.comparison
     select.chosen run.pipeline
-    run.files run.estimate
+    run.directory run.estimate
     kb.build
     kb.export
     train probe report kb.pages

@@ -13,6 +13,7 @@ from checkout import ROOT
 from command import Command
 
 from lmkbc.cli import COMMANDS, build
+from lmkbc.workspace import Workspace
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -58,6 +59,12 @@ def test_what_python_callers_are_shown_runs(
         exec(compile(code.replace('system="embedded"', 'system="naive-bayes"'), "python.md", "exec"), names)
     assert (tmp_path / "report.html").is_file()
     assert capsys.readouterr().out.splitlines()[-1] == f"{2 / 3}"
+
+
+def test_shown_score_tables_have_the_columns_of_the_command() -> None:
+    metrics = {edition.metric.detailed: edition.metric for edition in Workspace().editions.values()}
+    heads = [["relation", *(column.label for column in metrics[detailed].columns)] for detailed in (False, True)]
+    assert [re.split(" {2,}", line) for line in re.findall("^relation .*$", README, flags=re.MULTILINE)] == heads
 
 
 def test_options_that_documents_name_exist() -> None:

@@ -17,8 +17,7 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission
-from lmkbc.run.saved import SavedRun
-from lmkbc.run.timing import RunTiming
+from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.workspace import Workspace, has_gold
 
 if TYPE_CHECKING:

@@ -135,7 +135,7 @@ def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, st
 
 
 def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str = "") -> tuple[Run, Recipe]:
-    from lmkbc.recipe import read_recipe
+    from lmkbc.recipe import default_recipe, read_recipe
     from lmkbc.run.run import Run
 
     model, files = options.get("model"), tuple(map(Path, options.get("files") or ()))
@@ -143,8 +143,6 @@ def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str 
     if system:
         chosen = read_recipe(space, system)
     else:
-        from lmkbc.run.default_recipe import default_recipe  # here, since it loads the modules of local models
-
         chosen, remark = default_recipe(space, model)
         if remark:
             log.info("%s", remark)

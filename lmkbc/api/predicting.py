@@ -26,8 +26,8 @@ from lmkbc.workspace import Workspace, has_gold
 if TYPE_CHECKING:
     import polars as pl
 
+    from lmkbc.run.directory import RunCounts
     from lmkbc.run.estimate import Estimate
-    from lmkbc.run.files import RunCounts
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ def predict(
 
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
-    from lmkbc.files.lock import writing_alone
+    from lmkbc.files.writable import writing_alone
     from lmkbc.run import directory as run_directory
     from lmkbc.run import submission
-    from lmkbc.run.files import RunFiles
+    from lmkbc.run.directory import RunFiles
     from lmkbc.run.pipeline import Steps, as_one
     from lmkbc.select.chosen import selector_for
 

@@ -12,14 +12,9 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.cli.terminal import note, note_published, show_json, show_table
 from lmkbc.cli.typed import OneSplit
 from lmkbc.errors import InputError, counted
-from lmkbc.scoring.table import Summary
+from lmkbc.scoring.table import OVERALL
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"
-PLAIN = {"p": "P", "r": "R", "f1": "F1"}
-DETAILED = {"micro_p": "micro P", "micro_r": "micro R", "micro_f1": "micro F1"} | {
-    "average_predictions": "avg. preds",
-    "empty_predictions": "empty",
-}
 
 
 def evaluate(
@@ -88,14 +83,7 @@ def _show_json(scores: Scores, rows: bool, interval: bool) -> None:
         "edition": scores.edition.name,
         "split": scores.split,
         **({"profile": scores.profile} if scores.profile else {}),
-        "macro_f1": overall.f1,
-        "macro_p": overall.p,
-        "macro_r": overall.r,
-        "micro_f1": overall.micro_f1,
-        "micro_p": overall.micro_p,
-        "micro_r": overall.micro_r,
-        "average_predictions": overall.average_predictions,
-        "empty_predictions": overall.empty_predictions,
+        **{column.overall_name: getattr(overall, column.name) for column in OVERALL},
         **({"macro_f1_interval": scores.interval} if interval else {}),
         **_in_sample(scores),
         **({"changed": True} if scores.changed else {}),
@@ -118,17 +106,13 @@ def _in_sample(scores: Scores) -> dict[str, Any]:
 
 
 def _print_table(scores: Scores) -> None:
-    columns = PLAIN | (DETAILED if scores.edition.metric.detailed else {})
-    lines = [[name, *_values(summary, columns)] for name, summary in scores.evaluation.table.relations.items()]
-    lines.append(["*** Average ***", *_values(scores.overall, columns)])
-    names, seen = ["relation", *columns.values()], scores.in_sample
+    columns, seen = scores.edition.metric.columns, scores.in_sample
+    summaries = {**scores.evaluation.table.relations, "*** Average ***": scores.overall}
+    lines = [[name, *(getattr(part, column.name) for column in columns)] for name, part in summaries.items()]
+    names = ["relation", *(column.label for column in columns)]
     if seen and seen.f1 is not None:
         names.append("F1 out of fold")
         for line in lines[:-1]:
             line.append(seen.relations.get(line[0]))
         lines[-1].append(seen.f1 if scores.subset.is_whole else None)
     show_table(names, lines, title=": ".join(filter(None, (scores.title, scores.remark))))
-
-
-def _values(summary: Summary, columns: dict[str, str]) -> list[Any]:
-    return [getattr(summary, name) for name in columns]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lmkbc.api.keywords import chosen_edition
+from lmkbc.api.entity_linking import build_index, explain_link, link
+from lmkbc.api.entity_linking import labels as labels_of
 from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import InputError, counted
-from lmkbc.files.writable import check_file
-from lmkbc.link.explained import LinkReport, explain, link_rows, read_rows
-from lmkbc.link.index import AliasIndex
-from lmkbc.link.index_sources import LANGUAGES, build_index
-from lmkbc.link.linker import Linker
-from lmkbc.link.search import open_search, wikidata
-from lmkbc.link.train_objects import TrainObjects
-from lmkbc.link.wikidata import API_URL, CONTACT
-from lmkbc.names import as_qid
-from lmkbc.workspace import Workspace
+from lmkbc.link.explained import LinkReport
+from lmkbc.link.index_sources import LANGUAGES
+from lmkbc.link.wikidata import API_URL
 
 
 class _DefaultGroup(TyperGroup):
@@ -73,43 +66,42 @@ def file(
     workspace: Path | None = None,
 ) -> None:
     """Link a predictions file (the default), or explain one link. Every link has its evidence."""
-    space = Workspace(workspace, data)
     if (predictions is None) == (why is None) or (why is not None and len(relation or ()) != 1):
         raise InputError("give either a predictions file to link, or both --explain TEXT and --relation NAME")
-    check_file(out, predictions, index, search_table)
-    relations = [space.relation(name) for name in relation or ()]
-    rows = None if predictions is None else read_rows(predictions, space.relations)
-    chosen = chosen_edition(space, edition)
-    reached = search_table or (not offline and (contact or os.environ.get(CONTACT)))
-    search = None  # an explanation without a search uses train objects
-    if rows is not None or reached:
-        search = open_search(search_table, offline=offline, contact=contact, api_url=api_url, refresh=refresh)
-    train = TrainObjects(space.examples(chosen, "train"), space.relations)
-    linker = Linker(space.relations, train, AliasIndex(index) if index else None, search)
-    if rows is None:
-        _explain(linker, str(why), relations[0].names[0], subject)
-        if search is None:
-            note("linked by train objects and --index alone; --contact asks Wikidata too, --search-table asks a table")
-        return
-    part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
-    with progress() as report_progress:
-        report = link_rows(part, out, linker, report_progress)
-    if json:
-        show_json([tally._asdict() for tally in report.tallies()])
-    else:
-        _print(report)
-    note(f"{out}: written; {counted(len(report.unlinked), 'text stays', 'texts stay')} unlinked")
+    sources: dict[str, Any] = {
+        "edition": edition,
+        "index": index,
+        "search_table": search_table,
+        "offline": offline,
+        "contact": contact,
+        "api_url": api_url,
+        "refresh": refresh,
+        "data": data,
+        "workspace": workspace,
+    }
+    if why is not None and relation is not None:
+        _explain(why, relation[0], subject, sources)
+    elif predictions is not None:
+        with progress() as report_progress:
+            report = link(predictions, out, relation=relation, limit=limit, progress=report_progress, **sources)
+        if json:
+            show_json([tally._asdict() for tally in report.tallies()])
+        else:
+            _print(report)
+        note(f"{out}: written; {counted(len(report.unlinked), 'text stays', 'texts stay')} unlinked")
 
 
-def _explain(linker: Linker, text: str, relation: str, subject: str) -> None:
-    link, offers = explain(linker, text, relation, subject)
+def _explain(text: str, relation: str, subject: str, sources: dict[str, Any]) -> None:
+    found, offers, searched = explain_link(text, relation, subject=subject, **sources)
     fits = {True: "yes", False: "no", None: "unknown"}
     rows = [
         ["*" if chosen else "", evidence, hit.id, hit.label, hit.description, fits[fit]]
         for evidence, hit, fit, chosen in offers
     ]
     show_table(["", "evidence", "id", "label", "description", "of the type"], rows)
-    note(f"{text!r} -> {link.id or 'unlinked'} ({link.evidence}: {link.strategy})")
+    note(f"{text!r} -> {found.id or 'unlinked'} ({found.evidence}: {found.strategy})")
+    if not searched:
+        note("linked by train objects and --index alone; --contact asks Wikidata too, --search-table asks a table")
 
 
 @app.command("build", epilog="Example: lmkbc link build aliases.sqlite --edition 2023 --dump latest-all.json.bz2")
@@ -134,19 +126,17 @@ def build(
     workspace: Path | None = None,
 ) -> None:
     """Build an alias index from train splits, tables and a dump. A killed build can be resumed."""
-    check_file(path, dump, *(table or ()))
-    space = Workspace(workspace, data)
-    splits = {name: space.examples(space.edition(name), "train") for name in edition or ()}
     with progress() as report:
         built = build_index(
             path,
-            splits=splits,
-            relations=space.relations,
-            tables=table or (),
+            edition=edition,
+            table=table or (),
             dump=dump,
-            languages=language or LANGUAGES,
+            language=language or LANGUAGES,
             classes=class_ or (),
-            report=lambda done: report("lines", done, None),
+            data=data,
+            workspace=workspace,
+            progress=report,
         )
     for source, line, reason in built.broken:
         note(f"{_file(source, dump)}, line {line}: skipped, {reason}")
@@ -172,13 +162,8 @@ def labels(
     api_url: ApiUrl = API_URL,
 ) -> None:
     """Show the label of each QID."""
-    for qid in ids:
-        if as_qid(qid) != qid:
-            raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
-    labels = AliasIndex(index).labels(ids) if index else {}
-    if missing := [qid for qid in ids if qid not in labels and (not index or contact)]:
-        labels |= wikidata(offline=offline, contact=contact, api_url=api_url).labels(missing)
-    show_table(["id", "label"], [[qid, labels.get(qid)] for qid in ids])
+    names = labels_of(ids, index=index, offline=offline, contact=contact, api_url=api_url)
+    show_table(["id", "label"], [[qid, names.get(qid)] for qid in ids])
 
 
 def _print(report: LinkReport) -> None:

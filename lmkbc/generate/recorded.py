@@ -26,8 +26,8 @@ from lmkbc.answer.reply import candidates, united
 from lmkbc.ask.style import PromptStyle
 from lmkbc.edition import Edition, misfit
 from lmkbc.errors import InputError
-from lmkbc.files.by_query import ByQuery
 from lmkbc.files.columns import log_respelled
+from lmkbc.files.database import ByQuery
 from lmkbc.files.places import name_of
 from lmkbc.generate.recorded_rows import EXISTENCE, CandidateRow, RecordedRow, each_row, is_linked
 from lmkbc.generate.spec import GeneratorSpec

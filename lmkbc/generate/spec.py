@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from lmkbc import plugins
-from lmkbc.errors import InputError, check_known, did_you_mean
+from lmkbc.errors import InputError, did_you_mean
 from lmkbc.models.reference import ModelReference, flat
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation
@@ -151,7 +151,8 @@ class GeneratorSpec(ABC):
 def check_names(names: Sequence[str] | Mapping[str, Any], relations: Relations, what: str) -> None:
     """Raise InputError for a name that no relation has."""
     for name in names:
-        check_known(name, relations, f"{what} names {name!r}, which is no relation")
+        if name not in relations:
+            raise InputError(f"{what} names {name!r}, which is no relation: {did_you_mean(name, relations)}")
 
 
 def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[GeneratorSpec, ...]:

@@ -15,29 +15,26 @@ import numpy as np
 
 from lmkbc.edition import Edition, Published
 from lmkbc.errors import InputError
-from lmkbc.files.atomic import writing
-from lmkbc.files.buffer import Buffer
-from lmkbc.files.by_query import ByQuery
+from lmkbc.files.atomic import Buffer, writing
 from lmkbc.files.columns import Column
+from lmkbc.files.database import ByQuery
 from lmkbc.files.jsonl import read_examples
 from lmkbc.link.linker import Linking
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import read_recipe
 from lmkbc.report import figures
-from lmkbc.report.counts import RowCounts, ScoreLevels
 from lmkbc.report.figures import Plot
 from lmkbc.report.links import TRAIN_ALONE, Evidence, Tracer, linking_of
 from lmkbc.report.page import as_toml, packed, rendered, shortened
-from lmkbc.report.rows import Error, RecordedQuery, mentioned, recorded, row_of, traced
+from lmkbc.report.rows import Error, RecordedQuery, RowCounts, ScoreLevels, mentioned, recorded, row_of, traced
 from lmkbc.report.shown_prompts import RecordedPrompts, ShownPrompt, asked_in, worded
 from lmkbc.run import submission
 from lmkbc.run.pipeline import Steps
 from lmkbc.run.run import Run
-from lmkbc.run.saved import SavedRun
+from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.run.subset import WHOLE, Subset
-from lmkbc.run.timing import RunTiming
 from lmkbc.scoring.official import evaluate
-from lmkbc.scoring.table import WRONG, Pair, Table, Tally
+from lmkbc.scoring.table import COLUMNS, OVERALL, WRONG, Pair, Table, Tally
 from lmkbc.types import Example, Query
 from lmkbc.workspace import Workspace
 
@@ -88,6 +85,8 @@ def write(space: Workspace, source: ReportInput, path: Path, report: Report = si
             "title": f"{run.text('system') or run.name} on LM-KBC {edition.name}, {source.split}",
             "about": _about(run, edition, source, timing, recorded_prompts),
             "table": table,
+            "columns": COLUMNS,
+            "overall": OVERALL,
             "floors": floors,
             "below": _below(table, floors),
             "seen": run.in_sample,

@@ -1,4 +1,4 @@
-"""The directory of a run: its name, and the rules for replacing earlier files.
+"""The directory of a run: its files and manifest, its name, and the rules for replacing earlier files.
 
 A run is finished, or lacks answers. It asks all queries of a split, or a subset of them. A run of a subset does not
 replace a run of all queries. A run that lacks answers does not replace a finished run, but is written beside it.
@@ -6,15 +6,217 @@ replace a run of all queries. A run that lacks answers does not replace a finish
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.errors import InputError, LmkbcError
-from lmkbc.files.atomic import Kind, check_replaceable, write_directory
-from lmkbc.files.buffer import Content
+from lmkbc.ask.context import lines as lines_of
+from lmkbc.edition import Edition
+from lmkbc.errors import InputError, LmkbcError, counted
+from lmkbc.files.atomic import Buffer, Content, Kind, check_replaceable, digest, versions, write_directory
+from lmkbc.files.checksum import content_sha256, file_sha256
+from lmkbc.files.places import name_of
+from lmkbc.models.identity import file_digest, model_name, paths_in, portable
+from lmkbc.recipe import Recipe
 from lmkbc.run import submission
+from lmkbc.run.pipeline import Block
+from lmkbc.run.run import Run
+from lmkbc.run.statements import Statements
 from lmkbc.run.subset import Subset
+from lmkbc.types import CandidateSet, Prediction, Query, State
+
+GROWING = (
+    submission.PREDICTIONS,
+    submission.MISSING,
+    submission.WITHHELD,
+    submission.CANDIDATES,
+    submission.RETRIEVED,
+    submission.REPLIES,
+)
+"""Files that grow with each block."""
+PACKAGES = ("lmkbc", "numpy", "scikit-learn", "torch", "transformers")
+
+
+class RunFiles:
+    """The files of a run directory. They grow block by block, and are deleted when this object is closed.
+
+    If queries failed, there is a list of them. Queries whose answers could not be parsed have no row among the
+    predictions, and there is no zip. If queries got no answer at all, or no answer could be parsed, there are only
+    candidates and no predictions. as_empty: whether failed queries count as empty answers. statements: what labelled
+    rows state; None if this is not counted.
+    """
+
+    def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
+        self._edition, self._as_empty = edition, as_empty
+        self._open = ExitStack()
+        packed = {name: name.endswith(".gz") for name in GROWING}
+        self._buffers = {name: self._open.enter_context(closing(Buffer(packed=packed[name]))) for name in GROWING}
+        self.tally = RunCounts(edition, as_empty=as_empty, statements=statements)
+
+    def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
+        """Add a block, and its selected predictions."""
+        self.tally.add(block.sets, predictions)
+        answered = predictions if self._as_empty else [one for one in predictions if not one.failed]
+        written = {
+            submission.PREDICTIONS: submission.prediction_lines(self._edition, answered),
+            submission.MISSING: submission.missing_lines(block.sets),
+            submission.WITHHELD: submission.withheld_lines(predictions),
+            submission.CANDIDATES: submission.candidate_rows(block.sets),
+            submission.RETRIEVED: lines_of(block.passages),
+            submission.REPLIES: submission.reply_rows(block.replies),
+        }
+        for name, lines in written.items():
+            if lines:
+                self._buffers[name].write(lines)
+
+    def finished(
+        self,
+        run: Run,
+        recipe: Recipe,
+        provenance: Mapping[str, Any],
+        *,
+        subset: Subset | None = None,
+        models: Sequence[str] = (),
+    ) -> dict[str, Content]:
+        """Return the files, without a zip if the run asked a subset of the split. models: models that gave answers."""
+        files: dict[str, Content] = {name: buffer for name, buffer in self._buffers.items() if buffer.pieces}
+        predictions = self._buffers[submission.PREDICTIONS]
+        files.pop(submission.PREDICTIONS, None)
+        if self.tally.is_finished:
+            whole = subset is None and not self.tally.unreadable
+            archive = {submission.ARCHIVE: submission.archive(predictions)} if whole else {}
+            files = {submission.PREDICTIONS: predictions, **archive, **files}
+        manifest = {
+            "edition": self._edition.name,
+            "split": run.split,
+            "learn_from": list(run.labelled_splits if run.learn_from is None else run.learn_from),
+            **({"limit": subset.limit} if subset and subset.limit is not None else {}),
+            **({"relations": sorted(subset.relations)} if subset and subset.relations else {}),
+            "system": recipe.name,
+            "model": run.model and model_name(run.model),
+            **({"models": list(models)} if models else {}),
+            "recipe": portable(recipe.tables),
+            "selection": provenance,
+            "counts": self.tally.counts,
+            "inputs": dict(inputs(run)) | dict(local_models(run, recipe)),
+            "outputs": {name: digest(content) for name, content in files.items()},
+            "versions": versions(*PACKAGES),
+        }
+        files[submission.MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=2, default=dict) + "\n").encode()
+        return files
+
+    def close(self) -> None:
+        """Close and delete the files."""
+        self._open.close()
+
+
+class RunCounts:
+    """Counts of a run. first_failed: the first query without an answer.
+
+    withheld: number of empty answers that do not mean "no object". unreadable: failed queries, if all of them got an
+    answer that could not be parsed, and they do not count as empty. stated_by_labels: number of kept objects that
+    labelled rows state from the other side; 0 if this is not counted.
+    """
+
+    def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
+        self._edition, self._as_empty, self._unread = edition, as_empty, set[Query]()
+        self._statements = statements
+        self.queries = self.objects = self.failed = self.empty = self.dropped = self.withheld = 0
+        self.stated_by_labels = 0
+        self.first_failed: Query | None = None
+        self._lacking = 0
+        self._rules: Counter[str] = Counter()
+        self._draws: Counter[str] = Counter()
+
+    def add(self, sets: Sequence[CandidateSet], predictions: Sequence[Prediction]) -> None:
+        """Count some queries' candidates and predictions."""
+        for candidates, prediction in zip(sets, predictions, strict=True):
+            size = len(submission.answers(self._edition, prediction))
+            self.queries += 1
+            self.objects += size
+            if self._statements and size:
+                stated = (one for one in prediction.objects if self._statements.from_other_side(prediction.query, one))
+                self.stated_by_labels += len(submission.answers(self._edition, replace(prediction, objects=(*stated,))))
+            self.failed += prediction.failed
+            self.empty += not size and not prediction.failed
+            self.withheld += bool(prediction.withheld)
+            if prediction.failed:
+                self.first_failed = self.first_failed or prediction.query
+                self._lacking += State.MISSING in candidates.draws or not candidates.draws
+                self._unread.add(prediction.query)
+            lost = submission.losses(self._edition, candidates)
+            if lost and not prediction.failed:
+                self.dropped += not any(map(self._edition.value, candidates.candidates))
+            self._rules.update(loss.rule for loss in lost)
+            self._draws.update(map(str, candidates.draws))
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the run can be written: no query needs another request, and some answers could be parsed."""
+        return self._as_empty or not self.failed or (not self._lacking and self.failed < self.queries)
+
+    @property
+    def unreadable(self) -> Set[Query]:
+        """Return the queries of a finished run that have no row."""
+        return self._unread if self.is_finished and not self._as_empty else frozenset()
+
+    @property
+    def failures(self) -> str:
+        """Return the number of failed queries and the first one, as the beginning of a sentence."""
+        first = self.first_failed or Query("", "")
+        return (
+            f"{self.failed} of {counted(self.queries, 'query')} failed, first ({first.subject!r}, {first.relation!r})"
+        )
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """Return rule -> number of objects that it dropped."""
+        return dict(sorted(self._rules.items()))
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return the counts by name.
+
+        stated_by_labels: number of objects that labelled rows state from the other side.
+        dropped: number of empty answers whose named objects were all dropped. dropped_objects: rule -> number of
+        objects. draws: state of a draw -> number.
+        """
+        names = [
+            "queries",
+            "objects",
+            "stated_by_labels",
+            "failed",
+            "empty",
+            "dropped",
+            *(["withheld"] if self.withheld else []),
+        ]
+        return {name: getattr(self, name) for name in names} | {
+            "dropped_objects": self.rules,
+            "draws": dict(sorted(self._draws.items())),
+        }
+
+
+def local_models(run: Run, recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Yield name and SHA-256 of local models, and of other files that the recipe names."""
+    asking = [recipe.tables.get(step, ()) for step in ("generate", "link", "group")]
+    for path in dict.fromkeys(paths_in([{"model": run.model}, *asking])):
+        yield model_name(path), file_digest(path)
+
+
+def inputs(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield name and SHA-256 of each input file. A name is never a path of this machine."""
+    space, edition = run.workspace, run.edition
+    for name in dict.fromkeys(filter(None, (*run.labelled_splits, run.split))):
+        yield f"{edition.folder}/{name}", content_sha256(space.split_path(edition, name))
+    for path in (*run.files, *filter(None, (run.search_table,))):
+        yield name_of(Path(path)), content_sha256(path)
+    if run.index is not None:
+        yield name_of(run.index), file_sha256(run.index)
+
 
 RUNS = Path("submissions")
 _LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}

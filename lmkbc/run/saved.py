@@ -1,7 +1,9 @@
-"""Reader of a saved run: a directory, a zip, or a predictions file; and the reader of gold."""
+"""Reader of a saved run: a directory, a zip, or a predictions file; its cost; and the reader of gold."""
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +18,7 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.columns import read_column
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.files.places import name_of
+from lmkbc.files.reader import whole
 from lmkbc.run import submission
 from lmkbc.scoring.table import WRONG, Pair
 from lmkbc.workspace import Workspace
@@ -164,3 +167,42 @@ def read_gold(path: Path, edition: Edition) -> Mapping[Pair, Any]:
     if bad:
         raise InputError(f"{path}, row {bad}, field {edition.column}: no list of objects; give a labelled split")
     return gold.values
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTiming:
+    """Seconds and usage of a run. usage: step -> name of a figure -> value."""
+
+    seconds: float | None = None
+    usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> RunTiming:
+        """Read a file. If it is absent, or another kind of file, return an empty object; the latter logs a warning."""
+        if not path.is_file():
+            return cls()
+        try:
+            content = msgspec.json.decode(whole(path))
+        except (InputError, msgspec.DecodeError) as error:
+            log.warning("%s: %s", path, error)
+            return cls()
+        if not isinstance(content, dict):
+            return cls()
+        seconds, steps = content.get("seconds"), content.get("usage")
+        known = steps.items() if isinstance(steps, dict) else ()
+        usage = {str(name): values for name, values in known if isinstance(values, dict)}
+        return cls(seconds if isinstance(seconds, int | float) else None, usage)
+
+    def total(self, name: str) -> float | None:
+        """Return the sum of a figure over all steps; None if no step has it."""
+        values = [value for step in self.usage.values() if isinstance(value := step.get(name), int | float)]
+        return math.fsum(values) if values else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Return the tokens of prompts and answers; None if unknown."""
+        parts = [part for name in ("prompt_tokens", "completion_tokens") if (part := self.total(name)) is not None]
+        return int(sum(parts)) if parts else None

@@ -21,7 +21,7 @@ import msgspec
 
 from lmkbc.edition import Edition, fault
 from lmkbc.errors import InputError, counted
-from lmkbc.files.buffer import Content, pieces
+from lmkbc.files.atomic import Content, pieces
 from lmkbc.files.columns import Column, read_column, respelled
 from lmkbc.files.reader import whole
 from lmkbc.generate.recorded_rows import EXISTENCE

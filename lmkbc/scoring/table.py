@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from lmkbc.scoring.matchers import Counts, Scorer
 
@@ -47,19 +47,53 @@ def f1(hits: int, predicted: int, gold: int) -> float:
     return row_score(hits, predicted, gold).f1
 
 
+class ScoreColumn(NamedTuple):
+    """Column of the score table: everything that shows scores loops over `COLUMNS`.
+
+    label: heading in official tables. kind: "macro" is averaged over relations by editions that do so. official:
+    whether the official table has it "always", only if it is "detailed", or "never". tile: name in the overall figures
+    of a page. page: heading in a page's table, beside the macro columns, which a page always has. digits: decimals on a
+    page. name: the figure of a `Summary`.
+    """
+
+    label: str
+    kind: Literal["macro", "micro", "count"]
+    official: Literal["always", "detailed", "never"] = "detailed"
+    tile: str = ""
+    page: str = ""
+    digits: int = 3
+    name: str = ""
+
+    @property
+    def overall_name(self) -> str:
+        """Return the name of the overall figure in JSON."""
+        return f"macro_{self.name}" if self.kind == "macro" else self.name
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of the official tables for one relation, or overall."""
+    """Figures of the score table for one relation, or overall; each declares its column."""
 
-    p: float
-    r: float
-    f1: float
-    micro_p: float
-    micro_r: float
-    micro_f1: float
-    average_predictions: float
-    empty_predictions: int
+    p: Annotated[float, ScoreColumn("P", "macro", "always", tile="macro precision")]
+    r: Annotated[float, ScoreColumn("R", "macro", "always", tile="macro recall")]
+    f1: Annotated[float, ScoreColumn("F1", "macro", "always", tile="macro-F1")]
+    micro_p: Annotated[float, ScoreColumn("micro P", "micro")]
+    micro_r: Annotated[float, ScoreColumn("micro R", "micro")]
+    micro_f1: Annotated[float, ScoreColumn("micro F1", "micro", tile="micro-F1")]
+    average_predictions: Annotated[float, ScoreColumn("avg. preds", "count", page="kept per query", digits=2)]
+    empty_predictions: Annotated[int, ScoreColumn("empty", "count", page="empty answers", digits=0)]
     rows: int
+
+
+COLUMNS: list[ScoreColumn] = [
+    figure.__metadata__[0]._replace(name=name)
+    for name, figure in get_type_hints(Summary, include_extras=True).items()
+    if hasattr(figure, "__metadata__")
+]
+OVERALL = sorted(
+    COLUMNS, key=lambda column: (("macro", "micro", "count").index(column.kind), column.label[-2:] != "F1")
+)
+"""The columns in the order of the overall figures: of each kind, F1 comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +120,12 @@ class Metric:
     missing: Literal["empty", "refuse"] = "empty"
     detailed: bool = False
     vacuous: float = 1.0
+
+    @property
+    def columns(self) -> list[ScoreColumn]:
+        """Return the columns of the official table."""
+        shown = ("always", "detailed") if self.detailed else ("always",)
+        return [column for column in COLUMNS if column.official in shown]
 
     def evaluate(self, predicted: Mapping[Pair, Any], gold: Mapping[Pair, Any], rows: bool = False) -> Table:
         """Score all gold pairs. Raise KeyError with a missing pair if the edition refuses missing queries."""
@@ -129,8 +169,11 @@ class Tally:
         relations = {name: _summary(self._outcomes[name], vacuous) for name in sorted(self._outcomes)}
         overall = _summary(sum(self._outcomes.values(), start=Counter()), vacuous)
         if self._metric.average == "relation" and relations:
-            p, r, f1_ = (_mean([getattr(s, name) for s in relations.values()]) for name in ("p", "r", "f1"))
-            overall = replace(overall, p=p, r=r, f1=f1_)
+            macro = [column.name for column in COLUMNS if column.kind == "macro"]
+            means: dict[str, Any] = {
+                name: _mean([getattr(summary, name) for summary in relations.values()]) for name in macro
+            }
+            overall = replace(overall, **means)
         if self._rows is None:
             return Table(overall, relations)
         score = cache(partial(row_score, vacuous=vacuous))
@@ -158,4 +201,14 @@ def _summary(outcomes: Counter[Counts], vacuous: float) -> Summary:
         math.fsum(count * getattr(score, name) for count, score in scored) / n for name in ("p", "r", "f1")
     )
     empty = sum(count for count, score in scored if not score.predicted)
-    return Summary(p, r, macro_f1, micro_p, micro_r, micro_f1, predicted / n, empty, rows)
+    return Summary(
+        p=p,
+        r=r,
+        f1=macro_f1,
+        micro_p=micro_p,
+        micro_r=micro_r,
+        micro_f1=micro_f1,
+        average_predictions=predicted / n,
+        empty_predictions=empty,
+        rows=rows,
+    )

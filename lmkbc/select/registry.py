@@ -74,6 +74,8 @@ def build(table: Mapping[str, Any]) -> Rule:
 
 def inner_rule(kind: type, value: Any) -> Any:
     """Return the rule for a table within a rule's table. Raise TypeError if it is not of the declared kind."""
+    if isinstance(value, kind):  # made when its type was checked
+        return value
     if not (isinstance(value, Mapping) and issubclass(kind, Rule)):
         raise TypeError(f"give a table with its own rule, not {value!r}")
     rule = build(value)

@@ -53,8 +53,10 @@ def test_every_function_names_its_keywords(name: str) -> None:
     function = FUNCTIONS[name]
     parameters = inspect.signature(function).parameters.values()
     assert not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-    with pytest.raises(TypeError, match=rf"{name}\(\) takes no keyword 'workspce': did you mean 'workspace'\?"):
-        function(workspce="x")
+    right = max((one.name for one in parameters), key=len)
+    wrong = right.replace(right[-2:], right[-1:])
+    with pytest.raises(TypeError, match=rf"{name}\(\) takes no keyword '{wrong}': did you mean '{right}'\?"):
+        function(**{wrong: "x"})
 
 
 def test_the_command_and_python_take_the_same_options() -> None:

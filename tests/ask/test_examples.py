@@ -8,7 +8,7 @@ import pytest
 
 from lmkbc.ask.examples import ExampleSelector, Method, Shots
 from lmkbc.errors import InputError
-from lmkbc.files.pairing import named
+from lmkbc.files.jsonl import named
 from lmkbc.settings import checked
 from lmkbc.types import Example, GoldObject, Query
 

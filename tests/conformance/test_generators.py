@@ -18,7 +18,8 @@ from telling import Kind, Telling
 from tiny_causal import BYTES, model, tokenizer
 from tiny_masked import save
 
-from lmkbc.generate.spec import GENERATORS
+from lmkbc.ask.plan import PromptSettings
+from lmkbc.generate.spec import GENERATORS, declared
 from lmkbc.models.local.checkpoint import load as load_causal
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import load
@@ -150,6 +151,11 @@ CASES = [
 every = pytest.mark.parametrize(("component", "opened"), CASES, indirect=["opened"])
 LOSING = [*((name, name) for name in LOST), *(("causal", name) for name in ("closed", *SERVED_LISTS))]
 fallible = pytest.mark.parametrize(("component", "opened"), LOSING, indirect=["opened"])
+
+
+def test_every_generator_that_asks_has_a_query_whose_call_fails() -> None:
+    asking = {name for name in GENERATORS if issubclass(declared({"component": name}, GENERATORS, ""), PromptSettings)}
+    assert asking <= LOST.keys()
 
 
 @every

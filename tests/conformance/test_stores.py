@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 from calls import CALL
-from postgres import Server
 from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
 from lmkbc.models.call import Call
 from lmkbc.models.store import Store
-from lmkbc.models.store_place import Database
+from lmkbc.models.store_place import Database, Place
 
 MATTERS: dict[str, Any] = {
     "model": "m2",
@@ -33,17 +32,16 @@ MATTERS: dict[str, Any] = {
 }
 
 
-def place(kind: str, request: pytest.FixtureRequest) -> Any:
-    """Where a new store is to lie."""
-    if kind == "file":
-        return request.getfixturevalue("tmp_path") / "deep" / "store.sqlite"
-    server: Server = request.getfixturevalue("postgres")
-    return Database(server.fresh("stores"))
+PLACES: dict[type, Callable[[pytest.FixtureRequest], Place]] = {
+    Path: lambda request: request.getfixturevalue("tmp_path") / "deep" / "store.sqlite",
+    Database: lambda request: Database(request.getfixturevalue("postgres").fresh("stores")),
+}
+"""Kind of place -> where a new store is to lie."""
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=get_args(Place), ids=lambda kind: kind.__name__)
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    opened = Store(place(request.param, request))
+    opened = Store(PLACES[request.param](request))
     yield opened
     opened.close()
 

@@ -12,7 +12,7 @@ import pytest
 from command import Command
 
 from lmkbc.errors import InputError
-from lmkbc.files.lock import writing_alone
+from lmkbc.files.writable import writing_alone
 
 
 def test_another_run_is_told_before_anything_is_asked(command: Command, tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_another_run_is_told_before_anything_is_asked(command: Command, tmp_path
 @pytest.mark.kill
 def test_a_killed_process_locks_nothing(tmp_path: Path) -> None:
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom lmkbc.files.lock import writing_alone\n"
+        "import sys, time\nfrom pathlib import Path\nfrom lmkbc.files.writable import writing_alone\n"
         "with writing_alone(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, tmp_path / "kb"], stdout=subprocess.PIPE) as child:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.files.jsonl import numbered, read_examples
-from lmkbc.files.pairing import KnownPairs, objects_of
+from lmkbc.files.jsonl import KnownPairs, numbered, objects_of, read_examples
 from lmkbc.generate.baselines import ClassPrior
 from lmkbc.types import Example, GoldObject, Query
 from lmkbc.workspace import Workspace

@@ -19,6 +19,7 @@ from lmkbc.answer.reply import candidates
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.generate.spec import Only
 from lmkbc.generate.verify import Verifying
+from lmkbc.link import linker
 from lmkbc.link.evidence import Hit
 from lmkbc.link.linker import Linking
 from lmkbc.models.base import Reply
@@ -307,7 +308,7 @@ def test_a_model_chooses_among_hits_once(tmp_path: Path, monkeypatch: pytest.Mon
         return "2" if "Reply with its number only" in prompt_of(body) else '["Ruritania", "Zenda"]'
 
     monkeypatch.setenv("LMKBC_CONTACT", "a test")
-    monkeypatch.setattr("lmkbc.link.linker.open_search", lambda *_, **__: Inns())
+    monkeypatch.setattr(linker, "open_search", lambda *_, **__: Inns())
     link = Linking(strategies={"country-borders": ("model",)}, ask={"component": "chat", "model": "m"})
     recipe = replace(recipe_of({"component": "chat", "model": "m"}), link=link)
     asked = [Query(f"land {place}", "CountryBordersCountry") for place in range(3)]

@@ -25,7 +25,7 @@ from lmkbc.models.loading import model_kind
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.located import gguf_file, located
 from lmkbc.models.packaged import ENCODER, GENERATIVE, Packaged, generative
-from lmkbc.run.default_recipe import DEFAULT, WITHOUT_MODEL
+from lmkbc.recipe import DEFAULT, WITHOUT_MODEL
 
 NAMES = ["Tiny-1B", "tiny-1b", "Owner/Tiny-1B", "OWNER/tiny-1B"]
 

@@ -23,9 +23,8 @@ from lmkbc.generate.recorded_rows import CandidateRow
 from lmkbc.link.evidence import Hit, Link
 from lmkbc.link.train_objects import BY_ROWS
 from lmkbc.report import figures
-from lmkbc.report.counts import ScoreCounts
 from lmkbc.report.links import Trace, trace
-from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, recorded, row_of
+from lmkbc.report.rows import LONGEST_REPLY, Error, RecordedQuery, ScoreCounts, recorded, row_of
 from lmkbc.run.saved import SavedRun
 from lmkbc.scoring.table import row_score
 from lmkbc.types import Example, GoldObject, Query

@@ -13,11 +13,11 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.ask.context import lines as passage_lines
-from lmkbc.files.buffer import pieces
+from lmkbc.files.atomic import pieces
 from lmkbc.files.checksum import sha256
 from lmkbc.notes import Passage
 from lmkbc.run import submission
-from lmkbc.run.files import RunFiles
+from lmkbc.run.directory import RunFiles
 from lmkbc.run.pipeline import Block
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Prediction, Query, Source, State

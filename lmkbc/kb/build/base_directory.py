@@ -29,7 +29,7 @@ from msgspec import structs
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files import atomic, checksum, writable
-from lmkbc.files.lock import writing_alone
+from lmkbc.files.writable import writing_alone
 from lmkbc.kb.build.facts import SCHEMA_VERSION, SCHEMAS, Tables, spent_of
 from lmkbc.kb.build.knowledge import (
     MANIFEST,

@@ -33,7 +33,7 @@ from lmkbc.names import QID
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.relation import Kind, Relation
-from lmkbc.run.files import inputs, local_models
+from lmkbc.run.directory import inputs, local_models
 from lmkbc.run.run import Run
 
 MANIFEST, TIMING, UNFINISHED = "manifest.json", "timing.json", "unfinished"

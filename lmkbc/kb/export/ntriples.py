@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from lmkbc.errors import InputError
+from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
 from lmkbc.kb.export.wikidata_json import ENTITY, quantity, signed
@@ -31,9 +31,9 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
 
 def checked_base(base: str) -> str:
-    """Return the prefix of the user's own IRIs. InputError if it is not absolute, or does not end in /, # or :."""
+    """Return the prefix of the user's own IRIs. OptionError if it is not absolute, or does not end in /, # or :."""
     if not _BASE.fullmatch(base) or not base.isascii():
-        raise InputError(f"--base is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
+        raise OptionError("base", f"is {base!r}: give the beginning of an absolute IRI that ends with /, # or :")
     return base
 
 

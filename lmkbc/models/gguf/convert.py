@@ -19,8 +19,8 @@ import numpy as np
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import staged
 from lmkbc.files.checksum import damaged, file_sha256
-from lmkbc.files.lock import in_turn
 from lmkbc.files.places import cache_dir
+from lmkbc.files.writable import in_turn
 from lmkbc.models.gguf import header, tokenizer
 from lmkbc.models.gguf.header import Placed, config_of, placed
 from lmkbc.models.identity import file_digest

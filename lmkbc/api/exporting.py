@@ -1,0 +1,139 @@
+"""Function `export`: a knowledge base in other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date as calendar
+from enum import StrEnum
+from pathlib import Path
+
+from lmkbc.api.keywords import keywords
+from lmkbc.errors import OptionError, check_known
+from lmkbc.files.atomic import staged, writing
+from lmkbc.files.writable import check_directory, check_new
+from lmkbc.kb.build.knowledge import Knowledge
+from lmkbc.kb.export import quickstatements, wikidata_json
+from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
+from lmkbc.progress import Report, silent
+from lmkbc.run.subset import names_of
+
+
+class Format(StrEnum):
+    """Format of an exported knowledge base."""
+
+    NTRIPLES = "ntriples"
+    STATEMENTS = "statements"
+    WIKIDATA_JSON = "wikidata-json"
+    QUICKSTATEMENTS = "quickstatements"
+    QUICKSTATEMENTS_CSV = "quickstatements-csv"
+
+
+WRITTEN: Mapping[Format, Callable[[Knowledge, Triples], Iterable[str]]] = {
+    Format.NTRIPLES: lambda base, triples: (line for fact in base.facts() for line in triples.truthy(fact)),
+    Format.STATEMENTS: lambda base, triples: (line for fact in base.facts() for line in triples.statement(fact)),
+    Format.WIKIDATA_JSON: lambda base, _: wikidata_json.lines(
+        filter(None, map(wikidata_json.entity, base.by_subject()))
+    ),
+}
+"""Format of one file -> its lines."""
+REVIEWED = {
+    Format.QUICKSTATEMENTS: ("txt", quickstatements.commands),
+    Format.QUICKSTATEMENTS_CSV: ("csv", quickstatements.table),
+}
+"""Format for review -> ending of its files, and function that formats a batch."""
+LEAST, BATCH = 0.5, 250
+
+
+@dataclass(frozen=True)
+class Export:
+    """An exported knowledge base: its file, or its directory of files for review.
+
+    count: number of lines, or of files for review. unsure: number of facts that were left out, since their confidence
+    is too small.
+    """
+
+    path: Path
+    count: int
+    unsure: int
+
+
+@keywords()
+def export(
+    knowledge: Path | str,
+    format: str,  # noqa: A002 -- the name of the option
+    out: Path | str,
+    *,
+    relation: str | Sequence[str] | None = None,
+    limit: int | None = None,
+    least: float = LEAST,
+    base: str = OWN,
+    date: str | None = None,
+    known: Path | str | None = None,
+    batch: int = BATCH,
+    progress: Report = silent,
+) -> Export:
+    """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review.
+
+    knowledge: directory of a finished build.
+    format: ntriples, statements, wikidata-json, quickstatements or quickstatements-csv.
+    out: new file; for QuickStatements, a new or empty directory.
+    relation: relations to export, default all.
+    limit: number of subjects to export, from the first.
+    least: least confidence of a fact.
+    base: beginning of the IRIs of things without a QID.
+    date: date of the statements, such as 2026-11-22; default the day of the build.
+    known: facts that Wikidata has, which QuickStatements leave out: a table of subject, property and object, or truthy
+    N-Triples.
+    batch: statements per file of QuickStatements.
+    progress: callback for progress.
+
+    InputError for wrong input, and for a base that is damaged or not finished.
+    """
+    check_known(format, [*map(str, Format)], f"format is {format!r}, which is no format")
+    if not 0 <= least <= 1:
+        raise OptionError("least", f"is {least}: give 0 to 1")
+    for option, value in (("limit", limit), ("batch", batch)):
+        if value is not None and value < 1:
+            raise OptionError(option, f"is {value}: give at least 1")
+    checked_base(base)
+    try:
+        day = None if date is None else calendar.fromisoformat(date).isoformat()
+    except ValueError:
+        raise OptionError("date", f"is {date!r}: give a day as in 2026-11-22") from None
+    place, kind = Path(out), Format(format)
+    facts = Knowledge(Path(knowledge), least, chosen=names_of(relation), limit=limit, report=progress)
+    if kind in REVIEWED:
+        count = _write_review(facts, place, kind, known, batch)
+    else:
+        count = _write_file(facts, place, kind, Triples(base, facts.date if day is None else day, facts.run))
+    return Export(place, count, facts.unsure)
+
+
+def _write_file(facts: Knowledge, out: Path, kind: Format, triples: Triples) -> int:
+    """Write one file, and return the number of its lines."""
+    check_new(out)
+    count = 0
+    with writing(out) as file:
+        for line in WRITTEN[kind](facts, triples):
+            file.write(line.encode())
+            count += 1
+    return count
+
+
+def _write_review(facts: Knowledge, out: Path, kind: Format, known: Path | str | None, size: int) -> int:
+    """Write files for review, and return their number."""
+    if known is None:
+        lacks = "quickstatements writes only facts that Wikidata lacks: give those that it has with --known FILE"
+        raise OptionError("format", lacks)
+    check_directory(out)
+    if out.is_dir() and any(out.iterdir()):
+        raise OptionError("out", f"{out} holds files already: name a directory that is new or empty")
+    there = quickstatements.read_known(Path(known), {about.property: about for about in facts.relations.values()})
+    files, (ending, write) = 0, REVIEWED[kind]
+    with staged(out) as stage:
+        (stage / quickstatements.NOTICE).write_text(quickstatements.REVIEW, encoding="utf-8")
+        for batch in quickstatements.batches(quickstatements.proposals(facts.facts(), there), size):
+            files += 1
+            (stage / f"review-{files:05d}.{ending}").write_text(write(batch), encoding="utf-8")
+    return files
