@@ -205,7 +205,8 @@ def _told(value: Any) -> str:
     told = [(inspect.getdoc(own) or "").replace("<", "&lt;")]
     if options := getattr(value, "options", {}):
         parameters = inspect.signature(own).parameters
-        told += ["", *(f"- `{name}`: {about.description}" for name, (_, about) in options.items() if name in parameters)]
+        own_options = [(name, about) for name, (_, about) in options.items() if name in parameters]
+        told += ["", *(f"- `{name}`: {about.description}" for name, about in own_options)]
         if not options.keys() <= parameters.keys():
             link = f"[`lmkbc {own.__name__}`](commands.md#lmkbc-{own.__name__})"
             told += [f"- `options`: those of {link}, with `_` for `-`; `--from` is `files`."]

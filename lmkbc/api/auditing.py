@@ -120,8 +120,9 @@ def audit(
     place = None if out is None else Path(out)
     if labels is None and not files:
         return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
-    if sample is not None:
-        raise OptionError("sample", "draws a new sample, and labels or known facts are given too: give one of the two")
+    for name, value in (("sample", sample), ("seed", seed or None)):
+        if value is not None:
+            raise OptionError(name, "is of a new sample, and labels or known facts are given too: give one of the two")
     if place is not None and not files:
         raise OptionError("out", "names a file for facts beside what is known: give --known too")
     check_new(place)

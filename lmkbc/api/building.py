@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -15,7 +16,7 @@ from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
-from lmkbc.errors import InputError, OptionError
+from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.arrays import key
 from lmkbc.kb.build.engine import REACHED, Engine
 from lmkbc.kb.build.entities import ENTITIES
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate
 
 log = logging.getLogger(__name__)
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 ORDERS = ("level", "value")
 """Orders in which a base grows; the first is the default."""
 
@@ -115,6 +118,43 @@ class KnowledgeBase:
         return shown("A knowledge base", f"{self.directory}: {line}", self.facts.head(10).collect())
 
 
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Choice of the workers that answer the queries of a build."""
+
+    engine: Annotated[
+        str, Meta(description="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
+    ] = "process"
+    address: Annotated[
+        str | None, Meta(description="With --engine ray: the head of the cluster, HOST:PORT or auto.")
+    ] = None
+    workers: Annotated[
+        int | None, Meta(ge=1, description="With --engine ray: number of workers. Default: one per processor.")
+    ] = None
+    gpus: Annotated[float, Meta(ge=0, description="With --engine ray: accelerators per worker, such as 1 or 0.5.")] = (
+        0.0
+    )
+
+    def opened(self) -> AbstractContextManager[Engine | None]:
+        """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
+        check_known(self.engine, ("process", "ray"), f"--engine is {self.engine!r}")
+        if self.engine == "process":
+            if self != IN_PROCESS:
+                raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")
+            return nullcontext()
+        for variable, value in QUIET.items():
+            os.environ.setdefault(variable, value)
+        try:
+            from lmkbc.kb.build.ray_engine import connected
+        except ImportError:
+            raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
+        return connected(self.address, self.workers, self.gpus)
+
+
+IN_PROCESS = Workers()
+"""No workers but this process."""
+
+
 class _Planned(NamedTuple):
     run: Run
     recipe: Recipe
@@ -179,6 +219,9 @@ def build(
     """
     if least is not None and not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
+    growth_only = {"budget": budget is not None, "novelty": novelty > 0, "grow_by": grow_by != ORDERS[0]}
+    if unread := [name for name, is_given in growth_only.items() if is_given and not grow]:
+        raise OptionError(unread[0], "is of growth, and there is none: give --grow too")
     if grow_by not in ORDERS:
         raise OptionError("grow_by", f"is {grow_by!r}: give {' or '.join(ORDERS)}")
     run, recipe, found, plan = _planned(subjects, relation, limit, options)

@@ -161,7 +161,12 @@ def _opened(
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
         learn_from = ("train",) if learn_from is None else ()
     settled_here: dict[str, Any] = {"workspace": space, "edition": edition, "split": split, "learn_from": learn_from}
-    values = {**inputs, **settled_here, "files": inputs["files"] or (), "servers": settled(Servers, options)}
+    values = {
+        **inputs,
+        **settled_here,
+        "files": () if inputs["files"] is None else inputs["files"],
+        "servers": settled(Servers, options),
+    }
     return Run(**{field.name: values[field.name] for field in fields(Run) if field.name in values}), chosen
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import check_kept, keywords, opened_subset
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
@@ -120,6 +120,8 @@ def tune(
     from lmkbc.tune.learn import tune as tune_rules
 
     check(rules, folds, trials, storage)
+    if overwrite and not write:
+        raise OptionError("overwrite", "replaces a file, and nothing is to be written: leave it out")
     run, recipe, subset = opened_subset(options, split, relation, limit)
     check_kept(run, "tune")
     space, chosen, split = run.workspace, run.edition, run.split

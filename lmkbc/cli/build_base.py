@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from lmkbc.api.building import KnowledgeBase, estimate_build
+from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build
 from lmkbc.api.building import build as make_base
 from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
 from lmkbc.cli.typed import made_from
 from lmkbc.errors import LmkbcError, counted
-from lmkbc.kb.build.engine import IN_PROCESS, Workers
 
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 

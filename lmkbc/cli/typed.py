@@ -65,7 +65,7 @@ def made_from(function: Any, order: Sequence[str] = ()) -> Callable[[Callable[..
 
 def _option(one: Parameter, hint: Any, about: Meta) -> Parameter:
     """Return the parameter of a function as an option of a command."""
-    kind = list[hint] if one.kind is Parameter.VAR_POSITIONAL else hint  # type: ignore[valid-type]
+    kind = list[hint] if one.kind is Parameter.VAR_POSITIONAL else hint
     default = (about.extra or {}).get("default", one.default)
     return Parameter(
         one.name, Parameter.KEYWORD_ONLY, default=default, annotation=_typed(one.name, Annotated[kind, about])

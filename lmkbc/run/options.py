@@ -226,7 +226,8 @@ def settled(group: type[Group], given: Mapping[str, Any]) -> Group:
 
     InputError for a number out of bounds, and for invalid prices or an invalid store.
     """
-    values = {name: _checked(name, *option, given.get(name)) for name, option in described(group).items()}
+    declared: Any = group
+    values = {name: _checked(name, *option, given.get(name)) for name, option in described(declared).items()}
     return MappingProxyType(values)  # type: ignore[return-value]
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
-from msgspec import Meta
 
-from lmkbc.errors import InputError, LmkbcError, check_known
+from lmkbc.errors import InputError, LmkbcError
 from lmkbc.kb.build.facts import Maker, Tables
 from lmkbc.models.budget import MAX_COST, MAX_TOKENS
 from lmkbc.models.store_place import Database, default_place
@@ -29,8 +27,6 @@ log = logging.getLogger(__name__)
 
 REACHED = {option: f"{option} is reached" for option in (MAX_TOKENS, MAX_COST)}
 """Why queries were not asked, by the option that limits tokens or cost."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 DIED = "workers died of its block"
 """Why the queries of a block are missing whose workers died."""
 
@@ -126,43 +122,6 @@ class Answers(NamedTuple):
         made = maker.tables([ask.row for ask in self.asks], self.sets)
         reason = pl.coalesce(pl.lit(self.reason, pl.String), pl.col("reason"))
         return made._replace(missing=made.missing.with_columns(reason=reason))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workers:
-    """Choice of the workers that answer the queries of a build."""
-
-    engine: Annotated[
-        str, Meta(description="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
-    ] = "process"
-    address: Annotated[
-        str | None, Meta(description="With --engine ray: the head of the cluster, HOST:PORT or auto.")
-    ] = None
-    workers: Annotated[
-        int | None, Meta(ge=1, description="With --engine ray: number of workers. Default: one per processor.")
-    ] = None
-    gpus: Annotated[float, Meta(ge=0, description="With --engine ray: accelerators per worker, such as 1 or 0.5.")] = (
-        0.0
-    )
-
-    def opened(self) -> AbstractContextManager[Engine | None]:
-        """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
-        check_known(self.engine, ("process", "ray"), f"--engine is {self.engine!r}")
-        if self.engine == "process":
-            if self != IN_PROCESS:
-                raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")
-            return nullcontext()
-        for variable, value in QUIET.items():
-            os.environ.setdefault(variable, value)
-        try:
-            from lmkbc.kb.build.ray_engine import connected
-        except ImportError:
-            raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
-        return connected(self.address, self.workers, self.gpus)
-
-
-IN_PROCESS = Workers()
-"""No workers but this process."""
 
 
 class ThisProcess:
