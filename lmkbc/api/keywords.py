@@ -146,6 +146,7 @@ def _opened(
     from lmkbc.recipe import read_recipe
     from lmkbc.run.run import Run
 
+    learn_from = _learned(inputs["learn_from"], space, edition, split)
     system = inputs["system"] or ("recorded" if inputs["files"] else None)
     if system:
         chosen = read_recipe(space, system)
@@ -155,7 +156,6 @@ def _opened(
         chosen, remark = default_recipe(space, inputs["model"])
         if remark:
             log.info("%s", remark)
-    learn_from = _learned(inputs["learn_from"], space, edition, split)
     if not chosen.learns:
         if learn_from:
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
