@@ -85,7 +85,7 @@ class Answer:
         return shown(f"{self.subject}: {self.relation}", f"{self.system}, LM-KBC {self.edition}", rows)
 
 
-@keywords(SelectedRunOptions)
+@keywords
 def ask(
     subject: Annotated[str, Meta(description="The subject's name.", extra={"argument": True})],
     relation: Annotated[

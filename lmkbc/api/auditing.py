@@ -74,7 +74,7 @@ class Audit:
         )
 
 
-@keywords()
+@keywords
 def audit(
     knowledge: Annotated[
         Path | str,

@@ -162,7 +162,7 @@ class _Planned(NamedTuple):
     plan: BuildPlan
 
 
-@keywords(SelectedRunOptions)
+@keywords
 def build(
     subjects: Annotated[
         Path | str,
@@ -254,7 +254,7 @@ def build(
     return KnowledgeBase(directory.path, made)
 
 
-@keywords(RunOptions)
+@keywords
 def estimate_build(
     subjects: Path | str,
     out: Path | str,

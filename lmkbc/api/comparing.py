@@ -123,7 +123,7 @@ class Comparisons:
         return shown(self.title, *self.verdicts, *self.remarks, self.table)
 
 
-@keywords()
+@keywords
 def compare(
     *runs: Annotated[
         Path | str | HasRun,

@@ -102,7 +102,7 @@ class Runs:
         return shown(f"Runs in {self.folder}", self.table)
 
 
-@keywords()
+@keywords
 def runs(
     folder: Annotated[
         Path | str, Meta(description="The folder that holds the runs.", extra={"argument": True})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, getdoc, signature
@@ -26,50 +26,38 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def keywords(options: Any = None) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Return a decorator that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
+def keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a function that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
 
-    options: the TypedDict of the function's `**options`, if it has any.
+    Its attribute `options` has those that a command takes too: name -> (type, help and bounds).
     """
-    group = described(options) if options else {}
+    declared, shown = described(function), signature(function)
+    own = [one for one in shown.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    plain = [one.replace(annotation=declared[one.name][0]) if one.name in declared else one for one in own]
+    plain += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
+        for name, (hint, _) in declared.items()
+        if name not in shown.parameters
+    ]
+    named = {one.name for one in plain if one.kind in _BY_NAME}
 
-    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        declared, shown = described(function) | group, signature(function)
-        plain = [
-            one.replace(annotation=declared[one.name][0]) if one.name in declared else one
-            for one in expanded(shown.parameters.values(), group)
-        ]
-        named = {one.name for one in plain if one.kind in _BY_NAME}
+    @wraps(function)
+    def call(*values: Parameters.args, **given: Parameters.kwargs) -> Result:
+        if unknown := [name for name in given if name not in named]:
+            refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
+            raise TypeError(f"{function.__name__}() takes no keyword {refused}")
+        try:
+            return function(*values, **given)
+        except ModuleNotFoundError as error:
+            raise lacking(error) or error from None
 
-        @wraps(function)
-        def call(*values: Parameters.args, **given: Parameters.kwargs) -> Result:
-            if unknown := [name for name in given if name not in named]:
-                refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
-                raise TypeError(f"{function.__name__}() takes no keyword {refused}")
-            try:
-                return function(*values, **given)
-            except ModuleNotFoundError as error:
-                raise lacking(error) or error from None
-
-        call.__signature__, call.options = shown.replace(parameters=plain), declared  # type: ignore[attr-defined]
-        lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]
-        call.__doc__ = "\n".join([f"{getdoc(function)}\n", *lines])
-        return call
-
-    return decorate
+    call.__signature__, call.options = shown.replace(parameters=plain), declared  # type: ignore[attr-defined]
+    lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]
+    call.__doc__ = "\n".join([f"{getdoc(function)}\n", *lines])
+    return call
 
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-
-
-def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, Any]]) -> Iterator[Parameter]:
-    """Yield parameters, with one per option in place of `**options`. options: name -> (annotation, further data)."""
-    for one in parameters:
-        if one.kind is not Parameter.VAR_KEYWORD:
-            yield one
-            continue
-        for name, (hint, _) in options.items():
-            yield Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
 
 
 def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:

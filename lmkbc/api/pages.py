@@ -48,7 +48,7 @@ class Page:
         return f'<a href="{escape(self.path.resolve().as_uri())}">{escape(str(self.path))}</a>'
 
 
-@keywords()
+@keywords
 def report(
     run: Annotated[
         Path | str | HasRun,

@@ -84,7 +84,7 @@ class PredictedRun:
         kinds = [*((name, pl.String()) for name in texts), ("score", pl.Float64()), ("source", pl.String())]
         return pl.DataFrame(rows, schema=kinds, orient="row")
 
-    @keywords()
+    @keywords
     def evaluate(
         self,
         gold: Path | str | None = None,
@@ -96,12 +96,12 @@ class PredictedRun:
         """Return the official score. Arguments as in `lmkbc.score`. InputError if the split has no gold."""
         return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
 
-    @keywords()
+    @keywords
     def compare(self, *others: Path | str | HasRun) -> Comparisons:
         """Compare this run with others, as `lmkbc.compare`."""
         return compare(self, *others, **self._named)
 
-    @keywords()
+    @keywords
     def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
         """Write the run's page, as `lmkbc.report`."""
         read = self.sources
@@ -135,7 +135,7 @@ class PredictedRun:
         return shown(self.title, f"{self.directory}: {line}", self.predictions.head(10))
 
 
-@keywords(SelectedRunOptions)
+@keywords
 def predict(
     split: Split = "test",
     *,
@@ -217,7 +217,7 @@ def predict(
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
 
 
-@keywords(RunOptions)
+@keywords
 def estimate(
     split: str,
     *,
@@ -242,7 +242,7 @@ def estimate(
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
 
 
-@keywords()
+@keywords
 def read_run(
     directory: Path | str,
     edition: str | None = None,

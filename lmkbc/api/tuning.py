@@ -72,7 +72,7 @@ class Tuning:
         return shown(title, self.relations, *failed[: bool(n)])
 
 
-@keywords(RunOptions)
+@keywords
 def tune(
     split: Split = "val",
     *,
@@ -168,7 +168,7 @@ class ControlScores(NamedTuple):
     split: str
 
 
-@keywords(RunOptions)
+@keywords
 def controls(
     split: Annotated[
         str | None,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Annotated, Any, TypedDict, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 
@@ -210,15 +210,22 @@ class SelectedRunOptions(Selection, RunOptions, total=False):
 
 @cache
 def described(declared: Any) -> dict[str, tuple[Any, Meta]]:
-    """Return the options that a group or a function declares: name -> (type, help and bounds)."""
+    """Return the options that a group, or a function with its groups, declares: name -> (type, help and bounds)."""
     source = declared
     if not isinstance(declared, type):
         space, texts = declared.__globals__, declared.__annotations__
-        own = [name for name, text in texts.items() if "Annotated[" in text or get_origin(space.get(text)) is Annotated]
-        source = SimpleNamespace(__globals__=space, __annotations__={name: texts[name] for name in own})
-    hints = get_type_hints(source, include_extras=True).items()
-    metas = ((name, hint, getattr(hint, "__metadata__", ("",))[0]) for name, hint in hints)
-    return {name: (hint.__origin__, about) for name, hint, about in metas if isinstance(about, Meta)}
+        marked = {name: text for name, text in texts.items() if text.startswith(("Annotated[", "Unpack["))}
+        marked |= {name: text for name, text in texts.items() if get_origin(space.get(text)) is Annotated}
+        source = SimpleNamespace(
+            __globals__=space, __annotations__={name: texts[name] for name in texts if name in marked}
+        )
+    options: dict[str, tuple[Any, Meta]] = {}
+    for name, hint in get_type_hints(source, include_extras=True).items():
+        if get_origin(hint) is Unpack:
+            options |= described(get_args(hint)[0])
+        elif isinstance(about := getattr(hint, "__metadata__", ("",))[0], Meta):
+            options[name] = hint.__origin__, about
+    return options
 
 
 def settled(group: type[Group], given: Mapping[str, Any]) -> Group:

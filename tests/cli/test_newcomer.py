@@ -163,7 +163,7 @@ def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -
 def test_groups_give_way_to_their_options() -> None:
     got: list[object] = []
 
-    @keywords(RunOptions)
+    @keywords
     def function(*, progress: str = "", **options: Unpack[RunOptions]) -> None:
         """Be called with options."""
 
