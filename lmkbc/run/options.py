@@ -35,25 +35,18 @@ def _systems() -> list[str]:
     return Workspace().system_names()
 
 
-def _prices(text: str) -> tuple[float, float]:
-    """Return the two prices of --prices. InputError for anything else."""
-    what = f"--prices is {text!r}"
+def _prices(given: Any) -> tuple[float, float]:
+    """Return two prices, which may be the text of --prices. InputError for anything else."""
+    is_text = isinstance(given, str)
     try:
-        return checked_prices([float(price) for price in text.split(",")], what)
+        prices = [float(price) for price in given.split(",")] if is_text else given
     except ValueError:
-        return checked_prices(None, what)
-
-
-def _checked_prices(prices: Any) -> tuple[float, float]:
-    return checked_prices(prices, f"prices is {prices!r}")
+        prices = None
+    return checked_prices(prices, f"{'--' if is_text else ''}prices is {given!r}")
 
 
 def _place(store: Place | str) -> Place:
     return place_of(store) if isinstance(store, str) else store
-
-
-def _paths(files: Sequence[Path | str]) -> tuple[Path, ...]:
-    return tuple(map(Path, files))
 
 
 Split = Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
@@ -83,7 +76,7 @@ Recorded = Annotated[
     Sequence[Path | str] | None,
     Meta(
         description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
-        extra={"flags": ("--from",), "settle": _paths, "metavar": "FILE"},
+        extra={"flags": ("--from",), "metavar": "FILE"},
     ),
 ]
 DataDir = Annotated[
@@ -149,7 +142,7 @@ class Servers(TypedDict, total=False):
         tuple[float, float] | None,
         Meta(
             description="USD per million prompt tokens and answer tokens, as in 2.50,10.",
-            extra={"parser": _prices, "settle": _checked_prices, "metavar": "PRICES"},
+            extra={"parser": _prices, "settle": _prices, "metavar": "PRICES"},
         ),
     ]
     store: Annotated[
@@ -247,4 +240,6 @@ def _checked(name: str, hint: Any, about: Meta, value: Any) -> Any:
         raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
     if settle := (about.extra or {}).get("settle"):
         return settle(value)
-    return Path(value) if Path in get_args(hint) else value
+    if Path in get_args(hint):
+        return Path(value)
+    return tuple(map(Path, value)) if Sequence[Path | str] in get_args(hint) else value

@@ -137,21 +137,6 @@ class Shared:
     seed: Annotated[int, Meta(description="Seed.")] = 0
 
 
-SHARED = (
-    "--edition --system --model --from --data --offline --search-table --index --workspace "
-    "--base-url --concurrency --max-cost --max-tokens --prices --store"
-).split()
-
-
-@pytest.mark.parametrize("words", ["predict", "tune", "probe controls"])
-def test_the_shared_options_are_shown_once_and_in_one_order(command: Command, words: str) -> None:
-    shown, _ = command.done(*words.split(), "--help")
-    options = shown.partition("Example:")[0].split()
-    places = [[at for at, word in enumerate(options) if word.rstrip(",") == name] for name in SHARED]
-    assert all(len(found) == 1 for found in places), dict(zip(SHARED, places, strict=True))
-    assert sorted(places) == places
-
-
 @pytest.mark.parametrize("group", ["", "probe", "probe kmir", "train", "store", "data", "relations", "systems", "link"])
 def test_lists_of_commands_cut_no_sentence_short(command: Command, group: str) -> None:
     shown, _ = command.done(*group.split(), "--help")
