@@ -122,7 +122,7 @@ def audit(
         return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
     for name, value in (("sample", sample), ("seed", seed or None)):
         if value is not None:
-            raise OptionError(name, "is of a new sample, and labels or known facts are given too: give one of the two")
+            raise OptionError(name, "draws a new sample, and labels or known facts are given too: give one of the two")
     if place is not None and not files:
         raise OptionError("out", "names a file for facts beside what is known: give --known too")
     check_new(place)
