@@ -9,6 +9,7 @@ them with fresh ones. Nothing in them depends on the terminal, the environment o
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Iterator, Mapping
@@ -184,7 +185,8 @@ def _is_own(member: Any) -> bool:
 def _signature(name: str, value: Any) -> list[str]:
     if not inspect.isfunction(value):
         return []
-    written = ",\n    ".join(map(_parameter, inspect.signature(value).parameters.values()))
+    shown, own = inspect.signature(value).parameters, inspect.signature(inspect.unwrap(value)).parameters
+    written = ",\n    ".join(_parameter(shown.get(parameter, declared)) for parameter, declared in own.items())
     return ["```", f"{name}(\n    {written},\n)", "```", ""]
 
 
@@ -193,11 +195,22 @@ def _parameter(one: inspect.Parameter) -> str:
     shown = "" if one.default is inspect.Parameter.empty else f" = {default}"
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(one.kind, "")
     kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+    kind = re.sub(r"\b(collections\.abc|pathlib|typing)\.", "", kind)
     return f"{stars}{one.name}: {kind}{shown}"
 
 
 def _told(value: Any) -> str:
-    return (inspect.getdoc(value) or "").replace("<", "&lt;")
+    """Return a docstring, and what each parameter of a function means that is an option too."""
+    own = inspect.unwrap(value) if inspect.isfunction(value) else value
+    told = [(inspect.getdoc(own) or "").replace("<", "&lt;")]
+    if options := getattr(value, "options", {}):
+        parameters = inspect.signature(own).parameters
+        own_options = [(name, about) for name, (_, about) in options.items() if name in parameters]
+        told += ["", *(f"- `{name}`: {about.description}" for name, about in own_options)]
+        if not options.keys() <= parameters.keys():
+            link = f"[`lmkbc {own.__name__}`](commands.md#lmkbc-{own.__name__})"
+            told += [f"- `options`: those of {link}, with `_` for `-`; `--from` is `files`."]
+    return "\n".join(told)
 
 
 def scores(space: Workspace) -> str:

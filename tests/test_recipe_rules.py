@@ -12,6 +12,7 @@ from opened import recipe_file
 import lmkbc
 from lmkbc.errors import InputError
 from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.run.options import Selection, settled
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run
 from lmkbc.select.chosen import selector_for
@@ -39,7 +40,7 @@ def kept(selector: Any, relation: str) -> int:
 def test_a_relation_s_own_rule_serves_it_under_every_name(tmp_path: Path, name: str) -> None:
     given = recipe(tmp_path, select={**TOP, "k": 2, "relations": {name: TOP}})
     space = Workspace()
-    selector, how = selector_for(Run(workspace=space, edition=space.edition("2023")), given)
+    selector, how = selector_for(Run(workspace=space, edition=space.edition("2023")), given, settled(Selection, {}))
     assert how["how"] == "selected by the recipe's rule 'top-k', another for some relations, untuned"
     assert kept(selector, "CountryBordersCountry") == kept(selector, "CountryBordersWithCountry") == 1
     assert kept(selector, "RiverBasinsCountry") == 2

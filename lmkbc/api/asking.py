@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
+
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened_relation
 from lmkbc.errors import InputError, LmkbcError, OptionError
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import RunOptions
+from lmkbc.run.options import SelectedRunOptions, Selection, settled
 from lmkbc.types import Candidate, CandidateSet, Query, State
 
 if TYPE_CHECKING:
@@ -83,23 +85,25 @@ class Answer:
         return shown(f"{self.subject}: {self.relation}", f"{self.system}, LM-KBC {self.edition}", rows)
 
 
-@keywords(RunOptions)
+@keywords
 def ask(
-    subject: str,
-    relation: str,
+    subject: Annotated[str, Meta(description="The subject's name.", extra={"argument": True})],
+    relation: Annotated[
+        str,
+        Meta(
+            description="A relation, by any of its names; see 'lmkbc relations list'.",
+            extra={"argument": True},
+        ),
+    ],
     *,
-    subject_id: str | None = None,
-    precision: float | None = None,
-    untuned: bool = False,
-    any_thresholds: bool = False,
+    subject_id: Annotated[str | None, Meta(description="The subject's QID, as in Q419.")] = None,
     progress: Report = silent,
-    **options: Unpack[RunOptions],
+    **options: Unpack[SelectedRunOptions],
 ) -> Answer:
     """Ask a system one question, in the same way as `lmkbc.predict` asks those of a split.
 
-    relation: any of its names. The default edition is the newest one with data here that has the relation. subject_id:
-    the subject's QID. precision, untuned, any_thresholds: as in `lmkbc.predict`. InputError for an empty subject, for
-    an unknown relation, and for an id that is no QID; LmkbcError if no model answered.
+    The default edition is the newest one with data here that has the relation. InputError for an empty subject, for an
+    unknown relation, and for an id that is no QID; LmkbcError if no model answered.
     """
     from lmkbc.run.pipeline import propose
     from lmkbc.select.chosen import selector_for
@@ -111,9 +115,7 @@ def ask(
     if subject_id is not None and as_qid(subject_id) is None:
         raise OptionError("subject_id", f"is {subject_id!r}, which is no QID: give one as in Q419, or leave it out")
     run, recipe, name = opened_relation(options, relation)
-    selector, provenance = selector_for(
-        run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
-    )
+    selector, provenance = selector_for(run, recipe, settled(Selection, options))
     query = Query(subject.strip(), name, as_qid(subject_id or ""))
     found = propose(run, recipe, [query], progress)
     (candidates,) = found.sets

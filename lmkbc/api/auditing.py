@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
@@ -29,6 +30,7 @@ from lmkbc.kb.audit.precision import (
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
 from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.progress import Report, silent
+from lmkbc.run.options import DataDir, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -71,37 +73,55 @@ class Audit:
         )
 
 
-@keywords()
+@keywords
 def audit(
-    knowledge: Path | str,
+    knowledge: Annotated[
+        Path | str,
+        Meta(
+            description="Directory of a knowledge base, as 'lmkbc build' writes it.",
+            extra={"argument": True, "metavar": "DIR"},
+        ),
+    ],
     *,
-    sample: int | None = None,
-    seed: int = 0,
-    labels: Path | str | None = None,
-    known: Path | str | Sequence[Path | str] = (),
-    out: Path | str | None = None,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    sample: Annotated[
+        int | None,
+        Meta(description=f"Draw N facts for a person to label. Default: {SAMPLE}, without --labels and --known."),
+    ] = None,
+    seed: Annotated[int, Meta(description="Seed of the draw.")] = 0,
+    labels: Annotated[
+        Path | str | None,
+        Meta(description="Labels of a sample of this base: print its precision.", extra={"metavar": "FILE"}),
+    ] = None,
+    known: Annotated[
+        Path | str | Sequence[Path | str] | None,
+        Meta(
+            description="Facts that are known: a table of subject, property, object, truthy N-Triples, Wikidata's JSON "
+            "dump (.gz and .bz2 too), or the edition's split train or val. Repeatable, for the pieces of a dump.",
+            extra={"metavar": "FILE"},
+        ),
+    ] = None,
+    out: Annotated[
+        Path | str | None,
+        Meta(
+            description="New directory of a sample. Default: the base's name with -audit, here. With --known: new CSV "
+            "file of all facts, the new ones first, by expected gain."
+        ),
+    ] = None,
+    data: DataDir = None,
+    workspace: WorkspaceDir = None,
     progress: Report = silent,
 ) -> Audit:
     """Audit a knowledge base: draw a sample to label, estimate precision from labels, or compare with known facts.
 
-    knowledge: directory of a finished build.
-    sample: number of facts to draw; default 200 if neither labels nor known facts are given.
-    seed: seed of the draw.
-    labels: labels file of such a sample, filled in.
-    known: "train" or "val" for that split of the base's edition, or files of known facts. A file is a table of subject,
-    property and object, truthy N-Triples, or Wikidata's JSON.
-    out: directory for the page and the labels file; with `known`, CSV file for all facts and their marks.
-
     InputError for labels of another base, and for files that are damaged or cut off.
     """
-    path, files = Path(knowledge), [known] if isinstance(known, str | Path) else [*known]
+    path, files = Path(knowledge), [known] if isinstance(known, str | Path) else [*(known or ())]
     place = None if out is None else Path(out)
     if labels is None and not files:
         return _sampled(path, SAMPLE if sample is None else sample, seed, place, Workspace(workspace, data), progress)
-    if sample is not None:
-        raise OptionError("sample", "draws a new sample, and labels or known facts are given too: give one of the two")
+    for name, value in (("sample", sample), ("seed", seed or None)):
+        if value is not None:
+            raise OptionError(name, "draws a new sample, and labels or known facts are given too: give one of the two")
     if place is not None and not files:
         raise OptionError("out", "names a file for facts beside what is known: give --known too")
     check_new(place)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import msgspec
 import polars as pl
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords, opened
-from lmkbc.errors import InputError, OptionError
+from lmkbc.errors import InputError, OptionError, check_known
 from lmkbc.files.arrays import key
 from lmkbc.kb.build.base_directory import Directory
 from lmkbc.kb.build.engine import REACHED, Engine
@@ -28,7 +30,7 @@ from lmkbc.link.index import AliasIndex
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run import directory as run_directory
-from lmkbc.run.options import RunOptions
+from lmkbc.run.options import RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.run.run import Run
 from lmkbc.run.subset import names_of
 from lmkbc.select.chosen import selector_for
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate
 
 log = logging.getLogger(__name__)
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
+"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 ORDERS = ("level", "value")
 """Orders in which a base grows; the first is the default."""
 
@@ -112,6 +116,43 @@ class KnowledgeBase:
         return shown("A knowledge base", f"{self.directory}: {line}", self.facts.head(10).collect())
 
 
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Choice of the workers that answer the queries of a build."""
+
+    engine: Annotated[
+        str, Meta(description="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
+    ] = "process"
+    address: Annotated[
+        str | None, Meta(description="With --engine ray: the head of the cluster, HOST:PORT or auto.")
+    ] = None
+    workers: Annotated[
+        int | None, Meta(ge=1, description="With --engine ray: number of workers. Default: one per processor.")
+    ] = None
+    gpus: Annotated[float, Meta(ge=0, description="With --engine ray: accelerators per worker, such as 1 or 0.5.")] = (
+        0.0
+    )
+
+    def opened(self) -> AbstractContextManager[Engine | None]:
+        """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
+        check_known(self.engine, ("process", "ray"), f"--engine is {self.engine!r}")
+        if self.engine == "process":
+            if self != IN_PROCESS:
+                raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")
+            return nullcontext()
+        for variable, value in QUIET.items():
+            os.environ.setdefault(variable, value)
+        try:
+            from lmkbc.kb.build.ray_engine import connected
+        except ImportError:
+            raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
+        return connected(self.address, self.workers, self.gpus)
+
+
+IN_PROCESS = Workers()
+"""No workers but this process."""
+
+
 class _Planned(NamedTuple):
     run: Run
     recipe: Recipe
@@ -119,49 +160,71 @@ class _Planned(NamedTuple):
     plan: BuildPlan
 
 
-@keywords(RunOptions)
+@keywords
 def build(
-    subjects: Path | str,
-    out: Path | str,
+    subjects: Annotated[
+        Path | str,
+        Meta(description="Subjects (CSV, JSONL or Parquet) with a column name, and optionally id (QID) and class."),
+    ],
+    out: Annotated[
+        Path | str,
+        Meta(description="Directory of the knowledge base: new, empty, or an unfinished build to continue."),
+    ],
     *,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    grow: int = 0,
-    budget: int | None = None,
-    novelty: float = 0.0,
-    grow_by: str = "level",
-    any_thresholds: bool = False,
-    untuned: bool = False,
-    precision: float | None = None,
-    least: float | None = None,
-    engine: AbstractContextManager[Engine | None] | None = None,
+    relation: Annotated[
+        str | Sequence[str] | None,
+        Meta(description="Ask only this relation. Repeatable. Default: all relations of a subject's class."),
+    ] = None,
+    limit: Annotated[int | None, Meta(ge=1, description="Only the first N subjects.")] = None,
+    grow: Annotated[
+        int, Meta(ge=0, description="Ask about the objects of facts too, N levels deep.", extra={"metavar": "DEPTH"})
+    ] = 0,
+    budget: Annotated[int | None, Meta(ge=1, description="With --grow: at most N subjects in all.")] = None,
+    novelty: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="With --grow: stop when a smaller share of a level's entities is new, as in 0.1.",
+        ),
+    ] = 0.0,
+    grow_by: Annotated[
+        str,
+        Meta(
+            description="With --grow: level: breadth first. value: first the subjects that promise the most right "
+            "facts per token, and each relation until its newest facts fall below --precision, else 0.5."
+        ),
+    ] = "level",
+    least: Annotated[
+        float | None,
+        Meta(
+            ge=0,
+            le=1,
+            description="Smallest confidence of a fact, as in 0.5. Default: by --precision, else 0.7 of probabilities.",
+        ),
+    ] = None,
     progress: Report = silent,
-    **options: Unpack[RunOptions],
+    engine: AbstractContextManager[Engine | None] | None = None,
+    **options: Unpack[SelectedRunOptions],
 ) -> KnowledgeBase:
     """Build a knowledge base: facts about all subjects as Parquet, with confidences. A build that was killed resumes.
 
-    subjects: CSV, JSONL or Parquet file with a name and, if known, id (QID) and class.
-    out: directory: new, empty, or with the build to resume.
-    relation: relations to ask about, default all for the subject's class. Named ones are also asked about subjects of
-    unknown class.
-    limit: number of subjects to use, from the first.
-    grow: levels of growth, in which entities in facts become subjects.
-    budget: most subjects in all.
-    novelty: least share of new entities among a level's mentions; growth ends below it.
-    grow_by: "level" for breadth first; "value" for the queries first that promise most right facts per token. With
-    "value", a relation ends when its newest facts fall below `precision`, or below 0.5 without one.
-    any_thresholds, untuned, precision, progress: as in `lmkbc.predict`.
-    least: least confidence of a fact. Default: what `precision` keeps, else 0.7 if confidences are probabilities.
-    engine: workers that answer queries, default this process.
+    Named relations are also asked about subjects of unknown class. engine: workers that answer queries, default this
+    process. progress: callback for progress.
 
     InputError for wrong input, before any model is asked. Failed queries are counted, and the same build asks them
     again.
     """
     if least is not None and not 0 <= least <= 1:
         raise OptionError("least", f"is {least}: give a confidence from 0 to 1")
+    growth_only = {"budget": budget is not None, "novelty": novelty > 0, "grow_by": grow_by != ORDERS[0]}
+    if unread := [name for name, is_given in growth_only.items() if is_given and not grow]:
+        raise OptionError(unread[0], "is of growth, and there is none: give --grow too")
     if grow_by not in ORDERS:
         raise OptionError("grow_by", f"is {grow_by!r}: give {' or '.join(ORDERS)}")
     run, recipe, found, plan = _planned(subjects, relation, limit, options)
+    selection = settled(Selection, options)
+    precision = selection["precision"]
     bounds = Bounds(depth=grow, budget=budget, novelty=novelty)
     by_own = {one.name: one for one in plan.relations.values()}
     by_value = {"by": grow_by} if grow and grow_by != ORDERS[0] else {}
@@ -169,9 +232,7 @@ def build(
     frontier = Frontier(plan.classes, names, grow, precision or LEAST_MEAN) if by_value else None
     index = AliasIndex(run.index) if run.index else None
     growth = Growth(bounds, plan.classes, by_own, frontier)
-    selector, provenance = selector_for(
-        run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
-    )
+    selector, provenance = selector_for(run, recipe, selection)
     about = {
         **inputs_of(run, recipe, provenance, plan.relations),
         "limit": limit,
@@ -191,7 +252,7 @@ def build(
     return KnowledgeBase(directory.path, made)
 
 
-@keywords(RunOptions)
+@keywords
 def estimate_build(
     subjects: Path | str,
     out: Path | str,

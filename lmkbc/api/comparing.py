@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
@@ -15,6 +17,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
+from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
 from lmkbc.run.saved import read_gold
 from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
@@ -120,23 +123,24 @@ class Comparisons:
         return shown(self.title, *self.verdicts, *self.remarks, self.table)
 
 
-@keywords()
+@keywords
 def compare(
-    *runs: Path | str | HasRun,
-    gold: Path | str | None = None,
-    edition: str | None = None,
-    split: str | None = None,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    *runs: Annotated[
+        Path | str | HasRun,
+        Meta(description="Run directories, zips or predictions files.", extra={"argument": True, "metavar": "RUN..."}),
+    ],
+    split: OneSplit = None,
+    edition: EditionName = None,
+    relation: OneRelation = None,
+    limit: Limit = None,
+    gold: Gold = None,
+    data: DataDir = None,
+    workspace: WorkspaceDir = None,
 ) -> Comparisons:
     """Compare runs with the first one, on the same queries.
 
-    runs: results of `lmkbc.predict`, directories, zips or predictions files. gold: file of gold answers, default that
-    of the split. relation: relations to compare, default all. limit: number of queries to compare, from the first. If a
-    run answered a subset of its split, that subset is compared. InputError for fewer than two runs, or for runs that
-    are not comparable.
+    A run may also be a result of `lmkbc.predict`. If a run answered a subset of its split, that subset is compared.
+    InputError for fewer than two runs, or for runs that are not comparable.
     """
     from lmkbc.scoring.comparison import compare as compared  # here, since it loads numpy
     from lmkbc.scoring.comparison import distinct_names

@@ -27,7 +27,7 @@ from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
 
-@keywords()
+@keywords
 def link(
     predictions: Path | str,
     out: Path | str = "linked.jsonl",
@@ -67,7 +67,7 @@ def link(
     return explained.link_rows(part, target, _linker(space, chosen, index, search), progress)
 
 
-@keywords()
+@keywords
 def explain_link(
     text: str,
     relation: str,
@@ -101,7 +101,7 @@ def _linker(space: Workspace, edition: Edition, index: Path | str | None, search
     return Linker(space.relations, train, AliasIndex(Path(index)) if index else None, search)
 
 
-@keywords()
+@keywords
 def build_index(
     path: Path | str,
     *,
@@ -134,7 +134,7 @@ def build_index(
     )
 
 
-@keywords()
+@keywords
 def labels(
     ids: Sequence[str],
     *,

@@ -58,7 +58,7 @@ class Export:
     unsure: int
 
 
-@keywords()
+@keywords
 def export(
     knowledge: Path | str,
     format: str,  # noqa: A002 -- the name of the option

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
@@ -17,6 +19,7 @@ from lmkbc.api.scores import Scores, score
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.run import submission
+from lmkbc.run.options import DataDir, EditionName, WorkspaceDir
 from lmkbc.run.saved import RunTiming, SavedRun
 from lmkbc.workspace import Workspace, has_gold
 
@@ -98,13 +101,15 @@ class Runs:
         return shown(f"Runs in {self.folder}", self.table)
 
 
-@keywords()
+@keywords
 def runs(
-    folder: Path | str = "submissions",
+    folder: Annotated[
+        Path | str, Meta(description="The folder that holds the runs.", extra={"argument": True})
+    ] = "submissions",
     *,
-    edition: str | None = None,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    edition: EditionName = None,
+    data: DataDir = None,
+    workspace: WorkspaceDir = None,
 ) -> Runs:
     """List the runs in a folder, and score those with gold here. edition: list only runs of this edition.
 

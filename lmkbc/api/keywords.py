@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, getdoc, signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError, did_you_mean, lacking
-from lmkbc.files.places import placed
-from lmkbc.run.options import RunOptions, Servers, described
+from lmkbc.run.options import Inputs, RunOptions, Servers, described, settled
 from lmkbc.run.subset import Subset
 from lmkbc.settings import listed
 from lmkbc.workspace import Workspace
@@ -27,48 +26,38 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def keywords(options: Any = None) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Return a decorator that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
+def keywords(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a function that refuses unknown keywords, and lists the known ones in `help` and in notebooks.
 
-    options: the TypedDict of the function's `**options`, if it has any.
+    Its attribute `options` has those that a command takes too: name -> (type, help and bounds).
     """
-    declared = described(options) if options else {}
+    declared, shown = described(function), signature(function)
+    own = [one for one in shown.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    plain = [one.replace(annotation=declared[one.name][0]) if one.name in declared else one for one in own]
+    plain += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
+        for name, (hint, _) in declared.items()
+        if name not in shown.parameters
+    ]
+    named = {one.name for one in plain if one.kind in _BY_NAME}
 
-    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        shown = signature(function)
-        shown = shown.replace(parameters=[*expanded(shown.parameters.values(), declared)])
-        named = {one.name for one in shown.parameters.values() if one.kind in _BY_NAME}
+    @wraps(function)
+    def call(*values: Parameters.args, **given: Parameters.kwargs) -> Result:
+        if unknown := [name for name in given if name not in named]:
+            refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
+            raise TypeError(f"{function.__name__}() takes no keyword {refused}")
+        try:
+            return function(*values, **given)
+        except ModuleNotFoundError as error:
+            raise lacking(error) or error from None
 
-        @wraps(function)
-        def call(*values: Parameters.args, **given: Parameters.kwargs) -> Result:
-            if unknown := [name for name in given if name not in named]:
-                refused = "; ".join(f"{name!r}: {did_you_mean(name, named)}" for name in unknown)
-                raise TypeError(f"{function.__name__}() takes no keyword {refused}")
-            try:
-                return function(*values, **given)
-            except ModuleNotFoundError as error:
-                raise lacking(error) or error from None
-
-        call.__signature__ = shown  # type: ignore[attr-defined]
-        lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]
-        if options:
-            call.__doc__ = "\n".join([f"{getdoc(function)}\n\n{getdoc(options)}\n", *lines])
-        return call
-
-    return decorate
+    call.__signature__, call.options = shown.replace(parameters=plain), declared  # type: ignore[attr-defined]
+    lines = [f"{name}: {about.description}" for name, (_, about) in declared.items()]
+    call.__doc__ = "\n".join([f"{getdoc(function)}\n", *lines])
+    return call
 
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-
-
-def expanded(parameters: Iterable[Parameter], options: Mapping[str, tuple[Any, Any]]) -> Iterator[Parameter]:
-    """Yield parameters, with one per option in place of `**options`. options: name -> (annotation, further data)."""
-    for one in parameters:
-        if one.kind is not Parameter.VAR_KEYWORD:
-            yield one
-            continue
-        for name, (hint, _) in options.items():
-            yield Parameter(name, Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint)
 
 
 def chosen_edition(workspace: Workspace, name: str | None, relation: str | None = None) -> Edition:
@@ -104,8 +93,8 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
 
 def opened(options: RunOptions) -> tuple[Run, Recipe]:
     """Open a run and its recipe: recorded answers if files are given, else the default. InputError for wrong input."""
-    space = Workspace(options.get("workspace"), options.get("data"))
-    return _opened(options, space, chosen_edition(space, options.get("edition")))
+    inputs, space, edition = _placed(options)
+    return _opened(options, inputs, space, edition)
 
 
 def opened_subset(
@@ -115,12 +104,11 @@ def opened_subset(
 
     split: default: the edition's labelled held-out split.
     """
-    space = Workspace(options.get("workspace"), options.get("data"))
-    edition = chosen_edition(space, options.get("edition"))
+    inputs, space, edition = _placed(options)
     split = edition.split_named(split or edition.held_out)
     space.split_path(edition, split)
     subset = Subset.of(space, edition, relations, limit)
-    return *_opened(options, space, edition, split), subset
+    return *_opened(options, inputs, space, edition, split), subset
 
 
 def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, str]:
@@ -128,43 +116,44 @@ def opened_relation(options: RunOptions, relation: str) -> tuple[Run, Recipe, st
 
     Return the run, its recipe, and the edition's name of the relation.
     """
-    space = Workspace(options.get("workspace"), options.get("data"))
-    edition = chosen_edition(space, options.get("edition"), relation)
+    inputs, space, edition = _placed(options, relation)
     (name,) = Subset.of(space, edition, relation, None).relations
-    return *_opened(options, space, edition), name
+    return *_opened(options, inputs, space, edition), name
 
 
-def _opened(options: RunOptions, space: Workspace, edition: Edition, split: str = "") -> tuple[Run, Recipe]:
+def _placed(options: RunOptions, relation: str | None = None) -> tuple[Inputs, Workspace, Edition]:
+    """Return the settled inputs of a run, and the workspace and edition that they name."""
+    inputs = settled(Inputs, options)
+    space = Workspace(inputs["workspace"], inputs["data"])
+    return inputs, space, chosen_edition(space, inputs["edition"], relation)
+
+
+def _opened(
+    options: RunOptions, inputs: Inputs, space: Workspace, edition: Edition, split: str = ""
+) -> tuple[Run, Recipe]:
     from lmkbc.recipe import default_recipe, read_recipe
     from lmkbc.run.run import Run
 
-    model, files = options.get("model"), tuple(map(Path, options.get("files") or ()))
-    system = options.get("system") or ("recorded" if files else None)
+    learn_from = _learned(inputs["learn_from"], space, edition, split)
+    system = inputs["system"] or ("recorded" if inputs["files"] else None)
     if system:
         chosen = read_recipe(space, system)
     else:
-        chosen, remark = default_recipe(space, model)
+        chosen, remark = default_recipe(space, inputs["model"])
         if remark:
             log.info("%s", remark)
-    learn_from = _learned(options.get("learn_from"), space, edition, split)
     if not chosen.learns:
         if learn_from:
             raise OptionError("learn_from", f"has no effect: {chosen.name} learns from no labelled rows; leave it out")
         learn_from = ("train",) if learn_from is None else ()
-    run = Run(
-        workspace=space,
-        edition=edition,
-        split=split,
-        learn_from=learn_from,
-        model=model,
-        backend=options.get("backend"),
-        files=files,
-        search_table=placed(options.get("search_table")),
-        index=placed(options.get("index")),
-        offline=options.get("offline", False),
-        servers=Servers(**{name: value for name, value in options.items() if name in Servers.__annotations__}),  # type: ignore[typeddict-item]
-    )
-    return run, chosen
+    settled_here: dict[str, Any] = {"workspace": space, "edition": edition, "split": split, "learn_from": learn_from}
+    values = {
+        **inputs,
+        **settled_here,
+        "files": () if inputs["files"] is None else inputs["files"],
+        "servers": settled(Servers, options),
+    }
+    return Run(**{field.name: values[field.name] for field in fields(Run) if field.name in values}), chosen
 
 
 def check_kept(run: Run, command: str) -> None:

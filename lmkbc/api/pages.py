@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
 from lmkbc.api.scores import HasRun, open_run, run_edition
 from lmkbc.errors import OptionError
 from lmkbc.files.places import placed
 from lmkbc.progress import Report, silent
+from lmkbc.run.options import (
+    DataDir,
+    EditionName,
+    Gold,
+    Index,
+    Limit,
+    OneRelation,
+    OneSplit,
+    Recorded,
+    SearchTable,
+    WorkspaceDir,
+)
 from lmkbc.run.submission import REPORT
 from lmkbc.run.subset import Subset, names_of
 from lmkbc.workspace import Workspace
@@ -33,37 +48,44 @@ class Page:
         return f'<a href="{escape(self.path.resolve().as_uri())}">{escape(str(self.path))}</a>'
 
 
-@keywords()
+@keywords
 def report(
-    run: Path | str | HasRun,
-    out: Path | str | None = None,
+    run: Annotated[
+        Path | str | HasRun,
+        Meta(
+            description="Run directory, zip or predictions file, or a knowledge base.",
+            extra={"argument": True, "metavar": "RUN"},
+        ),
+    ],
+    out: Annotated[
+        Path | str | None,
+        Meta(
+            description="File to write. Default: report.html in the run's directory. For a knowledge base: a new "
+            "directory. Default: report, in the base's directory."
+        ),
+    ] = None,
     *,
-    gold: Path | str | None = None,
-    edition: str | None = None,
-    split: str | None = None,
-    files: Sequence[Path | str] = (),
-    index: Path | str | None = None,
-    search_table: Path | str | None = None,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    split: OneSplit = None,
+    edition: EditionName = None,
+    relation: OneRelation = None,
+    limit: Limit = None,
+    gold: Gold = None,
+    files: Recorded = None,
+    index: Index = None,
+    search_table: SearchTable = None,
+    data: DataDir = None,
+    workspace: WorkspaceDir = None,
     progress: Report = silent,
 ) -> Page:
     """Write a run as a page with scores, figures and every row; or a knowledge base as pages with every entity.
 
-    run: result of `lmkbc.predict` or `lmkbc.build`, a directory, a zip or a predictions file.
-    out: file to write, default report.html in the run's directory, or here. For a knowledge base: new directory,
-    default `report` in its own.
-    gold: file of gold answers, default that of the split.
-    files: recorded completions that the run read; the page then shows their replies.
+    run: may also be a result of `lmkbc.predict` or `lmkbc.build`.
+    files: of those that the run read, the page shows the replies.
     index, search_table: sources of the run's links, used to explain each link. The train split is used too, and, if
     $LMKBC_CONTACT is set, the cache of Wikidata's answers.
-    relation: relations to show, default all.
-    limit: number of queries, or of subjects of a knowledge base, from the first.
     progress: callback for progress.
 
-    A knowledge base takes only out, relation, limit, workspace and progress.
+    A knowledge base takes only out, relation, limit (of subjects), workspace and progress.
     """
     base = run.directory if isinstance(run, HasRun) else Path(run) if isinstance(run, Path | str) else None
     if base is not None and _is_knowledge(base):
@@ -82,7 +104,7 @@ def report(
     from lmkbc.report.page import check_page
     from lmkbc.report.run_page import ReportInput, write  # here, since it draws figures
 
-    opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files))
+    opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files or ()))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
     path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
     given = (path, evidence.index, evidence.search_table, *replies)

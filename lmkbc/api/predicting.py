@@ -9,7 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
+
+from msgspec import Meta
 
 from lmkbc.api.comparing import Comparisons, compare
 from lmkbc.api.data_frames import shown
@@ -19,7 +21,7 @@ from lmkbc.api.scores import HasRun, Scores, run_edition, score
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.run.options import RunOptions
+from lmkbc.run.options import OneRelation, RunOptions, SelectedRunOptions, Selection, Split, settled
 from lmkbc.run.saved import SavedRun
 from lmkbc.workspace import Workspace, has_gold
 
@@ -82,7 +84,7 @@ class PredictedRun:
         kinds = [*((name, pl.String()) for name in texts), ("score", pl.Float64()), ("source", pl.String())]
         return pl.DataFrame(rows, schema=kinds, orient="row")
 
-    @keywords()
+    @keywords
     def evaluate(
         self,
         gold: Path | str | None = None,
@@ -94,12 +96,12 @@ class PredictedRun:
         """Return the official score. Arguments as in `lmkbc.score`. InputError if the split has no gold."""
         return score(self, gold, profile=profile, relation=relation, limit=limit, **self._named)
 
-    @keywords()
+    @keywords
     def compare(self, *others: Path | str | HasRun) -> Comparisons:
         """Compare this run with others, as `lmkbc.compare`."""
         return compare(self, *others, **self._named)
 
-    @keywords()
+    @keywords
     def report(self, out: Path | str | None = None, *, progress: Report = silent) -> Page:
         """Write the run's page, as `lmkbc.report`."""
         read = self.sources
@@ -133,33 +135,35 @@ class PredictedRun:
         return shown(self.title, f"{self.directory}: {line}", self.predictions.head(10))
 
 
-@keywords(RunOptions)
+@keywords
 def predict(
-    split: str = "test",
+    split: Split = "test",
     *,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    out: Path | str | None = None,
-    failed_as_empty: bool = False,
-    any_thresholds: bool = False,
-    untuned: bool = False,
-    precision: float | None = None,
-    page: bool = False,
+    relation: OneRelation = None,
+    limit: Annotated[int | None, Meta(ge=1, description="Only the first N queries; such a run gets no zip.")] = None,
+    out: Annotated[
+        Path | str | None,
+        Meta(
+            description="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
+        ),
+    ] = None,
+    failed_as_empty: Annotated[
+        bool, Meta(description="Submit queries whose model call failed as empty answers.")
+    ] = False,
     progress: Report = silent,
-    **options: Unpack[RunOptions],
+    page: Annotated[
+        bool,
+        Meta(
+            description="Write report.html into the run, for labelled splits.",
+            extra={"flags": ("--report/--no-report",), "envvar": "LMKBC_REPORT", "default": True},
+        ),
+    ] = False,
+    **options: Unpack[SelectedRunOptions],
 ) -> PredictedRun:
     """Make a run: candidates, links, selection, a checked submission, and a manifest of all inputs.
 
-    split: by default, a run of the test split learns from train and the labelled held-out split, others from train.
-    relation: relations to ask about, default all.
-    limit: number of queries to ask, from the first. With relation or limit, no zip is written.
-    out: directory: new, empty or of a run; default submissions/EDITION-SPLIT-SYSTEM.
-    failed_as_empty: whether to submit a query without an answer as an empty answer.
-    any_thresholds: whether to use thresholds that were tuned on other data, models or prompts.
-    untuned: whether to use the recipe's own rule in place of thresholds.
-    precision: least precision that tuning must promise for what is kept.
-    page: whether to write report.html, if the gold is known.
-    progress: callback for progress.
+    By default, a run of the test split learns from train and the labelled held-out split, others from train. With
+    relation or limit, no zip is written. progress: callback for progress.
 
     InputError for wrong input, before any model is asked; LmkbcError if queries failed.
     """
@@ -180,9 +184,7 @@ def predict(
         )
     subset = asked if len(queries) < len(every) else None
     directory = Path(out) if out is not None else run_directory.named(run.edition.name, split, recipe.name, subset)
-    selector, provenance = selector_for(
-        run, recipe, any_thresholds=any_thresholds, untuned=untuned, precision=precision
-    )
+    selector, provenance = selector_for(run, recipe, settled(Selection, options))
     with (
         writing_alone(directory),
         closing(RunFiles(run.edition, as_empty=failed_as_empty, statements=run.statements)) as files,
@@ -215,7 +217,7 @@ def predict(
     return PredictedRun(directory, run.edition, split, options, files.tally, len(every))
 
 
-@keywords(RunOptions)
+@keywords
 def estimate(
     split: str,
     *,
@@ -240,7 +242,7 @@ def estimate(
     return estimate_run(run, recipe, queries, run_directory.timings(edition.name, recipe.name, Path(own)), progress)
 
 
-@keywords()
+@keywords
 def read_run(
     directory: Path | str,
     edition: str | None = None,

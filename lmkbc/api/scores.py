@@ -129,7 +129,7 @@ class Scores:
         return shown(f"{self.title}: {averages}", self.relations, *odd)
 
 
-@keywords()
+@keywords
 def score(
     predictions: Path | str | HasRun | Answers,
     gold: Path | str | Answers | None = None,

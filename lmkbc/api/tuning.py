@@ -1,4 +1,4 @@
-"""Function `tune`: learns what to keep per relation, and estimates the score on unseen subjects."""
+"""Functions `tune` and `controls`: what to keep per relation, and the score of what the train split alone answers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+
+from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import check_kept, keywords, opened_subset
-from lmkbc.errors import InputError, counted
+from lmkbc.errors import InputError, OptionError, counted
 from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import RunOptions
+from lmkbc.run.options import Folds, Limit, OneRelation, RunOptions, Split, Trials
+from lmkbc.settings import listed
 from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from lmkbc.edition import Edition
+    from lmkbc.probe.controls import Controls
     from lmkbc.tune.learn import Tuned
 
 
@@ -67,35 +72,42 @@ class Tuning:
         return shown(title, self.relations, *failed[: bool(n)])
 
 
-@keywords(RunOptions)
+@keywords
 def tune(
-    split: str = "val",
+    split: Split = "val",
     *,
-    folds: int = FOLDS,
-    trials: int = TRIALS,
-    seed: int = SEED,
-    storage: str | None = None,
-    rules: Sequence[str] | None = None,
-    both_sides: bool = False,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    write: bool = True,
-    overwrite: bool = False,
+    folds: Folds = FOLDS,
+    trials: Trials = TRIALS,
+    seed: Annotated[int, Meta(description="Seed of folds and search.")] = SEED,
+    storage: Annotated[
+        str | None,
+        Meta(
+            description="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on."
+        ),
+    ] = None,
+    relation: OneRelation = None,
+    limit: Limit = None,
+    rules: Annotated[
+        Sequence[str] | None,
+        Meta(
+            description="Only these rules, comma-separated, as in cutoff,top-k.",
+            extra={"parser": listed, "metavar": "RULES"},
+        ),
+    ] = None,
+    both_sides: Annotated[
+        bool, Meta(description="Also try the rule 'mutual': the mean score of both directions of a symmetric pair.")
+    ] = False,
+    write: Annotated[
+        bool,
+        Meta(description="Write thresholds/EDITION/SYSTEM--MODEL.toml.", extra={"flags": ("--write/--no-write",)}),
+    ] = True,
+    overwrite: Annotated[bool, Meta(description="Replace thresholds that exist already.")] = False,
     progress: Report = silent,
     **options: Unpack[RunOptions],
 ) -> Tuning:
     """Learn which selection rule to use for each relation, with which parameters, by cross-validation.
 
-    split: labelled split.
-    folds: number of folds; a subject is in one fold only.
-    trials: most trials of Optuna per relation and fold; 0: exact sweeps only.
-    storage: URL of an SQLite or PostgreSQL database, which several processes may share.
-    rules: rules to try, default all.
-    both_sides: whether to try the rule `mutual` for symmetric relations too.
-    relation: relations to tune, default all.
-    limit: number of queries to use, from the first. With relation or limit, nothing is written.
-    write: whether to write thresholds/EDITION/SYSTEM--MODEL.toml in the workspace, where `lmkbc.predict` finds it.
-    overwrite: whether to replace an existing file.
+    What is written lies in the workspace, where `lmkbc.predict` finds it. With relation or limit, nothing is written.
     progress: callback for progress.
 
     InputError for wrong input, before any model is asked.
@@ -108,6 +120,8 @@ def tune(
     from lmkbc.tune.learn import tune as tune_rules
 
     check(rules, folds, trials, storage)
+    if overwrite and not write:
+        raise OptionError("overwrite", "replaces a file, and nothing is to be written: leave it out")
     run, recipe, subset = opened_subset(options, split, relation, limit)
     check_kept(run, "tune")
     space, chosen, split = run.workspace, run.edition, run.split
@@ -144,6 +158,53 @@ def tune(
         )
         thresholds.write(path, tuned, provenance)
     return Tuning(tuned, chosen.name, split, recipe.name, path)
+
+
+class ControlScores(NamedTuple):
+    """The scores of a system and of controls on a split."""
+
+    table: Controls
+    edition: Edition
+    split: str
+
+
+@keywords
+def controls(
+    split: Annotated[
+        str | None,
+        Meta(description="A labelled split; default: the edition's held-out one.", extra={"flags": ("--split", "-s")}),
+    ] = None,
+    *,
+    relation: OneRelation = None,
+    limit: Limit = None,
+    tuned: Annotated[
+        bool,
+        Meta(
+            description="Tune selection and score out of fold, or use the recipes' rules.",
+            extra={"flags": ("--tune/--no-tune",)},
+        ),
+    ] = True,
+    trials: Trials = TRIALS,
+    folds: Folds = FOLDS,
+    seed: Annotated[int, Meta(description="Seed of folds, search and random weights.")] = SEED,
+    random: Annotated[
+        bool,
+        Meta(description="Ask the same recipe on random weights too.", extra={"flags": ("--random/--no-random",)}),
+    ] = True,
+    progress: Report = silent,
+    **options: Unpack[RunOptions],
+) -> ControlScores:
+    """Score a system beside controls that learn from the train split alone. InputError for wrong input."""
+    from lmkbc.probe.controls import ControlSelection
+    from lmkbc.probe.controls import controls as run_controls
+
+    how = ControlSelection(tuned=tuned, trials=trials, folds=folds, seed=seed)
+    how.check(random=random)
+    run, recipe, subset = opened_subset(options, split, relation, limit)
+    check_kept(run, "probe controls")
+    examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
+    table = run_controls(run, recipe, examples, how, random=random, report=progress)
+    return ControlScores(table, run.edition, run.split)
 
 
 def described(table: Mapping[str, Any]) -> str:

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Unpack
-
-import typer
+from typing import Any
 
 from lmkbc.api.asking import Answer
 from lmkbc.api.asking import ask as ask_one
 from lmkbc.cli.terminal import note, progress, show_json, show_table
-from lmkbc.run.options import RunOptions
+from lmkbc.cli.typed import made_from
 
 EXAMPLE = "Example: lmkbc ask Peru country-borders --edition mini"
 
 
-def ask(
-    subject: Annotated[str, typer.Argument(help="The subject's name.")],
-    relation: Annotated[str, typer.Argument(help="A relation, by any of its names; see 'lmkbc relations list'.")],
-    *,
-    subject_id: Annotated[str | None, typer.Option(help="The subject's QID, as in Q419.")] = None,
-    any_thresholds: bool = False,
-    untuned: bool = False,
-    precision: float | None = None,
-    json: bool = False,
-    **given: Unpack[RunOptions],
-) -> None:
+@made_from(ask_one)
+def ask(*, json: bool = False, **given: Any) -> None:
     """Ask one question. Shows the answer, its confidence, its links, and other proposed objects.
 
     The first question about an edition takes a minute or more, since the default recipe learns from its train split.
     Later ones take seconds.
     """
     with progress() as report:
-        answer = ask_one(
-            subject,
-            relation,
-            subject_id=subject_id,
-            any_thresholds=any_thresholds,
-            untuned=untuned,
-            precision=precision,
-            progress=report,
-            **given,
-        )
+        answer = ask_one(**given, progress=report)
     if json:
         show_json(asdict(answer))
     else:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from lmkbc.api.auditing import SAMPLE, Audit
+from lmkbc.api.auditing import Audit
 from lmkbc.api.auditing import audit as audit_base
 from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.kb.audit.precision import LABELS, MODEL, KnownPrecision, LabelledPrecision
 from lmkbc.types import grouped
@@ -22,50 +20,11 @@ FACTS = {MODEL: ", without what labelled rows state", LABELS: ", what labelled r
 """Origin -> the facts of a table, as the end of its title."""
 
 
-def audit(
-    knowledge: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory of a knowledge base, as 'lmkbc build' writes it.")
-    ],
-    sample: Annotated[
-        int | None,
-        typer.Option(help=f"Draw N facts for a person to label. Default: {SAMPLE}, without --labels and --known."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Labels of a sample of this base: print its precision.")
-    ] = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Facts that are known: a table of subject, property, object, truthy N-Triples, Wikidata's JSON dump "
-            "(.gz and .bz2 too), or the edition's split train or val. Repeatable, for the pieces of a dump.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="New directory of a sample. Default: the base's name with -audit, here. With --known: new CSV file of "
-            "all facts, the new ones first, by expected gain."
-        ),
-    ] = None,
-    json: bool = False,
-    data: Path | None = None,
-    workspace: Path | None = None,
-) -> None:
+@made_from(audit_base)
+def audit(*, json: bool = False, **given: Any) -> None:
     """Measure the precision of a knowledge base, by a sample that a person labels or by known facts."""
     with progress() as report:
-        found = audit_base(
-            knowledge,
-            sample=sample,
-            seed=seed,
-            labels=labels,
-            known=known or (),
-            out=out,
-            data=data,
-            workspace=workspace,
-            progress=report,
-        )
+        found = audit_base(**given, progress=report)
     if json:
         show_json(_plain(found))
     else:

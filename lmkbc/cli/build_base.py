@@ -2,114 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Any
 
-import typer
-
-from lmkbc.api.building import KnowledgeBase, estimate_build
+from lmkbc.api.building import IN_PROCESS, KnowledgeBase, Workers, estimate_build
 from lmkbc.api.building import build as make_base
 from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
-from lmkbc.errors import InputError, LmkbcError, check_known, counted
-from lmkbc.kb.build.engine import Engine
-from lmkbc.run.options import RunOptions
+from lmkbc.cli.typed import made_from
+from lmkbc.errors import LmkbcError, counted
 
-ENGINES = ("process", "ray")
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Ray's variables at import: no usage statistics are sent, and logs go to Ray's own files."""
 EXAMPLE = "Example: lmkbc build --subjects rivers.csv --edition 2023 --relation river-countries --out rivers"
 
 
-def build(
-    *,
-    subjects: Annotated[
-        Path,
-        typer.Option(help="Subjects (CSV, JSONL or Parquet) with a column name, and optionally id (QID) and class."),
-    ],
-    out: Annotated[
-        Path, typer.Option(help="Directory of the knowledge base: new, empty, or an unfinished build to continue.")
-    ],
-    relation: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--relation", help="Ask only this relation. Repeatable. Default: all relations of a subject's class."
-        ),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N subjects.")] = None,
-    grow: Annotated[
-        int, typer.Option(min=0, metavar="DEPTH", help="Ask about the objects of facts too, N levels deep.")
-    ] = 0,
-    budget: Annotated[int | None, typer.Option(min=1, help="With --grow: at most N subjects in all.")] = None,
-    novelty: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="With --grow: stop when a smaller share of a level's entities is new, as in 0.1."
-        ),
-    ] = 0.0,
-    grow_by: Annotated[
-        str,
-        typer.Option(
-            help="With --grow: level: breadth first. value: first the subjects that promise the most right facts per "
-            "token, and each relation until its newest facts fall below --precision, else 0.5."
-        ),
-    ] = "level",
-    precision: float | None = None,
-    least: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Smallest confidence of a fact, as in 0.5. Default: by --precision, else 0.7 of probabilities.",
-        ),
-    ] = None,
-    dry_run: bool = False,
-    any_thresholds: bool = False,
-    untuned: bool = False,
-    engine: Annotated[
-        str, typer.Option(help="process: one process. ray: workers of Ray Data, on this machine or a cluster.")
-    ] = "process",
-    address: Annotated[
-        str | None, typer.Option(help="With --engine ray: the head of the cluster, HOST:PORT or auto.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="With --engine ray: number of workers. Default: one per processor.")
-    ] = None,
-    gpus: Annotated[
-        float, typer.Option(min=0, help="With --engine ray: accelerators per worker, such as 1 or 0.5.")
-    ] = 0.0,
-    **given: Unpack[RunOptions],
-) -> None:
+@made_from(make_base, order=("precision", "least", "dry_run", "any_thresholds", "untuned"))
+def build(*, dry_run: bool = False, engine: Workers = IN_PROCESS, **given: Any) -> None:
     """Build a knowledge base: facts of all subjects as Parquet, with confidences. A killed build can be resumed."""
     start = time.monotonic()
     if dry_run:
-        show_estimate(partial(estimate_build, subjects, out, relation=relation, limit=limit, **given))
-        if grow:
+        show_estimate(estimate_build, given)
+        if given["grow"]:
             note("what --grow asks beyond the first level is not counted: it depends on what is found")
         return
-    answering = _engine(engine, address, workers, gpus)
+    answering = engine.opened()
     with progress() as report:
-        base = make_base(
-            subjects,
-            out,
-            relation=relation,
-            limit=limit,
-            grow=grow,
-            budget=budget,
-            novelty=novelty,
-            grow_by=grow_by,
-            any_thresholds=any_thresholds,
-            untuned=untuned,
-            precision=precision,
-            least=least,
-            engine=answering,
-            progress=report,
-            **given,
-        )
+        base = make_base(**given, engine=answering, progress=report)
     _show(base, time.monotonic() - start)
 
 
@@ -150,19 +67,3 @@ def _show(base: KnowledgeBase, seconds: float) -> None:
             f"{base.failed} of {counts['queries']} queries failed, which is no empty answer: {where / 'missing'} "
             "lists them; run the command again to ask them again"
         )
-
-
-def _engine(name: str, address: str | None, workers: int | None, gpus: float) -> AbstractContextManager[Engine | None]:
-    """Return the workers, None for this process. InputError for an engine that is unknown or not installed."""
-    check_known(name, ENGINES, f"--engine is {name!r}")
-    if name == "process":
-        if address is not None or workers is not None or gpus:
-            raise InputError("--address, --workers and --gpus are Ray's: give --engine ray too")
-        return nullcontext()
-    for variable, value in QUIET.items():
-        os.environ.setdefault(variable, value)
-    try:
-        from lmkbc.kb.build.ray_engine import connected
-    except ImportError:
-        raise InputError("--engine ray needs Ray: install lmkbc[scale]") from None
-    return connected(address, workers, gpus)

@@ -12,7 +12,7 @@ import typer
 
 from lmkbc.api.comparing import compare as compared
 from lmkbc.cli.terminal import note, plain, show_json, show_table
-from lmkbc.cli.typed import OneSplit
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:
@@ -26,27 +26,21 @@ MOST_ROWS = 20
 """Most rows won, and most rows lost, that are printed."""
 
 
+@made_from(compared)
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, zips or predictions files.")],
-    split: OneSplit = None,
-    edition: str | None = None,
-    relation: list[str] | None = None,
-    limit: int | None = None,
-    gold: Path | None = None,
+    *,
     html: Annotated[Path | None, typer.Option(help="Write the comparison as an HTML page too.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Show the rows won and lost too: the first 20 of each.")] = False,
     json: bool = False,
-    data: Path | None = None,
-    workspace: Path | None = None,
+    runs: Sequence[Path],
+    **given: Any,
 ) -> None:
     """Compare runs with the first one: difference of macro-F1, its 95 % interval and p-value, rows won and lost."""
     if html is not None:
         from lmkbc.report.page import check_page  # here, since it loads numpy
 
-        check_page(html, *runs, gold)
-    made = compared(
-        *runs, gold=gold, edition=edition, split=split, relation=relation, limit=limit, data=data, workspace=workspace
-    )
+        check_page(html, *runs, given["gold"])
+    made = compared(*runs, **given)
     if html is not None:
         note(f"{made.write(html)}: written; open it in a browser")
     if json:

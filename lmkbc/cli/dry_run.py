@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.cli.terminal import note, progress, show_json, show_table
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
 COUNTS = ("requests", "stored", "prompt_tokens", "answer_tokens")
 
 
-def show_estimate(make: Callable[..., Estimate], *, json: bool = False) -> None:
+def show_estimate(make: Callable[..., Estimate], given: Mapping[str, Any], *, json: bool = False) -> None:
     """Show a line per generator and their sum on stdout, and notes about the counts.
 
-    make: function that returns the estimate; it takes a callback for progress.
+    make: function that returns the estimate. given: the options of the run; those of what is kept do not matter here.
     """
+    options = {name: given[name] for name in signature(make).parameters if name in given}
     with progress() as report:
-        estimate = make(progress=report)
+        estimate = make(**options, progress=report)
     if json:
         show_json(_as_json(estimate))
         return

@@ -10,8 +10,8 @@ import typer
 
 from lmkbc.api.scores import Scores, score
 from lmkbc.cli.terminal import note, note_published, show_json, show_table
-from lmkbc.cli.typed import OneSplit
 from lmkbc.errors import InputError, counted
+from lmkbc.run.options import OneSplit
 from lmkbc.scoring.table import OVERALL
 
 EXAMPLE = "Example: lmkbc evaluate submissions/mini-val-embedded"

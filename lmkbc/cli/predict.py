@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Unpack
-
-import typer
+from typing import Any
 
 from lmkbc.api.predicting import PredictedRun, estimate
 from lmkbc.api.predicting import predict as make_run
 from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.run import submission
-from lmkbc.run.options import RunOptions
 from lmkbc.run.saved import SavedRun
 
 EXAMPLE = "Example: lmkbc predict --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json"
@@ -32,51 +28,15 @@ RULES = {
 """Why an object is dropped, in words; the other rules are words already."""
 
 
-def predict(
-    *,
-    split: str = "test",
-    relation: list[str] | None = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N queries; such a run gets no zip.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of the run: new, empty or an earlier run. Default: submissions/EDITION-SPLIT-SYSTEM."
-        ),
-    ] = None,
-    failed_as_empty: Annotated[
-        bool, typer.Option("--failed-as-empty", help="Submit queries whose model call failed as empty answers.")
-    ] = False,
-    any_thresholds: bool = False,
-    untuned: bool = False,
-    precision: float | None = None,
-    dry_run: bool = False,
-    page: Annotated[
-        bool,
-        typer.Option(
-            "--report/--no-report", envvar="LMKBC_REPORT", help="Write report.html into the run, for labelled splits."
-        ),
-    ] = True,
-    **given: Unpack[RunOptions],
-) -> None:
+@made_from(make_run)
+def predict(*, dry_run: bool = False, **given: Any) -> None:
     """Make a checked submission for a split. It comes with candidates, links, and a manifest of all inputs."""
     start = time.monotonic()
     if dry_run:
-        show_estimate(partial(estimate, split, relation=relation, limit=limit, out=out, **given))
+        show_estimate(estimate, given)
         return
     with progress() as report:
-        run = make_run(
-            split,
-            relation=relation,
-            limit=limit,
-            out=out,
-            failed_as_empty=failed_as_empty,
-            any_thresholds=any_thresholds,
-            untuned=untuned,
-            precision=precision,
-            page=page,
-            progress=report,
-            **given,
-        )
+        run = make_run(**given, progress=report)
     _show(run, time.monotonic() - start, can_search=not (given.get("index") or given.get("search_table")))
 
 

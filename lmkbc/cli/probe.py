@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmkbc.api.keywords import check_kept, opened_subset
+from lmkbc.api.tuning import controls as run_controls
 from lmkbc.cli.terminal import note, note_published, progress, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_directory, check_replaced
@@ -21,8 +22,10 @@ from lmkbc.probe.kmir.kmir import KmirBuild, KmirRun, KmirScore
 from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
 from lmkbc.report.figures import is_picture, standalone
-from lmkbc.run.options import RunOptions, Servers
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.run.options import Servers, settled
+
+if TYPE_CHECKING:
+    from lmkbc.probe.controls import ControlRow
 
 EXAMPLES = {
     "kamel": "lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20",
@@ -53,7 +56,7 @@ def kamel(
     store: Place | None = None,
 ) -> None:
     """Ask a model KAMEL's questions. A run that was killed can be resumed."""
-    servers = Servers(
+    given = Servers(
         base_url=base_url,
         any_model=any_model,
         concurrency=concurrency,
@@ -62,7 +65,7 @@ def kamel(
         prices=prices,
         store=store,
     )
-    _show(benchmark, json, offline, servers)
+    _show(benchmark, json, offline, given)
 
 
 def kamel_build(*, benchmark: KamelBuild, json: bool = False) -> None:
@@ -117,7 +120,7 @@ def _show(
     pictures: Path | None = None,
 ) -> None:
     """Run a benchmark, and show its results. pictures: directory for the figures of its tables."""
-    run = BenchmarkRun(offline=offline, servers=servers or Servers(), note=note, progress=progress)
+    run = BenchmarkRun(offline=offline, servers=settled(Servers, servers or {}), note=note, progress=progress)
     if pictures is not None:
         check_directory(pictures)
         import matplotlib  # noqa: F401 -- fails here, before anything is asked, if it is not installed
@@ -151,37 +154,11 @@ app.add_typer(kmir, name="kmir")
 
 
 @app.command("controls", epilog="Example: lmkbc probe controls --edition 2023 --system recorded --from gpt4.jsonl.gz")
-def controls(
-    *,
-    split: Annotated[
-        str | None, typer.Option("--split", "-s", help="A labelled split; default: the edition's held-out one.")
-    ] = None,
-    relation: list[str] | None = None,
-    limit: int | None = None,
-    tuned: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Tune selection and score out of fold, or use the recipes' rules.")
-    ] = True,
-    trials: int = TRIALS,
-    folds: int = FOLDS,
-    seed: Annotated[int, typer.Option(help="Seed of folds, search and random weights.")] = SEED,
-    random: Annotated[
-        bool, typer.Option("--random/--no-random", help="Ask the same recipe on random weights too.")
-    ] = True,
-    json: bool = False,
-    **given: Unpack[RunOptions],
-) -> None:
+@made_from(run_controls)
+def controls(*, json: bool = False, **given: Any) -> None:
     """Separate recall from learning. Shows a system's F1 beside the train split's, and its F1 on hard queries."""
-    from lmkbc.probe.controls import ControlRow, Selection
-    from lmkbc.probe.controls import controls as run_controls
-
-    run, recipe, subset = opened_subset(given, split, relation, limit)
-    check_kept(run, "probe controls")
-    chosen = run.edition
-    whole = run.workspace.examples(chosen, run.split)
-    examples = list(subset.rows(whole, lambda example: example.query.relation))
-    how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
     with progress() as report:
-        table = run_controls(run, recipe, examples, how, random=random, report=report)
+        table, edition, split = run_controls(**given, progress=report)
     if json:
         show_json(asdict(table))
         return
@@ -193,9 +170,9 @@ def controls(
 
     rows = [line(name, row) for name, row in table.relations.items()]
     rows.append(line("*** Average ***", table.overall))
-    title = f"F1, LM-KBC {chosen.name}, {run.split}, {'tuned, out of fold' if tuned else 'untuned'}"
-    show_table(["relation", "queries", recipe.name, *names, "hard", "F1 on hard"], rows, title=title)
-    note_published(chosen, run.split)
+    title = f"F1, LM-KBC {edition.name}, {split}, {'tuned, out of fold' if given['tuned'] else 'untuned'}"
+    show_table(["relation", "queries", table.system, *names, "hard", "F1 on hard"], rows, title=title)
+    note_published(edition, split)
     if table.failed:
         note(
             counted(

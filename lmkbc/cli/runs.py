@@ -11,22 +11,22 @@ import typer
 from lmkbc.api.history import RunRow
 from lmkbc.api.history import runs as list_runs
 from lmkbc.cli.terminal import note, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.run.saved import CHANGED
 
 EXAMPLE = "Example: lmkbc runs submissions --html submissions/index.html"
 HEADS = ("run", "edition", "split", "system", "models", "F1", "low", "high", "rules", "out of fold", "cost", "date")
 
 
+@made_from(list_runs)
 def runs(
-    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs.")] = Path("submissions"),
-    edition: str | None = None,
+    *,
     html: Annotated[Path | None, typer.Option(help="Write an HTML page too, with links to the reports.")] = None,
     json: bool = False,
-    data: Path | None = None,
-    workspace: Path | None = None,
+    **given: Any,
 ) -> None:
     """List the runs in a folder, newest first. F1 and its 95 % interval are shown if gold is known."""
-    found = list_runs(folder, edition=edition, data=data, workspace=workspace)
+    found = list_runs(**given)
     if html is not None:
         note(f"{found.write(html)}: written; open it in a browser")
     if json:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from lmkbc.api.predicting import estimate
 from lmkbc.api.tuning import described
 from lmkbc.api.tuning import tune as tune_rules
 from lmkbc.cli.dry_run import show_estimate
 from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
-from lmkbc.run.options import RunOptions
-from lmkbc.settings import listed
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
     from lmkbc.tune.learn import Tuned
@@ -26,62 +21,21 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 
 
-def tune(
-    *,
-    split: str = "val",
-    folds: int = FOLDS,
-    trials: int = TRIALS,
-    seed: Annotated[int, typer.Option(help="Seed of folds and search.")] = SEED,
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            help="Optuna storage URL, as in sqlite:///study.db: processes share it, and a killed study goes on."
-        ),
-    ] = None,
-    relation: list[str] | None = None,
-    limit: int | None = None,
-    rules: Annotated[str | None, typer.Option(help="Only these rules, comma-separated, as in cutoff,top-k.")] = None,
-    both_sides: Annotated[
-        bool,
-        typer.Option(
-            "--both-sides", help="Also try the rule 'mutual': the mean score of both directions of a symmetric pair."
-        ),
-    ] = False,
-    write: Annotated[
-        bool, typer.Option("--write/--no-write", help="Write thresholds/EDITION/SYSTEM--MODEL.toml.")
-    ] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace thresholds that exist already.")] = False,
-    dry_run: bool = False,
-    json: bool = False,
-    **given: Unpack[RunOptions],
-) -> None:
+@made_from(tune_rules)
+def tune(*, dry_run: bool = False, json: bool = False, **given: Any) -> None:
     """Learn what to keep, per relation. The cross-validated F1 estimates the score on unseen subjects."""
     if dry_run:
-        show_estimate(partial(estimate, split, relation=relation, limit=limit, **given), json=json)
+        show_estimate(estimate, given, json=json)
         return
     with progress() as report:
-        tuning = tune_rules(
-            split,
-            folds=folds,
-            trials=trials,
-            seed=seed,
-            storage=storage,
-            rules=listed(rules),
-            both_sides=both_sides,
-            relation=relation,
-            limit=limit,
-            write=write,
-            overwrite=overwrite,
-            progress=report,
-            **given,
-        )
+        tuning = tune_rules(**given, progress=report)
     if json:
         show_json({"edition": tuning.edition, "split": tuning.split, **_as_json(tuning.tuned)})
     else:
         _print(tuning.tuned, f"LM-KBC {tuning.edition}, {tuning.split}")
     if tuning.path is not None:
         note(f"wrote {tuning.path}")
-    elif write:
+    elif given["write"]:
         note("nothing is written, since a subset of the split was tuned on")
 
 

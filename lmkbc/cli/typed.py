@@ -1,4 +1,4 @@
-"""Options that several commands share, and conversion of commands for typer."""
+"""Conversion of commands for typer: made from the functions of `lmkbc.api`, and from groups of options."""
 
 from __future__ import annotations
 
@@ -7,40 +7,23 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from msgspec import Meta
 
-from lmkbc.api.keywords import expanded
-from lmkbc.run.options import RunOptions, described
+from lmkbc.run.options import Gold, Limit, OneRelation, RunOptions, Selection, Split, described
 
 
 class _CommandOptions(RunOptions, total=False):
     """Options that a command may take by name."""
 
-    split: Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
-    relation: Annotated[
-        list[str] | None,
-        Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
-    ]
-    limit: Annotated[int | None, Meta(ge=1, description="Only the first N queries.")]
-    gold: Annotated[str | None, Meta(description="Gold file in place of the split.", extra={"metavar": "FILE"})]
+    split: Split
+    relation: OneRelation
+    limit: Limit
+    gold: Gold
     run: Annotated[
         str, Meta(description="Run directory, zip or predictions file.", extra={"argument": True, "metavar": "RUN"})
-    ]
-    folds: Annotated[int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.")]
-    trials: Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
-    any_thresholds: Annotated[
-        bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
-    ]
-    untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.")]
-    precision: Annotated[
-        float | None,
-        Meta(
-            description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
-            "withheld. It is learned on known facts and is often lower on new ones: check a sample."
-        ),
     ]
     dry_run: Annotated[
         bool,
@@ -49,16 +32,44 @@ class _CommandOptions(RunOptions, total=False):
     json: Annotated[bool, Meta(description="Print the result as JSON.")]
 
 
-OneSplit = Annotated[
-    str | None,
-    Meta(
-        description="Labelled split: train or val (or dev). Default: the run's own, else val.",
-        extra={"flags": ("--split", "-s")},
-    ),
-]
-
-
 SHARED = described(_CommandOptions)
+
+
+def made_from(function: Any, order: Sequence[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for what shows the result of a function of `lmkbc.api`: the command has the options of both.
+
+    The function's options are given to `**given`. Those of the decorated one stand where the function takes `progress`
+    or its data, after those of the selection. order: options that stand together, in place of the last of them.
+    """
+
+    def decorate(show: Callable[..., None]) -> Callable[..., None]:
+        shown = signature(function).parameters
+        options = {
+            name: _option(one, *function.options[name]) for name, one in shown.items() if name in function.options
+        }
+        names, selection = [*shown], described(Selection)
+        place = next(at for at, name in enumerate(names) if name in ("progress", "data"))
+        first = [name for name in names[:place] if name in options]
+        taken = signature(show).parameters.items()
+        own = {name: one for name, one in taken if name not in options and one.kind is not Parameter.VAR_KEYWORD}
+        ordered = [*first, *filter(options.__contains__, selection), *own]
+        ordered += [name for name in options if name not in ordered]
+        last = max(map(ordered.index, order), default=0)
+        rest = [[name for name in part if name not in order] for part in (ordered[:last], ordered[last:])]
+        placed = [(own | options)[name] for name in (*rest[0], *order, *rest[1])]
+        show.__signature__ = Signature(placed)  # type: ignore[attr-defined]
+        return show
+
+    return decorate
+
+
+def _option(one: Parameter, hint: Any, about: Meta) -> Parameter:
+    """Return the parameter of a function as an option of a command."""
+    kind = list[hint] if one.kind is Parameter.VAR_POSITIONAL else hint
+    default = (about.extra or {}).get("default", one.default)
+    return Parameter(
+        one.name, Parameter.KEYWORD_ONLY, default=default, annotation=_typed(one.name, Annotated[kind, about])
+    )
 
 
 def spread_all(app: typer.Typer) -> typer.Typer:
@@ -74,21 +85,20 @@ def spread_all(app: typer.Typer) -> typer.Typer:
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command in a form for typer: each group of options is replaced by its options.
 
-    A group is a dataclass or the TypedDict of `**options`. In a dataclass, fields with a description are options. A
-    parameter's default gives the values of a group's other fields, and of options that are not given. A parameter
-    without a description is the shared option of its name.
+    A group is a dataclass, whose fields with a description are options. A parameter's default gives the values of a
+    group's other fields, and of options that are not given. A parameter without a description is the shared option of
+    its name.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: _options(hint) for name, hint in hints.items() if is_dataclass(hint)}
     declared = signature(command).parameters
-    rest = next((get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack), RunOptions)
+    groups = {name: _options(hint) for name, hint in hints.items() if name in declared and is_dataclass(hint)}
 
     def parameters() -> Iterator[Parameter]:
-        for own in expanded(declared.values(), described(rest)):
-            usual = {own.name: (hints.get(own.name, own.annotation), own.default)}
-            for name, (hint, default) in groups.get(own.name, usual).items():
+        for own in declared.values():
+            hint = hints[own.name] if isinstance(own.annotation, str) else own.annotation
+            for name, (kind, default) in groups.get(own.name, {own.name: (hint, own.default)}).items():
                 given = getattr(own.default, name, default) if own.name in groups else default
-                yield Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=_as_typed(name, hint))
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=given, annotation=_typed(name, kind))
 
     @wraps(command)
     def call(**values: Any) -> None:
@@ -107,25 +117,28 @@ def _options(group: Any) -> dict[str, tuple[Any, Any]]:
     return {
         field.name: (hints[field.name], Parameter.empty if field.default is MISSING else field.default)
         for field in fields(group)
-        if hasattr(hints[field.name], "__metadata__")
+        if get_origin(hints[field.name]) is Annotated
     }
 
 
-def _as_typed(name: str, hint: Any) -> Any:
+def _typed(name: str, hint: Any) -> Any:
     """Return the annotation of an option for typer: a single type; a path if text or a path is allowed."""
-    about = getattr(hint, "__metadata__", ())
-    kind = hint.__origin__ if about else hint
-    if not about and name in SHARED:
-        about = SHARED[name][1:]
+    kind = hint.__origin__ if get_origin(hint) is Annotated else hint
+    about = getattr(hint, "__metadata__", SHARED.get(name, ())[1:])
     if not about or not isinstance(about[0], Meta):
         return hint
-    extra = {"flags": (f"--{name.replace('_', '-')}",), "argument": False, **(about[0].extra or {})}
+    extra: dict[str, Any] = {"flags": (f"--{name.replace('_', '-')}",), "argument": False, **(about[0].extra or {})}
     flags, is_argument = extra.pop("flags"), extra.pop("argument")
     make: Any = typer.Argument if is_argument else partial(typer.Option, *flags)
+    parts = get_args(kind)
+    lists = [part for part in parts if get_origin(part) is Sequence]
     if "parser" in extra:
         kind = Any
-    elif {Path, str} <= {*get_args(kind)}:
+    elif get_origin(kind) is list:
+        kind = list[Path] if Path in get_args(parts[0]) else kind
+    elif lists:
+        kind = list[Path] | None if Path in get_args(lists[0].__args__[0]) else list[str] | None
+    elif {Path, str} <= {*parts}:
         kind = Path | None
-    elif any(get_origin(part) is Sequence for part in get_args(kind)):
-        kind = list[Path] | None
-    return Annotated[kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, **extra)]
+    settings = {key: value for key, value in extra.items() if key not in ("settle", "default")}
+    return Annotated[kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, **settings)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from lmkbc.errors import OptionError
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.progress import Report, silent
@@ -62,7 +63,7 @@ class Controls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class ControlSelection:
     """Selection for every system: tuned per relation and scored out of fold, or by its recipe's own rule."""
 
     tuned: bool = True
@@ -70,12 +71,20 @@ class Selection:
     folds: int = FOLDS
     seed: int = SEED
 
+    def check(self, *, random: bool) -> None:
+        """Raise OptionError for a setting of tuning without tuning. random: whether random weights are drawn."""
+        plain = ControlSelection(tuned=self.tuned)
+        unread = () if self.tuned else ("trials", "folds", *(() if random else ("seed",)))
+        for name in unread:
+            if getattr(self, name) != getattr(plain, name):
+                raise OptionError(name, "is of tuning, which is left out: leave it out too")
+
 
 def controls(
     run: Run,
     recipe: Recipe,
     examples: Sequence[Example],
-    how: Selection,
+    how: ControlSelection,
     *,
     known: Made | None = None,
     random: bool = True,
@@ -101,7 +110,7 @@ def controls(
 def learned(
     run: Run,
     examples: Sequence[Example],
-    how: Selection,
+    how: ControlSelection,
     names: Sequence[str] = CONTROLS,
     report: Report = silent,
 ) -> dict[str, list[Prediction]]:
@@ -111,7 +120,7 @@ def learned(
 
 
 def _predictions(
-    run: Run, recipe: Recipe, examples: Sequence[Example], how: Selection, report: Report
+    run: Run, recipe: Recipe, examples: Sequence[Example], how: ControlSelection, report: Report
 ) -> list[Prediction]:
     sets = propose(run, recipe, [example.query for example in examples], report).sets
     if not how.tuned:

@@ -1,16 +1,18 @@
-"""Options of a run, each declared once, for the command line, the Python functions and the run itself.
+"""Options, each declared once, for the command line, the Python functions and the run itself.
 
-A field is an option. Its `Meta` has its help text and its bounds. `Meta.extra` has what only the command line needs:
-special flags, and settings of typer.
+A field of a group is an option, and so is a parameter of a function of `lmkbc.api` that has a `Meta` with its help text
+and its bounds. `Meta.extra` has what only the command line needs: special flags, and settings of typer. "settle" is the
+function that checks and converts a value.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, get_type_hints
+from types import MappingProxyType, SimpleNamespace
+from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 
@@ -19,6 +21,8 @@ from lmkbc.models.budget import checked_prices
 from lmkbc.models.reference import Backend
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
+
+Group = TypeVar("Group")
 
 
 def _editions() -> list[str]:
@@ -31,13 +35,87 @@ def _systems() -> list[str]:
     return Workspace().system_names()
 
 
-def _prices(text: str) -> tuple[float, float]:
-    """Return the two prices of --prices. InputError for anything else."""
-    what = f"--prices is {text!r}"
+def _prices(given: Any) -> tuple[float, float]:
+    """Return two prices, which may be the text of --prices. InputError for anything else."""
+    is_text = isinstance(given, str)
     try:
-        return checked_prices([float(price) for price in text.split(",")], what)
+        prices = [float(price) for price in given.split(",")] if is_text else given
     except ValueError:
-        return checked_prices(None, what)
+        prices = None
+    return checked_prices(prices, f"{'--' if is_text else ''}prices is {given!r}")
+
+
+def _place(store: Place | str) -> Place:
+    return place_of(store) if isinstance(store, str) else store
+
+
+Split = Annotated[str, Meta(description="Split: train, val (or dev) or test.", extra={"flags": ("--split", "-s")})]
+OneSplit = Annotated[
+    str | None,
+    Meta(
+        description="Labelled split: train or val (or dev). Default: the run's own, else val.",
+        extra={"flags": ("--split", "-s")},
+    ),
+]
+OneRelation = Annotated[
+    str | Sequence[str] | None,
+    Meta(description="Only this relation, by any of its names. Repeatable.", extra={"flags": ("--relation", "-r")}),
+]
+Limit = Annotated[int | None, Meta(ge=1, description="Only the first N queries.")]
+Gold = Annotated[Path | str | None, Meta(description="Gold file in place of the split.", extra={"metavar": "FILE"})]
+Folds = Annotated[int, Meta(ge=2, description="Number of folds; all rows of a subject are in one fold.")]
+Trials = Annotated[int, Meta(ge=0, description="Most Optuna trials per relation and fold. 0: exact sweeps only.")]
+EditionName = Annotated[
+    str | None,
+    Meta(
+        description="Edition of the challenge: 2022 to 2026, or mini. Default: the newest whose data is here.",
+        extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
+    ),
+]
+Recorded = Annotated[
+    Sequence[Path | str] | None,
+    Meta(
+        description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
+        extra={"flags": ("--from",), "metavar": "FILE"},
+    ),
+]
+DataDir = Annotated[
+    Path | str | None,
+    Meta(
+        description="Directory that holds lmkbc2022/, lmkbc2023/ and so on. Default: $LMKBC_DATA, else the cache.",
+        extra={"metavar": "DIR"},
+    ),
+]
+SearchTable = Annotated[
+    Path | str | None,
+    Meta(
+        description="Recorded searches of Wikidata: a JSON object from text to QID, '' for no hit.",
+        extra={"metavar": "FILE"},
+    ),
+]
+Index = Annotated[
+    Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})
+]
+WorkspaceDir = Annotated[
+    Path | str | None,
+    Meta(description="Directory with your own relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
+]
+
+
+class Selection(TypedDict, total=False):
+    """Options for what is kept of the candidates."""
+
+    any_thresholds: Annotated[
+        bool, Meta(description="Use thresholds even if they were tuned on other data, models or prompts.")
+    ]
+    untuned: Annotated[bool, Meta(description="Use no tuned thresholds, but the recipe's own rule.")]
+    precision: Annotated[
+        float | None,
+        Meta(
+            description="Least precision that tuning expects of what is kept, per relation, as in 0.9; the rest is "
+            "withheld. It is learned on known facts and is often lower on new ones: check a sample."
+        ),
+    ]
 
 
 class Servers(TypedDict, total=False):
@@ -64,7 +142,7 @@ class Servers(TypedDict, total=False):
         tuple[float, float] | None,
         Meta(
             description="USD per million prompt tokens and answer tokens, as in 2.50,10.",
-            extra={"parser": _prices, "metavar": "PRICES"},
+            extra={"parser": _prices, "settle": _prices, "metavar": "PRICES"},
         ),
     ]
     store: Annotated[
@@ -72,7 +150,7 @@ class Servers(TypedDict, total=False):
         Meta(
             description="Store of kept answers: a file, or postgresql://USER@HOST/DATABASE (password in "
             "PGPASSWORD). Default: $LMKBC_STORE, else a file in the user's cache.",
-            extra={"parser": place_of, "metavar": "FILE|URL"},
+            extra={"parser": place_of, "settle": _place, "metavar": "FILE|URL"},
         ),
     ]
 
@@ -80,13 +158,7 @@ class Servers(TypedDict, total=False):
 class Inputs(TypedDict, total=False):
     """Options for the input of a run, and for its models."""
 
-    edition: Annotated[
-        str | None,
-        Meta(
-            description="Edition of the challenge: 2022 to 2026, or mini. Default: the newest whose data is here.",
-            extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
-        ),
-    ]
+    edition: EditionName
     system: Annotated[
         str | None,
         Meta(
@@ -105,20 +177,8 @@ class Inputs(TypedDict, total=False):
             "Default: the recipe's, else auto: a server if one is named."
         ),
     ]
-    files: Annotated[
-        Sequence[Path | str] | None,
-        Meta(
-            description="Recorded answers of a model: completions or candidates, as JSONL (.gz too). Repeatable.",
-            extra={"flags": ("--from",), "metavar": "FILE"},
-        ),
-    ]
-    data: Annotated[
-        Path | str | None,
-        Meta(
-            description="Directory that holds lmkbc2022/, lmkbc2023/ and so on. Default: $LMKBC_DATA, else the cache.",
-            extra={"metavar": "DIR"},
-        ),
-    ]
+    files: Recorded
+    data: DataDir
     learn_from: Annotated[
         str | None,
         Meta(
@@ -128,41 +188,58 @@ class Inputs(TypedDict, total=False):
         ),
     ]
     offline: Annotated[bool, Meta(description="Open no network connection.")]
-    search_table: Annotated[
-        Path | str | None,
-        Meta(
-            description="Recorded searches of Wikidata: a JSON object from text to QID, '' for no hit.",
-            extra={"metavar": "FILE"},
-        ),
-    ]
-    index: Annotated[
-        Path | str | None, Meta(description="Alias index, made by 'lmkbc link build'.", extra={"metavar": "FILE"})
-    ]
-    workspace: Annotated[
-        Path | str | None,
-        Meta(description="Directory with your own relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
-    ]
+    search_table: SearchTable
+    index: Index
+    workspace: WorkspaceDir
 
 
 class RunOptions(Inputs, Servers, total=False):
     """Options that `lmkbc.predict`, `lmkbc.tune` and `lmkbc.build` share."""
 
 
+class SelectedRunOptions(Selection, RunOptions, total=False):
+    """Options of a run, and of what it keeps."""
+
+
 @cache
-def described(options: type) -> dict[str, tuple[Any, Meta]]:
-    """Return the options of a TypedDict: name -> (type, help and bounds)."""
-    hints = get_type_hints(options, include_extras=True)
-    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in hints.items()}
+def described(declared: Any) -> dict[str, tuple[Any, Meta]]:
+    """Return the options that a group, or a function with its groups, declares: name -> (type, help and bounds)."""
+    source = declared
+    if not isinstance(declared, type):
+        space, texts = declared.__globals__, declared.__annotations__
+        marked = {name: text for name, text in texts.items() if text.startswith(("Annotated[", "Unpack["))}
+        marked |= {name: text for name, text in texts.items() if get_origin(space.get(text)) is Annotated}
+        source = SimpleNamespace(
+            __globals__=space, __annotations__={name: texts[name] for name in texts if name in marked}
+        )
+    options: dict[str, tuple[Any, Meta]] = {}
+    for name, hint in get_type_hints(source, include_extras=True).items():
+        if get_origin(hint) is Unpack:
+            options |= described(get_args(hint)[0])
+        elif isinstance(about := getattr(hint, "__metadata__", ("",))[0], Meta):
+            options[name] = hint.__origin__, about
+    return options
 
 
-def check_servers(given: Servers) -> None:
-    """Raise InputError for a number out of bounds, invalid prices, and an invalid store."""
-    for name, (_, about) in described(Servers).items():
-        value: Any = given.get(name)
-        if about.ge is not None and value is not None and not about.ge <= value < math.inf:
-            kind = "finite number" if isinstance(value, float) else "number"
-            raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
-    if (prices := given.get("prices")) is not None:
-        checked_prices(prices, f"prices is {prices!r}")
-    if isinstance(store := given.get("store"), str):
-        place_of(store)
+def settled(group: type[Group], given: Mapping[str, Any]) -> Group:
+    """Return all options of a group, checked and of one type each, as a mapping that cannot be changed.
+
+    InputError for a number out of bounds, and for invalid prices or an invalid store.
+    """
+    declared: Any = group
+    values = {name: _checked(name, *option, given.get(name)) for name, option in described(declared).items()}
+    return MappingProxyType(values)  # type: ignore[return-value]
+
+
+def _checked(name: str, hint: Any, about: Meta, value: Any) -> Any:
+    """Return the value of an option: a path for text that names one, and False for a flag that is not given."""
+    if value is None:
+        return False if hint is bool else None
+    if about.ge is not None and not about.ge <= value < math.inf:
+        kind = "finite number" if isinstance(value, float) else "number"
+        raise OptionError(name, f"is {value}: give a {kind}, not below {about.ge}")
+    if settle := (about.extra or {}).get("settle"):
+        return settle(value)
+    if Path in get_args(hint):
+        return Path(value)
+    return tuple(map(Path, value)) if Sequence[Path | str] in get_args(hint) else value

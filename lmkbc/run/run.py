@@ -16,7 +16,7 @@ from lmkbc.models.store import CallCounter, DryStore, FreshStore, Store
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.run.options import Servers, check_servers
+from lmkbc.run.options import Servers
 from lmkbc.run.statements import Statements
 from lmkbc.types import Example
 from lmkbc.workspace import Workspace, has_gold
@@ -54,10 +54,6 @@ class ModelRun:
 
     dry: CallCounter | None = None
     """In a dry run: counter of the requests that would be sent."""
-
-    def __post_init__(self) -> None:
-        """Check the options of servers. InputError for wrong ones."""
-        check_servers(self.servers)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
         """Return the model of a key. It is loaded on first use."""

@@ -22,6 +22,7 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.identity import model_name, portable
 from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
+from lmkbc.run.options import Selection
 from lmkbc.run.run import Run
 from lmkbc.select import thresholds
 from lmkbc.select.confidence import Unstated, at_precision, check_precision
@@ -34,24 +35,21 @@ WORDS = ("question", "triple", "statement", "definition", "clozes")
 """Fields of a relation that prompts contain."""
 
 
-def selector_for(
-    run: Run, recipe: Recipe, *, any_thresholds: bool = False, untuned: bool = False, precision: float | None = None
-) -> tuple[PerRelation, dict[str, Any]]:
+def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
     """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
 
-    any_thresholds: whether to accept thresholds tuned for other models, words or data.
-    untuned: whether to ignore all thresholds.
-    precision: keep what reaches this expected precision and withhold the rest (see `at_precision`), instead of
-    maximising F1.
+    selection: with a precision, keep what reaches it and withhold the rest (see `at_precision`), instead of maximising
+    F1.
 
     What labelled rows state is left out if the run learns from none. Raise InputError if the thresholds do not fit, or
     if a precision is given without tuned thresholds.
     """
+    precision, untuned = selection["precision"], selection["untuned"]
     if precision is not None:
         check_precision(precision)
-    if any_thresholds and untuned:
+    if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = _own_rule(recipe) if untuned else _selector(run, recipe, any_thresholds)
+    selector, how = _own_rule(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
     if precision is not None:
         selector, how = _at_precision(run, recipe, selector, how, precision)
     if run.learn_from == ():

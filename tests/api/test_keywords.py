@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 import lmkbc
-from lmkbc.cli.predict import predict
-from lmkbc.cli.typed import spread
 from lmkbc.errors import InputError
-from lmkbc.run.options import RunOptions
+from lmkbc.run.options import Servers, settled
 
 FUNCTIONS = {name: value for name in lmkbc.__all__ if isinstance(value := getattr(lmkbc, name), FunctionType)}
 
@@ -59,7 +57,8 @@ def test_every_function_names_its_keywords(name: str) -> None:
         function(**{wrong: "x"})
 
 
-def test_the_command_and_python_take_the_same_options() -> None:
-    assert inspect.signature(spread(predict)).parameters.keys() >= RunOptions.__annotations__.keys()
-    described = inspect.getdoc(lmkbc.predict) or ""
-    assert [name for name in RunOptions.__annotations__ if name not in described] == []
+def test_settled_options_cannot_be_changed() -> None:
+    servers = settled(Servers, {"store": "answers.sqlite", "prices": [2, 10]})
+    assert (servers["store"], servers["prices"], servers["fresh"]) == (Path("answers.sqlite"), (2.0, 10.0), False)
+    with pytest.raises(TypeError):
+        servers["fresh"] = True

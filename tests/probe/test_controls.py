@@ -17,14 +17,14 @@ from space import MINI, SPACE
 
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.probe.controls import CONTROLS, RANDOM, Selection, compare, controls, learned, with_random_weights
+from lmkbc.probe.controls import CONTROLS, RANDOM, ControlSelection, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Candidate, Example, Prediction
 
 CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)
-UNTUNED = Selection(tuned=False)
+UNTUNED = ControlSelection(tuned=False)
 VAL = SPACE.examples(MINI, MINI.held_out)[::3]
 
 
@@ -68,7 +68,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.parametrize("tuned", [pytest.param(True, marks=pytest.mark.whole), False])
 def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
-    table = controls(context, read_recipe(SPACE, "prior"), VAL, Selection(tuned=tuned, trials=1), random=False)
+    table = controls(context, read_recipe(SPACE, "prior"), VAL, ControlSelection(tuned=tuned, trials=1), random=False)
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}

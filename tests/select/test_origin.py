@@ -13,7 +13,7 @@ from space import MINI, SPACE
 
 from lmkbc.models.store_place import place_of
 from lmkbc.recipe import RecipeFile, make_recipe, read_recipe
-from lmkbc.run.options import Servers
+from lmkbc.run.options import Selection, Servers, settled
 from lmkbc.run.run import Run
 from lmkbc.select.chosen import origin_of, selector_for
 from lmkbc.select.thresholds import LONGEST, Origin
@@ -106,5 +106,5 @@ def test_the_thresholds_that_come_with_it_are_of_what_their_recipes_ask(data_dir
     assert len(bundled) == 5
     for path in bundled:
         run = Run(workspace=space, edition=space.edition(path.parent.name))
-        _, how = selector_for(run, read_recipe(space, "smollm2"))
+        _, how = selector_for(run, read_recipe(space, "smollm2"), settled(Selection, {}))
         assert how["how"] == f"selected by thresholds/{path.parent.name}/{path.name}"
