@@ -18,7 +18,7 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 
 WORDS = ("Chile", ", Bolivia", "Brazil", ", Peru", "user", "assistant", "final", "analysis", "thinking")
@@ -244,7 +244,7 @@ def test_options_are_scored_after_the_thought() -> None:
     asked: list[str] = []
     scored = model.log_probabilities
     model.log_probabilities = lambda prompts, options: asked.extend(prompts) or scored(prompts, options)  # type: ignore[method-assign, func-returns-value]
-    LocalModel(model).option_scores([Prompt((), (Message("user", "Peru"),))], [["Chile", "Brazil"]])
+    LocalModel(model).score([Prompt((), (Message("user", "Peru"),))], [["Chile", "Brazil"]])
     LocalModel(model, chats=True).log_probabilities(["Peru"], ["Chile"])
     assert [text.partition("assistant\n")[2] for text in asked] == ["<think>\n\n</think>\n\n"] * 2
 
