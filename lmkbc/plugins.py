@@ -16,8 +16,8 @@ from lmkbc.relation import Relation
 from lmkbc.settings import check_fields
 
 GENERATORS, RULES, RELATIONS, CLIENTS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relations", "lmkbc.clients"
-"""Groups of entry points. They map a component to the class of its table, a rule's name to its class, a relation's name
-to the Relation, and a back end's name to the class of its client."""
+"""Groups of entry points. They map a component to the class of its table, a rule's name to its class, and a relation's
+name to the Relation. A back end's name is mapped to the class of its client."""
 
 
 def names(group: str) -> list[str]:

@@ -26,8 +26,8 @@ from lmkbc.settings import checked
 if TYPE_CHECKING:
     from lmkbc.models.local.local_model import LocalModel
     from lmkbc.models.local.model import CausalModel
+    from lmkbc.models.server.client import ModelClient
     from lmkbc.models.server.server_model import ServerModel
-    from lmkbc.models.server.wire import ModelClient
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ class KeptAnswers:
     shape: type of an answer.
     usable: function that says whether an answer may be kept; a kept one that is unusable counts as missing.
     found: the answer to each call; None if there is none.
-    missing: the places of calls that nobody has answered yet.
+    missing: the places of calls that still lack an answer.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class KeptAnswers:
 
     @property
     def missing(self) -> list[int]:
-        """Return the places of calls that nobody has answered yet, in order."""
+        """Return the places of calls that still lack an answer, in order."""
         return list(self._missing)
 
     def keep(self, batch: Mapping[int, Any]) -> dict[int, Any]:

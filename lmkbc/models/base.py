@@ -250,7 +250,6 @@ class LanguageModel(Protocol):
 
         A reply to a plain prompt is an answer without thoughts. outcome: filled when all dialogues have ended.
         """
-        ...
 
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Sequence[float] | None]:
         """Return the log-probability of each of its options as the answer to each prompt, in the order of the prompts.
@@ -258,7 +257,6 @@ class LanguageModel(Protocol):
         Options of a plain prompt are words that may come next. A log-probability is -inf if it is unknown, or if the
         option exceeds the context. None stands for a prompt whose call failed.
         """
-        ...
 
 
 class Size(NamedTuple):
@@ -275,20 +273,15 @@ class BackEnd(LanguageModel, Protocol):
 
     def prompts(self, request: Request) -> Iterable[Prompt]:
         """Return the prompts of a request in the order in which they are tried: shorter and shorter ones."""
-        ...
 
     def calls(self, request: Request, prompt: Prompt) -> Sequence[Call]:
         """Return the calls of a request, under whose keys its answers are kept."""
-        ...
 
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Call]:
         """Return the call of each prompt whose options are scored."""
-        ...
 
     def kept(self, call: Call) -> Sequence[Reply] | None:
         """Return the kept replies under a call; None if there are none."""
-        ...
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the first call and the size of each request for calls that differ only in seed and draw."""
-        ...

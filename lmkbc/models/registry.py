@@ -16,7 +16,7 @@ ENGINES: Mapping[str, str] = {
 """Back end of this machine -> module:class, a CausalModel."""
 
 CLIENTS: Mapping[str, str] = {
-    "server": "lmkbc.models.server.client:ChatClient",
+    "server": "lmkbc.models.server.openai_client:ChatClient",
 }
 """Back end over HTTP -> module:class, a ModelClient. Plug-ins add others (`lmkbc.plugins`)."""
 
@@ -38,7 +38,7 @@ def back_end(name: str) -> type[Any]:
         module, _, kind = path.partition(":")
         found: type[Any] = getattr(import_module(module), kind)
         return found
-    from lmkbc.models.server.wire import ModelClient
+    from lmkbc.models.server.client import ModelClient
 
     plugged = plugins.load(plugins.CLIENTS, name)
     if not (isinstance(plugged, type) and issubclass(plugged, ModelClient)):

@@ -18,10 +18,10 @@ from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError
 from lmkbc.models.base import Reply
 from lmkbc.models.call import Call
+from lmkbc.models.server.client import Job, JobClient
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
-from lmkbc.models.server.wire import Job, JobClient
 from lmkbc.models.store import Store
 
 MOST = 50_000

@@ -1,162 +1,272 @@
-"""The client of servers with OpenAI's API: chat, completion, models, jobs, and what llama.cpp and vLLM add."""
+"""The client of an HTTP API: what differs between APIs, and how all of them are reached.
+
+The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
+Redirects are not followed, since a redirected POST may lose its body, and the user can give the right address once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Final
+import asyncio
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 import msgspec
 import openai
 
-from lmkbc.errors import LmkbcError
+from lmkbc.http import CallError, Pace, by_proxy, connection
 from lmkbc.models.base import Reply
-from lmkbc.models.identity import same_model
-from lmkbc.models.server.body import TokenReport, decode, decode_tokens
-from lmkbc.models.server.refusal import ServerError
-from lmkbc.models.server.wire import SOON, Description, Job, JobClient
+from lmkbc.models.identity import model_name
+from lmkbc.models.server.address import OF_OPENAI, Defaults, Server
+from lmkbc.models.server.body import TokenReport, decode
+from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.refusal import (
+    SHOWN,
+    AbsentError,
+    RejectedError,
+    ServerError,
+    WithheldError,
+    described,
+    error_in,
+    is_error,
+    refusal,
+)
 
-LLAMA_CPP = "llamacpp"
-WINDOW: Final = "24h"
-"""Time in which a job has to be completed."""
+JSON: openai.RequestOptions = {"headers": {"Content-Type": "application/json"}}
+LANE = 8
+"""Idle connections per pool. A pool checks all of them for each request, so large pools are slow."""
 
+Result = TypeVar("Result")
+Request = Callable[[openai.AsyncOpenAI], Awaitable[Result]]
+Decode = Callable[[bytes], tuple[str, list[Result]]]
 
-class _Meta(msgspec.Struct):
-    n_ctx: int | None = None
-
-
-class _Model(msgspec.Struct):
-    id: str = ""
-    owned_by: str = ""
-    max_model_len: int | None = None
-    context_length: int | None = None
-    meta: _Meta | None = None
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-class _Settings(msgspec.Struct):
-    n_ctx: int
+SOON = 10.0
+"""Maximum number of seconds for a request of a server's metadata."""
 
 
-class _Props(msgspec.Struct):
-    """Properties that llama.cpp reports. total_slots: number of prompts with a cache."""
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Context of a server.
 
-    default_generation_settings: _Settings | None = None
-    total_slots: int | None = None
+    window: most tokens of prompt and answer together; None if unknown. whole: whether the server refuses a request
+    unless an answer fits at its full length.
+    """
 
-
-class _Tokens(msgspec.Struct):
-    """A text in the server's tokens."""
-
-    tokens: list[int]
-
-
-class _Templated(msgspec.Struct):
-    prompt: str
+    window: int | None = None
+    whole: bool = False
 
 
-class _Listing(msgspec.Struct):
-    """Models that a server lists, whatever it says of them."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of many requests at a server. files: ids of its output, once it has ended. why: reason of a failure."""
 
-    data: list[msgspec.Raw]
+    status: str
+    files: Sequence[str] = ()
+    why: str | None = None
 
 
-class ChatClient(JobClient):
-    """Sends requests as they are. Servers report their context in different places, or only in refusals."""
+class ModelClient(ABC):
+    """Sends single requests to the API of a server. Use it on one event loop, and close it there.
 
+    A subclass says how its API answers a request (`answer`), and may say what else the API offers. The request is in
+    OpenAI's format: `model`, `messages` or `prompt`, and, if they are set, `max_tokens`, `temperature`, `n`, `seed`,
+    `stop` and others. `send` and `read` report failures. Further requests complete fewer draws than `n`.
+
+    defaults: address, key and variable of the API, unless the user names others.
+    """
+
+    defaults: ClassVar[Defaults] = OF_OPENAI
+
+    def __init__(self, server: Server, limits: Limits) -> None:
+        self.server, self.limits = server, limits
+        pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
+        settings = connection(server.base_url)
+        self._lanes = [
+            openai.AsyncOpenAI(
+                base_url=server.base_url,
+                api_key=server.key or "none",
+                max_retries=0,
+                default_headers=self.headers,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    follow_redirects=False, limits=pool, timeout=limits.timeout, **settings
+                ),
+            )
+            for _ in range(math.ceil(limits.concurrency / LANE))
+        ]
+        self._turn = itertools.cycle(self._lanes)
+        self._has_answered = False
+
+    @abstractmethod
     async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
-        """Return the draws of one request."""
-        return self.read(await self.send("/chat/completions" if "messages" in body else "/completions", body))
+        """Return the draws of one request. Raise CallError for no draws, ServerError if all others would fail too."""
 
-    def read(self, raw: bytes) -> Sequence[Reply]:
-        """Return the draws in a response's body. Raise CallError for a body without draws."""
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return further headers of every request, such as one with the key; by default the key is a bearer token."""
+        return {}
+
+    async def models(self) -> Sequence[str]:
+        """Return the names of the models that the server lists."""
+        return ()
+
+    async def describe(self) -> Description:
+        """Return the server's context, as far as the server reports it."""
+        return Description()
+
+    async def slots(self) -> int | None:
+        """Return the number of prompts that the server keeps in its cache; None if unknown."""
+        return None
+
+    async def tokens(self, text: str, *, special: bool = False) -> Sequence[int] | None:  # noqa: ARG002 -- of subclasses
+        """Return a text in the server's tokens; None if unknown. special: whether to add those around a prompt."""
+        return None
+
+    async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:  # noqa: ARG002
+        """Return a chat as the text that the model reads; None if unknown."""
+        return None
+
+    async def token_reports(self, body: Mapping[str, Any]) -> Sequence[TokenReport]:  # noqa: ARG002
+        """Return the tokens of one request, as one report. Raise CallError and ServerError as `answer` does."""
+        raise RejectedError("the server returns no log-probabilities of a given text")
+
+    async def elsewhere(self) -> ServerError | None:
+        """Return the error for an address at which the API is not, if it is found elsewhere."""
+        return None
+
+    async def ask(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of one request. A prompt that the provider's filter refuses gives withheld draws."""
+        try:
+            return await self.answer(body)
+        except WithheldError:
+            return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
+        except (AbsentError, CallError) as error:
+            raise (None if self._has_answered else await self.elsewhere()) or error from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for lane in self._lanes:
+            await lane.close()
+
+    async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
+        """Return the server's answer at a path besides its API; None if it is of another type or late."""
+        url = urljoin(f"{self.server.base_url}/", path)
+        try:
+            return msgspec.json.decode(await self.send(url, body, min(SOON, self.limits.timeout)), type=kind)
+        except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    async def send(self, path: str, body: Mapping[str, Any] | None = None, within: float | None = None) -> bytes:
+        """Return the body of a response, without our key. A request without a body is a GET.
+
+        Raise errors as `through` does.
+        """
+
+        def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
+            if body is None:
+                return sdk.get(path, cast_to=httpx2.Response)
+            return sdk.post(path, cast_to=httpx2.Response, content=msgspec.json.encode(body), options=JSON)
+
+        return self.server.without_key((await self.through(ask, within)).content)
+
+    async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
+        """Return the result of a request, retried after transient failures. Raise errors as `through` does."""
+        return await Pace(self.limits).retrying(lambda: self.through(request, within))
+
+    async def through(self, request: Request[Result], within: float | None = None) -> Result:
+        """Return the result of a request through the SDK.
+
+        within: maximum seconds in all; by default those of one attempt. It also ends answers that arrive slowly. Raise
+        CallError for no result, ServerError if all further requests would fail too.
+        """
+        try:
+            async with asyncio.timeout(within or self.limits.timeout):
+                answer = await request(next(self._turn))
+                self.server.seen.reached = True
+                return answer
+        except (TimeoutError, openai.APITimeoutError):
+            raise CallError(f"no whole answer within {within or self.limits.timeout:g} s") from None
+        except openai.APIStatusError as error:
+            self.server.seen.reached = True
+            raise refusal(self.server, error.status_code, error.response.content, error.response.headers) from None
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ProxyError) and not self.server.seen.reached:
+                raise ServerError(self._unreachable(error.__cause__)) from None
+            reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
+            raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
+
+    def _unreachable(self, cause: Exception) -> str:
+        """Return the error message for a server that was never reached."""
+        url = self.server.base_url
+        hint = "start the server, or give its address with --base-url"
+        if "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            hint = "name the file of the certificate that signs its own in SSL_CERT_FILE"
+        elif by_proxy(url):
+            hint = f"correct HTTP_PROXY or HTTPS_PROXY, or name {urlsplit(url).hostname} in NO_PROXY"
+        return f"{url} cannot be reached ({cause}){by_proxy(url)}: {hint}"
+
+    def read(self, raw: bytes, decode: Decode[Reply] = decode) -> list[Reply]:
+        """Return the draws in a response's body. Raise CallError for a body without draws.
+
+        decode: returns the model's name and the draws; raises ValueError for what is not the API's.
+        """
         served, replies = self.decoded(raw, decode)
         for reply in replies:
             reply.served = served
         return replies
 
-    async def models(self) -> Sequence[str]:
-        """Return the names of the models that the server lists, after retries."""
-        raw = (await self.patiently(_models, min(SOON, self.limits.timeout))).content
-        listed = msgspec.json.decode(self.server.without_key(raw), type=_Models).data
-        return [model.id for model in listed if model.id]
+    def decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
+        """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does.
 
-    async def describe(self) -> Description:
-        """Return the server's context: at /models, or at /props of llama.cpp's older versions."""
-        listed = (await self.metadata("models", _Models) or _Models([])).data
-        ours = [model for model in listed if same_model(self.server.model, model.id)] or listed
-        if not ours or (len(ours) > 1 and len(ours) == len(listed)):
-            return Description()
-        (served, *_) = ours
-        length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
-        if length is None and served.owned_by == LLAMA_CPP:
-            props = await self.metadata("../props", _Props) or _Props()
-            length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
-        return Description(length if length is not None and length > 0 else None, served.max_model_len is not None)
+        A web page or a plain text is asked for again only if the server has answered before.
+        """
+        try:
+            served, answers = decode(raw)
+        except ValueError as error:
+            what = described(raw)
+            fields = {} if what else error_in(raw)
+            if is_error(fields):
+                raise refusal(self.server, 200, raw) from None
+            hint = ": check --base-url" if what else ""
+            raise CallError(
+                f"the answer is not what the API promises ({what or error}){hint}",
+                transient=self._has_answered or not what,
+            ) from None
+        return self._recognised(served), answers
 
-    async def slots(self) -> int | None:
-        """Return the number of llama.cpp's caches."""
-        return (await self.metadata("../props", _Props) or _Props()).total_slots
+    def _recognised(self, served: str) -> str:
+        """Return the model's name in an answer.
 
-    async def tokens(self, text: str, *, special: bool = False) -> Sequence[int] | None:
-        """Return a text in the tokens of llama.cpp or vLLM."""
-        fields = {"content": text, "add_special": True}
-        if not special:
-            fields = {"model": self.server.model, "content": text, "prompt": text}
-        counted = await self.metadata("../tokenize", _Tokens, fields)
-        return None if counted is None else counted.tokens
+        Raise ServerError, which ends the session, for another model; CallError if the right model has answered
+        before.
+        """
+        server, served = self.server, model_name(served)
+        if not server.takes(served):
+            if self._has_answered:
+                raise CallError(f"model {served[:SHOWN]!r} answered in place of {server.name!r}")
+            raise ServerError(
+                f"asked for model {server.name!r}, {server.base_url} answers as {served[:SHOWN]!r}: say --model "
+                f"{served[:SHOWN]}, or --any-model to take what it serves"
+            )
+        self._has_answered = True
+        return served
 
-    async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:
-        """Return a chat, rendered by the template of llama.cpp's model."""
-        asks = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
-        templated = await self.metadata("../apply-template", _Templated, asks)
-        return None if templated is None else templated.prompt
 
-    async def token_reports(self, body: Mapping[str, Any]) -> Sequence[TokenReport]:
-        """Return the tokens of one request, as one report."""
-        return self.decoded(await self.send("/completions", body), decode_tokens)[1]
+class JobClient(ModelClient):
+    """Client of an API that takes a file of requests as one job, and answers it later."""
 
-    async def elsewhere(self) -> ServerError | None:
-        """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
-        root = self.server.base_url
-        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
-            return None
-        return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
-
+    @abstractmethod
     async def send_job(self, lines: bytes, path: str) -> str:
-        """Send a file of requests as a job of the Batch API, and return its id."""
+        """Send a file of requests, and return the job's id. path: where single ones of them would be sent."""
 
-        async def send(sdk: openai.AsyncOpenAI) -> str:
-            endpoint: Any = path
-            try:
-                sent = await sdk.files.create(file=("calls.jsonl", lines), purpose="batch")
-                job = await sdk.batches.create(input_file_id=sent.id, endpoint=endpoint, completion_window=WINDOW)
-            except openai.NotFoundError:
-                raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
-            return job.id
-
-        return await self.through(send, self.limits.total_wait)
-
+    @abstractmethod
     async def job(self, identifier: str) -> Job | None:
         """Return the state of a job; None if the server does not know it."""
 
-        async def look(sdk: openai.AsyncOpenAI) -> Job | None:
-            try:
-                job = await sdk.batches.retrieve(identifier)
-            except openai.NotFoundError:
-                return None
-            message = job.errors.data[0].message if job.errors and job.errors.data else None
-            return Job(job.status, [*filter(None, (job.output_file_id, job.error_file_id))], message)
-
-        return await self.patiently(look)
-
+    @abstractmethod
     async def job_output(self, file: str) -> bytes:
         """Return a file that a job has written."""
-        return self.server.without_key((await self.patiently(lambda sdk: sdk.files.content(file))).content)
-
-
-def _models(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-    return sdk.get("/models", cast_to=httpx2.Response)

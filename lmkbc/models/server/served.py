@@ -20,10 +20,10 @@ from lmkbc.http import CallError
 from lmkbc.models.call import Call
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
+from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import GUESSED_ANSWER, estimate, limit_of
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
 from lmkbc.models.server.request import LENGTH
-from lmkbc.models.server.wire import ModelClient
 from lmkbc.models.store import Store
 
 SLACK = 8

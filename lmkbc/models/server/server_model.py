@@ -29,13 +29,13 @@ from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
-from lmkbc.models.server.client import ChatClient
+from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.request import LENGTH, MOST_DRAWS, calls
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.models.server.session import Session
-from lmkbc.models.server.wire import ModelClient
 from lmkbc.models.store import Store
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes

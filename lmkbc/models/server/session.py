@@ -18,11 +18,11 @@ from lmkbc.models.base import Reply
 from lmkbc.models.budget import Budget
 from lmkbc.models.call import Call
 from lmkbc.models.server.body import TokenReport
+from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid
 from lmkbc.models.server.refusal import RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
-from lmkbc.models.server.wire import ModelClient
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 

@@ -12,8 +12,8 @@ from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.client import ChatClient
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.served import as_served
 from lmkbc.models.store import Store

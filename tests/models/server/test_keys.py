@@ -17,7 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
-from lmkbc.models.server.client import ChatClient
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
