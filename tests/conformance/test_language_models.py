@@ -36,7 +36,8 @@ def said(body: Body) -> Body:
     """Text and probabilities by the prompt alone."""
     prompt = prompt_of(body)
     share = 0.1 + 0.8 * (len(prompt) % 7) / 7
-    return {"content": f" {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
+    word = OPTIONS[len(prompt) % 3]  # for what tells no probabilities
+    return {"content": f" {word} {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
 
 
 def refused(body: Body, _: Body) -> tuple[int, Body] | None:
