@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import CountingModel, DryStore
 from lmkbc.models.base import BackEnd, LanguageModel, check_extra
 from lmkbc.models.budget import Budget
-from lmkbc.models.counting import CountingModel, DryStore
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, ModelReference, flat

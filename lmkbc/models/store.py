@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.models.call import Call, canonical_json
+from lmkbc.models.base import Call, canonical_json
 from lmkbc.models.store_place import Place
 
 if TYPE_CHECKING:

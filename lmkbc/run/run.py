@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
+from lmkbc.models.answers import CallCounter, DryStore
 from lmkbc.models.budget import Budget
-from lmkbc.models.counting import CallCounter, DryStore
 from lmkbc.models.registry import check_back_end
 from lmkbc.models.store import FreshStore, Store
 from lmkbc.models.store_place import default_place

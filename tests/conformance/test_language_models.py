@@ -15,8 +15,8 @@ from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
 from lmkbc.generate.access import step_model
+from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel
-from lmkbc.models.counting import CallCounter
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.registry import CLIENTS, ENGINES
 from lmkbc.notes import Notes

@@ -16,7 +16,7 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
-from lmkbc.models.counting import CallCounter, DryStore
+from lmkbc.models.answers import CallCounter, DryStore
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
 from lmkbc.models.store import Store

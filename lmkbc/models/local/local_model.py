@@ -14,6 +14,7 @@ from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
     LOOP,
+    Call,
     Dialogue,
     Key,
     Outcome,
@@ -25,7 +26,6 @@ from lmkbc.models.base import (
     Size,
     next_requests,
 )
-from lmkbc.models.call import Call
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER

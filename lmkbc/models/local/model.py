@@ -17,10 +17,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.base import ONE_TURN, Prompt, Size
+from lmkbc.models.answers import CallCounter
+from lmkbc.models.base import ONE_TURN, Call, Prompt, Size
 from lmkbc.models.budget import Usage
-from lmkbc.models.call import Call
-from lmkbc.models.counting import CallCounter
 from lmkbc.models.hardware import computes
 from lmkbc.models.local.abilities import Abilities, abilities
 from lmkbc.models.local.branches import Batched, Ragged

@@ -15,8 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_loopback, is_web_address
-from lmkbc.models.base import Reply
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.identity import model_identity, model_name, same_model
 
 KEY = "OPENAI_API_KEY"

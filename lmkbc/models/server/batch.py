@@ -16,8 +16,7 @@ import msgspec
 
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.base import Reply
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.server.client import Job, JobClient
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import SHOWN, error_in, words

@@ -18,8 +18,7 @@ import msgspec
 
 from lmkbc.http import CallError
 from lmkbc.models.answers import KeptAnswers
-from lmkbc.models.base import Size
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Size
 from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport

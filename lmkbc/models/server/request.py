@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.models.base import Prompt, Reply, Request
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Prompt, Reply, Request
 from lmkbc.models.server.address import Server
 
 LENGTH = ("max_tokens", "max_completion_tokens")

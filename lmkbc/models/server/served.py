@@ -17,7 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
 from lmkbc.models.server.client import ModelClient

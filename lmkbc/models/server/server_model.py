@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import (
+    Call,
     Dialogue,
     Key,
     Outcome,
@@ -26,7 +27,6 @@ from lmkbc.models.base import (
     single,
 )
 from lmkbc.models.budget import Budget
-from lmkbc.models.call import Call
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.batch import run as run_batch
 from lmkbc.models.server.client import ModelClient

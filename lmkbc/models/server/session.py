@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
 from lmkbc.models.answers import KeptAnswers
-from lmkbc.models.base import Reply
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.call import Call
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import Limits, OverBudgetError, Paid
