@@ -14,10 +14,10 @@ from lmkbc.errors import InputError
 from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
-from lmkbc.models.masked.tensors import masked
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import LOSSES, finetune, precision, train_mlm, train_soft_prompt
 from lmkbc.train.corpus import Corpus, near, split

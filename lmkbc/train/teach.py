@@ -22,9 +22,9 @@ from transformers import BertForMaskedLM
 
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.heads import Activations, Top, activations, assemble, fold_file
 from lmkbc.models.masked.object_vectors import Entities
-from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import soft_loss

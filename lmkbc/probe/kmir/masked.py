@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.tensors import at_masks, padded
+from lmkbc.models.masked.forward import Forward, at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question
 from lmkbc.progress import Report, silent

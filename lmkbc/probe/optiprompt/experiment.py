@@ -19,8 +19,8 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.models.local.checkpoint import identity
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
-from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.lama.lama_data import Pair, RelationFacts, unhelpful
 from lmkbc.probe.lama.ranks import MaskedRanks
