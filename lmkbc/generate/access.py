@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
 from lmkbc.models.answers import CountingModel, DryStore
-from lmkbc.models.base import BackEnd, LanguageModel, check_extra
+from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
@@ -141,7 +141,7 @@ def open_model(
     extra, batch: see `ServerModel`.
     of_servers: names of other given settings that only a server supports.
     """
-    opened: BackEnd
+    opened: LocalModel | ServerModel
     if runs_here(model, run):
         opened = local_model(model, run, notes, completion=completion, engine=back_end_of(model, run))
         plain = ModelReference()
@@ -152,8 +152,7 @@ def open_model(
     else:
         opened = _served_model(model, run, notes, completion=bool(completion), extra=extra, batch=batch)
     notes.asked(opened.name)
-    store = run.store() if run.dry is not None else None
-    return CountingModel(opened, store) if isinstance(store, DryStore) else opened
+    return CountingModel(opened, opened.store) if isinstance(opened.store, DryStore) else opened
 
 
 def _served_model(model: ModelReference, run: ModelRun, notes: Notes, **how: Any) -> ServerModel:

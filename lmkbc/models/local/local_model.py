@@ -85,7 +85,7 @@ class LocalModel:
         notes: Notes | None = None,
     ) -> None:
         self.model, self.name, self.identity = model, name, identity
-        self._store, self._chats, self._longest, self.notes = store, chats, longest, notes or Notes()
+        self.store, self._chats, self._longest, self.notes = store, chats, longest, notes or Notes()
         self.place = str(store.place) if store else ""
 
     def complete(
@@ -127,7 +127,7 @@ class LocalModel:
                 yield dict(zip(places[start : start + PORTION], known, strict=True))
 
         with self.model.usage.added(self.notes.usage):
-            answers = KeptAnswers(self._store, calls)
+            answers = KeptAnswers(self.store, calls)
             self.model.replayed([calls[place].prompt for place, _, kept in answers.asked(ask) if kept])
         rows = [
             [-math.inf if p is None else p for p in row or [None] * len(choices)]
@@ -162,7 +162,7 @@ class LocalModel:
 
     def kept(self, call: Call) -> list[Reply] | None:
         """Return the stored replies of a call."""
-        (answer,) = KeptAnswers(self._store, [call], KeptReply, _is_answer).found
+        (answer,) = KeptAnswers(self.store, [call], KeptReply, _is_answer).found
         return None if answer is None else _replies(answer)
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
@@ -211,7 +211,7 @@ class LocalModel:
                     for row, completions in self.model.complete([text for text, _ in some], how):
                         yield {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
 
-        answers = KeptAnswers(self._store, [its.call for its in draws], KeptReply, _is_answer)
+        answers = KeptAnswers(self.store, [its.call for its in draws], KeptReply, _is_answer)
         for place, answer, kept in answers.asked(ask):
             if kept and isinstance(answer, Reply):
                 self.model.usage.replayed(answer.prompt_tokens, answer.completion_tokens)

@@ -33,7 +33,7 @@ from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.likelihood import OptionScorer, option_size
 from lmkbc.models.server.limits import GUESSED_ANSWER, Limits
 from lmkbc.models.server.openai_client import ChatClient
-from lmkbc.models.server.request import LENGTH, MOST_DRAWS, calls
+from lmkbc.models.server.request import LENGTH, MOST_DRAWS
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.models.server.session import Session
 from lmkbc.models.store import Store
@@ -70,7 +70,7 @@ class ServerModel:
         notes: Notes | None = None,
     ) -> None:
         self.name, self.place, self.notes = server.name, str(store.place), notes or Notes()
-        self._server, self._store, self._offline, self._batch = server, store, offline, batch
+        self._server, self.store, self._offline, self._batch = server, store, offline, batch
         self._completion, self._extra = completion, dict(extra or {})
         limits = limits or Limits()
         open_client = partial(client, server, limits)
@@ -97,7 +97,7 @@ class ServerModel:
                     f"of {session.window.tokens} tokens: those whose shots say fit = true are shown fewer examples"
                 )
             if self._batch:
-                await run_batch(session, self._store, [call for one in first for call in self.calls(one, one.prompt)])
+                await run_batch(session, self.store, [call for one in first for call in self.calls(one, one.prompt)])
 
         async def answer(key: Key) -> tuple[Key, Result]:
             nonlocal lost
@@ -147,19 +147,30 @@ class ServerModel:
         yield from request.shorter()
 
     def calls(self, request: Request, prompt: Prompt) -> list[Call]:
-        """Return a call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
-        if prompt.form != "plain":
-            return calls(self._server, request, prompt)
-        fields: dict[str, Any] = {
-            "temperature": request.sampling.temperature,
-            "max_tokens": request.sampling.max_tokens or GUESSED_ANSWER,
-        }
-        if request.sampling.logprobs:
-            fields |= {"logprobs": 5} if self._completion else {"logprobs": True, "top_logprobs": 20}
-        if self._completion and request.stops:
-            fields["stop"] = request.stops
-        asked = prompt.text if self._completion else prompt.messages()
-        return [self._server.call(asked, self._extra | fields, draw=draw) for draw in request.draws]
+        """Return a call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's.
+
+        Log-probabilities of a plain prompt are those of all words that may come first.
+        """
+        sampling, plain = request.sampling, prompt.form == "plain"
+        text = self._completion if plain else prompt.form == "completion"
+        given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
+        if given["stop"] is None and text and (request.stops or not plain):
+            given["stop"] = request.stops
+        if plain:
+            given["max_tokens"] = sampling.max_tokens or GUESSED_ANSWER
+        fields = {name: value for name, value in given.items() if value is not None}
+        fields |= self._extra if plain else sampling.extra
+        if sampling.logprobs:
+            fields["logprobs"] = (5 if plain else 1) if text else True
+            fields |= {"top_logprobs": 20} if plain and not text else {}
+        asked = prompt.text if text else prompt.messages()
+        first = None if plain else sampling.seed
+        return [
+            self._server.call(
+                asked, fields, schema=request.schema, seed=None if first is None else first + draw, draw=draw
+            )
+            for draw in request.draws
+        ]
 
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Call]:
         """Return the call of each prompt."""
@@ -174,7 +185,7 @@ class ServerModel:
 
     def kept(self, call: Call) -> list[Reply] | None:
         """Return the stored reply of a call."""
-        (reply,) = KeptAnswers(self._store, [call], Reply, self._server.is_answer).found
+        (reply,) = KeptAnswers(self.store, [call], Reply, self._server.is_answer).found
         return None if reply is None else [reply]
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
