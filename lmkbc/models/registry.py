@@ -26,9 +26,10 @@ AUTO = "auto"
 
 def check_back_end(name: str) -> None:
     """Raise InputError for an unknown back end."""
-    known = (AUTO, *CLIENTS, *ENGINES, *plugins.names(plugins.CLIENTS))
-    if name not in known:
-        raise InputError(f"unknown back end {name!r}: {did_you_mean(name, known)}")
+    if name in (AUTO, *CLIENTS, *ENGINES):
+        return
+    if name not in (plugged := plugins.names(plugins.CLIENTS)):
+        raise InputError(f"unknown back end {name!r}: {did_you_mean(name, (AUTO, *CLIENTS, *ENGINES, *plugged))}")
 
 
 def back_end(name: str) -> type[Any]:

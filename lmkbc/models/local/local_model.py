@@ -123,8 +123,8 @@ class LocalModel:
                 some = [calls[place] for place in places[start : start + PORTION]]
                 rows = self.model.log_probabilities([call.prompt for call in some], [_options(call) for call in some])
                 finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
-                known = [row if any(p is not None for p in row) else None for row in finite]
-                yield dict(zip(places[start : start + PORTION], known, strict=True))
+                scores = [row if any(p is not None for p in row) else None for row in finite]
+                yield dict(zip(places[start : start + PORTION], scores, strict=True))
 
         with self.model.usage.added(self.notes.usage):
             answers = KeptAnswers(self.store, calls)
@@ -228,17 +228,17 @@ class LocalModel:
         shared = request.draws == tuple(range(how.draws))  # else each draw has its own seed
         draws = []
         for number in request.draws:
-            one = replace(how, draws=1, seed=how.seed if shared or not how.temperature else how.seed + number)
-            sampling = {name: value for name, value in one.key.items() if name not in ("seed", "first", "draws")}
+            drawn = replace(how, draws=1, seed=how.seed if shared or not how.temperature else how.seed + number)
+            sampling = {name: value for name, value in drawn.key.items() if name not in ("seed", "first", "draws")}
             call = Call(
                 model=self.name,
                 prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
                 revision=self.identity,
                 sampling=sampling,
-                seed=one.seed if how.temperature else None,
+                seed=drawn.seed if how.temperature else None,
                 draw=number if shared else 0,
             )
-            draws.append(_Draws(call, text, one, [call.draw]))
+            draws.append(_Draws(call, text, drawn, [call.draw]))
         return draws
 
     def _decoding(self, request: Request) -> Decoding:
@@ -265,10 +265,10 @@ class LocalModel:
 
 def _kept(draws: _Draws, completions: Sequence[Completion], first: int) -> KeptReply | None:
     """Return the form in which draws are kept; None if the prompt exceeds the window, or no thought has an end."""
-    own = [completions[number - first] for number in draws.numbers]
+    row = [completions[number - first] for number in draws.numbers]
     if draws.call.sampling.get("draws") is None:
-        return _reply(own[0])
-    texts = [None if draw.text is None else answer_of(draw.text) for draw in own]
+        return _reply(row[0])
+    texts = [None if draw.text is None else answer_of(draw.text) for draw in row]
     return None if all(text is None for text in texts) else [text or "" for text in texts]
 
 
