@@ -83,13 +83,13 @@ class ServerModel:
         """Hold many dialogues concurrently. Raise ServerError if all further requests would fail."""
         session = self._session()
         begun = {key: next_requests(dialogue) for key, dialogue in dialogues.items()}
-        first = [request for requests, _ in begun.values() for request in requests]
-        plain = any(request.prompt.form == "plain" for request in first)
+        plain = any(request.prompt.form == "plain" for requests, _ in begun.values() for request in requests)
         lost = 0
 
         async def before() -> None:
             if self._offline or plain:
                 return
+            first = [request for requests, _ in begun.values() for request in requests]
             over, count = await session.look_ahead(self.calls(request, request.prompt)[0] for request in first)
             if over:
                 log.warning(
