@@ -1,4 +1,4 @@
-"""Plug-ins of other distributions: generators, rules and relations, found by entry points.
+"""Plug-ins of other distributions: generators, rules, relations and clients of servers, found by entry points.
 
 The engine's and the workspace's own names come first. Only an unknown name is searched among entry points, and only the
 entry point of that name is loaded. A broken plug-in therefore affects only users who ask for it.
@@ -15,9 +15,9 @@ from lmkbc.errors import InputError
 from lmkbc.relation import Relation
 from lmkbc.settings import check_fields
 
-GENERATORS, RULES, RELATIONS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relations"
+GENERATORS, RULES, RELATIONS, CLIENTS = "lmkbc.generators", "lmkbc.rules", "lmkbc.relations", "lmkbc.clients"
 """Groups of entry points. They map a component to the class of its table, a rule's name to its class, and a relation's
-name to the Relation."""
+name to the Relation. A back end's name is mapped to the class of its client."""
 
 
 def names(group: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 
 CALL = Call(
     model="m",

@@ -14,8 +14,8 @@ from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
@@ -102,7 +102,7 @@ def over_local(
     context: Provider | None = None,
 ) -> AnswerGenerator:
     """A generator over a causal model."""
-    from lmkbc.models.local.language_model import LocalModel
+    from lmkbc.models.local.local_model import LocalModel
 
     notes = Notes()
     talk = Conversation(asking, relations, name, context, notes)

@@ -12,6 +12,9 @@ from opened import generators, recipe_of
 
 from lmkbc import plugins
 from lmkbc.errors import InputError
+from lmkbc.generate.access import step_model
+from lmkbc.models.plain_questions import paragraphs
+from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
 from lmkbc.run.run import Run
 from lmkbc.select.registry import build
@@ -26,6 +29,8 @@ from typing import ClassVar
 import numpy as np
 
 from lmkbc import EntityType, GeneratorSpec, Relation
+from lmkbc.models.base import Reply
+from lmkbc.models.server.client import ModelClient
 from lmkbc.select.rule import Choice, PrefixRule, Real, Whole
 from lmkbc.types import Candidate, CandidateSet
 
@@ -49,6 +54,10 @@ class Share(PrefixRule):
     def wanted(self, ranking):
         return np.ceil(ranking.sizes * self.share).astype(np.int64)
 
+class Silent(ModelClient):
+    async def answer(self, body):
+        return [Reply("[]")]
+
 OPERA = Relation(
     name="composer-operas", names=("composerHasOpera",), property="P800", subject_type=EntityType("composer", "Q1"),
     object_type=EntityType("opera", "Q2"), kind="entity", may_be_empty=True, definition="d",
@@ -60,6 +69,10 @@ ENTRIES = """
 [lmkbc.generators]
 echo = plugged_in:Echo
 lost = plugged_in:Nowhere
+odd = plugged_in:OPERA
+
+[lmkbc.clients]
+silent = plugged_in:Silent
 odd = plugged_in:OPERA
 
 [lmkbc.rules]
@@ -105,6 +118,16 @@ def test_a_generator_and_a_rule_of_a_plugin_work_in_a_recipe() -> None:
     found = CandidateSet(query, tuple(Candidate(name, 1 / (ord(name) - 90)) for name in "abcde"))
     assert [one.text for one in rule.select(found).objects] == ["a", "b"]
     assert build(rule.to_table()) == rule
+
+
+def test_a_client_of_a_plugin_is_a_back_end(tmp_path: Path) -> None:
+    table = {"backend": "silent", "model": "m", "base_url": "http://localhost:9"}
+    run = Run(workspace=Workspace(), edition=Workspace().edition("mini"), servers={"store": tmp_path / "s.sqlite"})
+    assert paragraphs(step_model(table, "ask").open(run, Notes()), ["Is it?"]) == ["[]"]
+    with pytest.raises(InputError, match="it has to be a ModelClient"):
+        step_model(table | {"backend": "odd"}, "ask").open(run, Notes())
+    with pytest.raises(InputError, match="did you mean 'silent'"):
+        step_model(table | {"backend": "silence"}, "ask")
 
 
 def test_a_rule_of_a_plugin_can_be_tuned_over_its_search_ranges() -> None:

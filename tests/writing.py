@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import cycle, islice
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from typing import Any
+
+from lmkbc.models.base import Dialogue, Outcome, Reply, Response, next_requests
 
 
 class Writing:
@@ -11,8 +14,19 @@ class Writing:
 
     def __init__(self, *replies: str | None) -> None:
         self.asked: list[str] = []
-        self._replies = replies
+        self._replies = cycle(replies)
 
-    def paragraphs(self, prompts: Sequence[str], *_: object) -> list[str | None]:
-        self.asked += prompts
-        return list(islice(cycle(self._replies), len(prompts)))
+    def drawn(self, prompt: str) -> list[str | None]:
+        """Return the draws of a prompt."""
+        return [next(self._replies)]
+
+    def complete(self, dialogues: Mapping[Any, Dialogue[Any]], _: Outcome | None = None) -> Iterator[tuple[Any, Any]]:
+        for key, dialogue in dialogues.items():
+            requests, result = next_requests(dialogue)
+            while requests:
+                texts = [one.prompt.text for one in requests]
+                self.asked += texts
+                replies = [[None if draw is None else Reply(draw) for draw in self.drawn(text)] for text in texts]
+                responses = [Response(one.prompt, its) for one, its in zip(requests, replies, strict=True)]
+                requests, result = next_requests(dialogue, responses)
+            yield key, result

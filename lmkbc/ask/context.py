@@ -26,6 +26,7 @@ from lmkbc.errors import InputError, refuse
 from lmkbc.files.arrays import ArrayStore
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.models.base import LanguageModel
+from lmkbc.models.plain_questions import paragraphs
 from lmkbc.names import folded_key
 from lmkbc.notes import Passage
 from lmkbc.relation import Relation
@@ -168,7 +169,7 @@ class Recall:
 
     def find(self, queries: Sequence[Query]) -> list[tuple[Passage, ...] | None]:
         """Return a passage without a title per query; () if the model writes nothing, None if its call failed."""
-        replies = self._model.paragraphs([self._prompt(query) for query in queries])
+        replies = paragraphs(self._model, [self._prompt(query) for query in queries])
         return [None if text is None else (Passage("", text.strip()),) if text.strip() else () for text in replies]
 
     def _prompt(self, query: Query) -> str:

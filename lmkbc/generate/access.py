@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
+from lmkbc.models.answers import CountingModel, DryStore
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
-from lmkbc.models.reference import OF_SERVERS, Backend, ModelReference, flat
-from lmkbc.models.server.address import BASE_URL, Server
+from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
+from lmkbc.models.registry import AUTO, ENGINES, back_end
+from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
@@ -21,8 +24,10 @@ from lmkbc.run.run import ModelRun
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:
-    from lmkbc.models.local.language_model import LocalModel
+    from lmkbc.models.local.local_model import LocalModel
     from lmkbc.models.local.model import CausalModel
+    from lmkbc.models.server.client import ModelClient
+    from lmkbc.models.server.server_model import ServerModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,26 +55,30 @@ def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
     return checked(StepModel, {"model": given} if isinstance(given, str) else flat(given), what)
 
 
-def backend_of(model: ModelReference, run: ModelRun) -> Backend:
-    """Return the back end of a model; --backend precedes the table's."""
-    return run.backend or model.backend
+def back_end_of(model: ModelReference, run: ModelRun) -> str:
+    """Return the name of a model's back end; --backend precedes the table's.
+
+    "auto" means this machine if the recipe asks for it, or if no server is named and the model is here.
+    """
+    named = run.backend or model.backend
+    if named != AUTO:
+        return named
+    if run.servers.get("base_url") or model.base_url:
+        return "server"
+    here = not os.environ.get(BASE_URL) and is_local_name(run.model or model.model or "")
+    return "local" if here or model.component == "causal" else "server"
 
 
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
-    """Return whether a model runs on this machine: if the recipe says so, or if no server is named."""
-    backend = backend_of(model, run)
-    if backend != "auto" or run.servers.get("base_url") or model.base_url:
-        return backend in ("local", "vllm")
-    return model.component == "causal" or (
-        not os.environ.get(BASE_URL) and is_local_name(run.model or model.model or "")
-    )
+    """Return whether a model runs on this machine."""
+    return back_end_of(model, run) in ENGINES
 
 
 def is_given(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model can be asked: a server or a model is named, or the model is stored on this machine."""
     if runs_here(model, run):
         return bool(run.model or (model.model and is_available(model.model)))
-    return _names_server(model, run)
+    return back_end_of(model, run) != "server" or _names_server(model, run)
 
 
 def _names_server(model: ModelReference, run: ModelRun) -> bool:
@@ -79,7 +88,7 @@ def _names_server(model: ModelReference, run: ModelRun) -> bool:
 def served(model: ModelReference, run: ModelRun) -> str | None:
     """Return the name of the model that a server serves, if the recipe leaves the choice to the server; else None."""
     wanted = (model.any_model or run.servers.get("any_model", False)) and not runs_here(model, run)
-    return server_of(model, run, run.store()).name if wanted else None
+    return server_of(model, run, back_end(back_end_of(model, run)), run.store()).name if wanted else None
 
 
 def source(model: ModelReference, run: ModelRun) -> str:
@@ -89,12 +98,12 @@ def source(model: ModelReference, run: ModelRun) -> str:
     raise InputError("no model is named: give one with --model, of the hub, a directory or a GGUF file")
 
 
-def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
+def server_of(model: ModelReference, run: ModelRun, client: type[ModelClient], store: Store) -> Server:
     """Return the server of a model; the command line (--model, --base-url, ...) precedes the table."""
     from lmkbc.models.server.served import as_served  # imported late: loads the server's library
 
     lacking = ""
-    if run.model and not run.offline and not _names_server(model, run):
+    if run.model and not run.offline and not _names_server(model, run) and client.defaults == OF_OPENAI:
         lacking = f"no directory or GGUF file {run.model} is here, and --base-url names no server"
         if "/" in run.model:
             raise InputError(f"{lacking}: correct the name, or say --backend local to fetch it from the model hub")
@@ -107,12 +116,13 @@ def server_of(model: ModelReference, run: ModelRun, store: Store) -> Server:
             offline=run.offline,
             recipe_url=model.base_url,
             key_env=model.key_env,
+            defaults=client.defaults,
         )
     except InputError as error:
         if not lacking:
             raise
         raise InputError(f"{lacking}, so OpenAI is asked: {error}") from None
-    return as_served(server, model.limits, store, run.listings, offline=run.offline)
+    return as_served(server, partial(client, server, model.limits), store, run.listings, offline=run.offline)
 
 
 def open_model(
@@ -131,47 +141,43 @@ def open_model(
     extra, batch: see `ServerModel`.
     of_servers: names of other given settings that only a server supports.
     """
+    opened: LocalModel | ServerModel
     if runs_here(model, run):
-        vllm = backend_of(model, run) == "vllm"
-        opened: LanguageModel = local_model(model, run, notes, completion=completion, vllm=vllm)
+        opened = local_model(model, run, notes, completion=completion, engine=back_end_of(model, run))
         plain = ModelReference()
         given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
         if given:
             names = ", ".join(sorted(given))
             notes.remark(f"{opened.name} runs on this machine: settings that only a server uses are ignored ({names})")
     else:
-        from lmkbc.models.server.language_model import ServerModel  # imported late: loads the server's library
-
-        store, of_run = run.store(), run.servers
-        limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
-        prices = of_run.get("prices") or model.prices
-        budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
-        opened = ServerModel(
-            server_of(model, run, store),
-            store,
-            limits,
-            budget,
-            completion=bool(completion),
-            extra=extra,
-            batch=batch,
-            offline=run.offline,
-            notes=notes,
-        )
+        opened = _served_model(model, run, notes, completion=bool(completion), extra=extra, batch=batch)
     notes.asked(opened.name)
-    return opened
+    return CountingModel(opened, opened.store) if isinstance(opened.store, DryStore) else opened
+
+
+def _served_model(model: ModelReference, run: ModelRun, notes: Notes, **how: Any) -> ServerModel:
+    from lmkbc.models.server.server_model import ServerModel  # imported late: loads the server's library
+
+    client, store, of_run = back_end(back_end_of(model, run)), run.store(), run.servers
+    limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
+    prices = of_run.get("prices") or model.prices
+    budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
+    server = server_of(model, run, client, store)
+    return ServerModel(server, store, limits, budget, client=client, offline=run.offline, notes=notes, **how)
 
 
 def local_model(
-    model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, vllm: bool = False
+    model: ModelReference, run: ModelRun, notes: Notes, *, completion: bool | None = None, engine: str = "local"
 ) -> LocalModel:
-    """Return a model of this machine. All steps of a run share it. vllm: whether vLLM runs it."""
+    """Return a model of this machine. All steps of a run share it. engine: name of the back end."""
     from lmkbc.models.local.checkpoint import identity, load  # imported late: load torch
-    from lmkbc.models.local.language_model import LocalModel
-    from lmkbc.models.local.model import CausalModel, TokenCounter
+    from lmkbc.models.local.local_model import LocalModel
+    from lmkbc.models.local.model import HollowModel
 
     place = source(model, run)
 
     def read() -> tuple[CausalModel, str]:
+        kind: type[CausalModel] = back_end(engine)
         loaded = load(
             place,
             revision=model.revision or None,
@@ -180,18 +186,15 @@ def local_model(
             offline=run.offline,
             trust_remote_code=model.trust_remote_code,
             quantise=model.quantise,
-            weights=run.dry is None and not vllm,
+            weights=run.dry is None and kind.reads_weights,
         )
-        digest = identity(place, loaded[0]) + ("+vllm" if vllm else "")
-        if run.dry is not None:
-            return TokenCounter(*loaded, run.dry), digest + ("+quantised" if model.quantise != "none" else "")
-        if not vllm:
-            return CausalModel(*loaded), digest
-        from lmkbc.models.local.vllm_model import VllmModel, engine
+        digest = identity(place, loaded[0]) + kind.suffix
+        if run.dry is None:
+            return kind.over(*loaded, model, place, offline=run.offline), digest
+        digest += "+quantised" if model.quantise != "none" else ""
+        return HollowModel(*loaded, run.dry, digest), digest
 
-        return VllmModel(engine(model, place, loaded[0], offline=run.offline), *loaded), digest
-
-    settings = vllm, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
+    settings = engine, place, model.revision, model.dtype, model.device, model.trust_remote_code, model.quantise
     opened, digest = run.loaded(settings, read)
     run.computed[model_name(place)] = opened.computes()
     return LocalModel(

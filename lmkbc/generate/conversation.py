@@ -20,7 +20,7 @@ from lmkbc.ask.context import Provider, as_context, gathered
 from lmkbc.ask.plan import PromptBuilder, Slots
 from lmkbc.ask.prompts import one_line
 from lmkbc.ask.style import VERDICTS, YEARS, Step
-from lmkbc.models.base import CUT_OFF, WITHHELD, Answered, Prompt, Reply, Request, Talk
+from lmkbc.models.base import CUT_OFF, WITHHELD, Dialogue, Prompt, Reply, Request, Response
 from lmkbc.models.local.endings import list_end
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes, Passage, Replies
@@ -105,7 +105,7 @@ class _Chain:
         self._plan = asking.plan(query)
         self.nil_probabilities: dict[str, float] = {}
 
-    def course(self) -> Talk[Course]:
+    def course(self) -> Dialogue[Course]:
         """Ask all steps in order, and return the state of each draw."""
         course: Course = [[{}] for _ in range(self._plan.sampling.samples)]
         for step in self._plan.style.steps:
@@ -117,7 +117,7 @@ class _Chain:
                 course = yield from self._taken(course, step)
         return course
 
-    def _taken(self, course: Course, step: Step) -> Talk[Course]:
+    def _taken(self, course: Course, step: Step) -> Dialogue[Course]:
         """Return the states after a step, which is asked for every draw, or once if all draws share its answer."""
         shared = step.sampling(self._plan.sampling).samples == 1
         wanted = together(
@@ -170,7 +170,7 @@ class _Chain:
         else:
             yield {**slots, step.name: "; ".join(items) or self._plan.style.null}
 
-    def _weighed(self, course: Course, step: Step) -> Talk[None]:
+    def _weighed(self, course: Course, step: Step) -> Dialogue[None]:
         """Record how many draws of an existence step say no. If a call fails, every draw fails."""
         places = range(step.sampling(self._plan.sampling).samples)
         wanted = {self._asking.step(self._query, step, {}): list(places)}
@@ -183,7 +183,7 @@ class _Chain:
 
     def _replies(
         self, wanted: Mapping[Prompt, Sequence[int]], step: Step
-    ) -> Talk[dict[tuple[Prompt, int], Reply | None]]:
+    ) -> Dialogue[dict[tuple[Prompt, int], Reply | None]]:
         sampling = step.sampling(self._plan.sampling)
         requests = [Request(prompt, tuple(draws), sampling, ("\n",)) for prompt, draws in wanted.items()]
         return {
@@ -197,7 +197,7 @@ def _given(step: Step, _: int, __: Slots) -> tuple[str, ...]:
     return step.items
 
 
-def asking(requests: list[Request]) -> Talk[list[Answered]]:
+def asking(requests: list[Request]) -> Dialogue[list[Response]]:
     """Return the answers to requests; [] without a call if there are no requests.
 
     A first draw with its own temperature becomes a separate request.
@@ -205,7 +205,7 @@ def asking(requests: list[Request]) -> Talk[list[Answered]]:
     each = [_parted(request) for request in requests]
     answered = iter((yield [part for parts in each for part in parts]) if requests else [])
     answers = [[next(answered) for _ in parts] for parts in each]
-    return [Answered(its[0].prompt, tuple(reply for one in its for reply in one.replies)) for its in answers]
+    return [Response(its[0].prompt, tuple(reply for one in its for reply in one.replies)) for its in answers]
 
 
 def _parted(request: Request) -> list[Request]:
@@ -262,7 +262,7 @@ class Conversation:
             self._passages = gathered(self._context, [query for query in queries if query.subject.strip()])
             self._notes.passages |= self._passages
 
-    def talk(self, query: Query) -> Talk[CandidateSet]:
+    def dialogue(self, query: Query) -> Dialogue[CandidateSet]:
         """Ask about a query: yield requests, receive their replies, and return the candidates.
 
         A query whose subject has no name, or whose context is missing, is not asked and counts as missing.
@@ -278,7 +278,7 @@ class Conversation:
         nil_probabilities = (Nil(share, (Source(self._name, name),)) for name, share in chain.nil_probabilities.items())
         return replace(found, nil_probabilities=(*found.nil_probabilities, *nil_probabilities))
 
-    def _answers(self, query: Query, course: Course) -> Talk[list[list[Reply | None]]]:
+    def _answers(self, query: Query, course: Course) -> Dialogue[list[list[Reply | None]]]:
         """Return part -> draw -> reply for the query itself.
 
         The number of parts is that of the draw with most questions.

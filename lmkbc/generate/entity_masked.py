@@ -11,10 +11,9 @@ import torch
 from lmkbc.errors import InputError
 from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.models.masked.backbone import Backbone, Dtype, load
-from lmkbc.models.masked.forward import Forward
+from lmkbc.models.masked.forward import Forward, masked
 from lmkbc.models.masked.heads import fold_model
 from lmkbc.models.masked.object_vectors import FILE, Entities
-from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation

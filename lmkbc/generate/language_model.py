@@ -22,7 +22,7 @@ from lmkbc.generate.recorded import replayed
 from lmkbc.generate.replay import Replay
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, check_names
 from lmkbc.generate.verify import Check, FactCheck, Verifying
-from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, LanguageModel, Reply, Talk, resumed
+from lmkbc.models.base import LOCAL_EXTRAS, WITHHELD, Dialogue, LanguageModel, Outcome, Reply, next_requests
 from lmkbc.models.identity import model_name
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
@@ -158,18 +158,18 @@ class LanguageModelSpec(ModelReference, PromptSettings, GeneratorSpec):
             return RankingGenerator(model, asking, run.edition, run.relations, run.labelled, self.ranking, name)
         schema = self.schema and not runs_here(self, run)
         context = self.provider(run, lambda: model)
-        talk = Conversation(
+        conversation = Conversation(
             asking, run.relations, name, context, notes, clean=self.clean, schema=schema, model=model_name(model.name)
         )
-        return AnswerGenerator(model, talk, name, notes)
+        return AnswerGenerator(model, conversation, name, notes)
 
     def _replay(self, run: Run, notes: Notes, ask: Callable[[], Generator] | None) -> Replay:
         """Return the generator over recorded answers, read like those of the model."""
         name = self.name or model_name(run.model or self.model or "") or self.component
-        talk = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
+        conversation = Conversation(self.asking(run), run.relations, name, None, Notes(), clean=self.clean)
 
         def read(query: Query, parts: Sequence[Sequence[Reply | None]], _: str) -> CandidateSet:
-            return talk.candidates(query, parts)
+            return conversation.candidates(query, parts)
 
         files = run.answers
         return Replay(replayed(files, run, notes, clean=self.clean, read=read, name=name) if files else None, ask)
@@ -197,36 +197,36 @@ class AnswerGenerator:
     def __init__(
         self,
         model: LanguageModel,
-        talk: Conversation,
+        conversation: Conversation,
         name: str,
         notes: Notes | None = None,
     ) -> None:
         self.notes = notes or Notes()
-        self._model, self._talk, self._name = model, talk, name
+        self._model, self._conversation, self._name = model, conversation, name
 
     def generate(self, queries: Sequence[Query]) -> Iterator[CandidateSet]:
         """Yield one set per distinct query, in the order of the answers."""
         distinct = list(dict.fromkeys(queries))
-        self._talk.begin(distinct)
-        tally = _Tally()
-        for _, candidates in self._model.converse({query: self._counted(query, tally) for query in distinct}):
+        self._conversation.begin(distinct)
+        tally, outcome = _Tally(), Outcome()
+        for _, candidates in self._model.complete({query: self._counted(query, tally) for query in distinct}, outcome):
             yield candidates
-        for remark in (*self._model.remarks(), *tally.remarks(self._model)):
+        for remark in (*outcome.remarks, *tally.remarks(outcome.lost, self._model.place)):
             self.notes.remark(f"{self._name}: {remark}")
 
-    def _counted(self, query: Query, tally: _Tally) -> Talk[CandidateSet]:
+    def _counted(self, query: Query, tally: _Tally) -> Dialogue[CandidateSet]:
         """Hold the conversation about a query, and count its replies."""
-        talk = self._talk.talk(query)
+        dialogue = self._conversation.dialogue(query)
         received: list[Reply] = []
-        requests, candidates = resumed(talk)
+        requests, candidates = next_requests(dialogue)
         while candidates is None:
-            answered = yield requests
-            for request, one in zip(requests, answered, strict=True):
+            responses = yield requests
+            for request, one in zip(requests, responses, strict=True):
                 received += filter(None, one.replies)
                 if request.schema is not None:
                     replies = filter(None, one.replies)
-                    tally.shapeless += sum(not self._talk.keeps_schema(query, reply) for reply in replies)
-            requests, candidates = resumed(talk, answered)
+                    tally.shapeless += sum(not self._conversation.keeps_schema(query, reply) for reply in replies)
+            requests, candidates = next_requests(dialogue, responses)
         tally.count(candidates, received)
         return replace(candidates, tokens=sum(one.prompt_tokens + one.completion_tokens for one in received))
 
@@ -253,8 +253,8 @@ class _Tally:
         if State.MISSING in candidates.draws:
             self._unanswered.append(candidates.query)
 
-    def remarks(self, model: LanguageModel) -> Iterator[str]:
-        """Yield sentences for the user about the draws."""
+    def remarks(self, lost: str, place: str) -> Iterator[str]:
+        """Yield sentences for the user about the draws. lost: why answers are missing. place: of the store."""
         if self._withheld:
             yield (
                 f"{self._withheld} draws were refused by the model or a content filter: they count as no answer, and "
@@ -273,8 +273,8 @@ class _Tally:
             yield f"{self.shapeless} answers do not keep the JSON schema: they were read as plain text"
         if self._unanswered:
             first = self._unanswered[0]
-            why = model.lost or ("its context is missing" if first.subject.strip() else "no subject")
+            why = lost or ("its context is missing" if first.subject.strip() else "no subject")
             yield (
                 f"{len(self._unanswered)} queries lack answers ({why}), first ({first.subject!r}, "
-                f"{first.relation!r}); run again to go on from {model.place}"
+                f"{first.relation!r}); run again to go on from {place}"
             )

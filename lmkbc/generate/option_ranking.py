@@ -125,7 +125,7 @@ class RankingGenerator:
         self, closed: ClosedSet, listed: Sequence[tuple[Query, list[int]]], prompts: Sequence[Prompt]
     ) -> Iterator[_Scored]:
         options = [[self._text(closed, column, query) for column in columns] for query, columns in listed]
-        rows = self._scorer.option_scores(prompts, options)
+        rows = self._scorer.score(prompts, options)
         for (query, columns), row in zip(listed, rows, strict=True):
             logs = np.full(len(columns), -np.inf) if row is None else np.array(row)
             yield _Scored(query, columns, logs, row is None)

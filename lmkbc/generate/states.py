@@ -15,7 +15,7 @@ from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.errors import refuse
 from lmkbc.files.arrays import Arrays, ArrayStore, key
 from lmkbc.generate.access import local_model
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.reference import ModelReference
 from lmkbc.notes import Notes
 from lmkbc.progress import Report

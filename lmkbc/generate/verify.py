@@ -24,6 +24,7 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.ask.style import check_slots
 from lmkbc.errors import refuse
 from lmkbc.models.base import LanguageModel
+from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
 from lmkbc.relation import Relation, Shape
@@ -175,7 +176,7 @@ class FactCheck:
             subject = one_line(query.subject)
             asked = fill(self._relations[query.relation].question, {"subject": subject})
             prompts.append(fill(question.ask, {"subject": subject, "object": one_line(text), "question": asked}))
-        for fact, draws in zip(facts, self._texts(prompts, 8) if prompts else [], strict=True):
+        for fact, draws in zip(facts, self._texts(prompts, 8), strict=True):
             words = _first_words(draws)
             if words:
                 yield fact, words.count(question.holds.casefold()) / len(words)
@@ -203,9 +204,9 @@ class FactCheck:
         prompts = [self._worked(query) + self._question(query, text) for query, text in facts]
         yes, no = self._check.words
         if self._check.by == "probability":
-            scores = [_share(*pair) for pair in self._scorer.log_probabilities(prompts, (yes, no))]
+            scores = [_share(*pair) for pair in word_log_probabilities(self._scorer, prompts, (yes, no))]
         elif self._check.denial == "reply":
-            replies = self._scorer.paragraphs(prompts, 100, "")
+            replies = paragraphs(self._scorer, prompts, 100, "")
             scores = [None if reply is None else float(reply.strip() != no) for reply in replies]
         else:
             scores = [_votes(draws, yes, no) for draws in self._texts(prompts, 4)]
@@ -213,7 +214,7 @@ class FactCheck:
 
     def _texts(self, prompts: Sequence[str], max_tokens: int) -> list[list[str]]:
         check = self._check
-        return self._scorer.texts(prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
+        return texts(self._scorer, prompts, max_tokens, check.samples, check.sampling_temperature, check.seed)
 
     def _worked(self, query: Query) -> str:
         """Return the task and the worked examples, true and false examples in turn."""
@@ -248,7 +249,7 @@ class FactCheck:
     def _backwards(self, facts: Sequence[tuple[Query, str]]) -> Iterator[tuple[tuple[Query, str], float]]:
         """Yield each fact with the share of replies that name the subject, given the object."""
         prompts = [self._inverted(query) + self._blank(query, text) for query, text in facts]
-        for fact, draws in zip(facts, self._texts(prompts, 32) if prompts else [], strict=True):
+        for fact, draws in zip(facts, self._texts(prompts, 32), strict=True):
             names_of = replace(self._relations[fact[0].relation], kind="entity", unit=None, shape=Shape())
             replies = [draw for draw in draws if draw.strip()]
             named = [parse(draw, names_of, fact[1]).objects for draw in replies]

@@ -20,6 +20,7 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.link.evidence import Hit
 from lmkbc.link.wordings import key
 from lmkbc.models.base import LanguageModel
+from lmkbc.models.plain_questions import paragraphs
 from lmkbc.relation import Relation
 from lmkbc.types import Query
 
@@ -196,7 +197,7 @@ class AskModel:
         """
         prompts = [question(item, self._relations[item.query.relation]) for item in questions]
         distinct = list(dict.fromkeys(prompts))
-        replies = dict(zip(distinct, self._model.paragraphs(distinct), strict=True))
+        replies = dict(zip(distinct, paragraphs(self._model, distinct), strict=True))
         return [_place(replies[prompt] or "", item.hits) for prompt, item in zip(prompts, questions, strict=True)]
 
 

@@ -18,6 +18,7 @@ from lmkbc.ask.prompts import fill, one_line
 from lmkbc.generate.access import StepModel, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.models.base import LanguageModel
+from lmkbc.models.plain_questions import paragraphs
 from lmkbc.models.thoughts import answer_of
 from lmkbc.names import folded_key
 from lmkbc.notes import Notes
@@ -86,7 +87,7 @@ class Grouper:
         asked = {place: names for place, sets in enumerate(columns) if len(names := self._names(sets)) > 1}
         prompts = [self._prompt(columns[place][0], names) for place, names in asked.items()]
         distinct = list(dict.fromkeys(prompts))
-        replies = dict(zip(distinct, self._model.paragraphs(distinct) if distinct else (), strict=True))
+        replies = dict(zip(distinct, paragraphs(self._model, distinct), strict=True))
         for (place, names), prompt in zip(asked.items(), prompts, strict=True):
             reply = replies[prompt]
             if reply is None:

@@ -1,17 +1,19 @@
-"""Types that all back ends of language models share: prompt, sampling, request, reply, and the protocol."""
+"""Types that all back ends of language models share: prompt, sampling, request, reply, and the protocols."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from lmkbc.models.thoughts import answer_of
 
 Form = Literal["completion", "single", "chat"]
-
+"""Form of a prompt in a recipe."""
 
 Role = Literal["system", "user", "assistant"]
 
@@ -33,11 +35,12 @@ class Prompt:
 
     static: the part that queries with the same examples share. own: the part of the query. In a text, each of them is
     one message, and they are joined without a separator.
+    form: "plain" for a short question, which the back end puts as a user's turn or as a text.
     """
 
     static: tuple[Message, ...]
     own: tuple[Message, ...]
-    form: Form = "chat"
+    form: Form | Literal["plain"] = "chat"
 
     def followed(self, answer: str, turn: str) -> Prompt:
         """Return the prompt with an answer and a further user turn."""
@@ -192,75 +195,149 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Response:
     """The prompt that was finally answered, and the reply to each draw; None for a failed draw."""
 
     prompt: Prompt
     replies: Sequence[Reply | None]
 
 
+@dataclass(slots=True)
+class Outcome:
+    """What else there is to tell about dialogues, once they have ended.
+
+    lost: why answers are missing; "" if unknown. remarks: sentences for the user.
+    """
+
+    lost: str = ""
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A draw from a model, with everything that determines its answer: no timeouts, keys or concurrency.
+
+    prompt: the messages or the text.
+    sampling: JSON values.
+    draw: distinguishes draws with the same prompt and seed.
+    """
+
+    model: str
+    prompt: Any
+    base_url: str = ""
+    revision: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
+    seed: int | None = None
+    draw: int = 0
+
+    @cached_property
+    def key(self) -> str:
+        """Return the SHA-256 of the call's canonical JSON, in which 1 and 1.0 are equal."""
+        return _digest(self.settings | {"sampling": _whole(self.sampling), "prompt": self.prompt_digest})
+
+    @cached_property
+    def prompt_digest(self) -> str:
+        """Return the SHA-256 of the prompt's JSON."""
+        return _digest(self.prompt)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all fields except the prompt."""
+        return {name: getattr(self, name) for name in _SETTINGS}
+
+
+_SETTINGS = tuple(field.name for field in fields(Call) if field.name != "prompt")
+
+
+def canonical_json(value: Any) -> str:
+    """Return a value's JSON with sorted names, so that equal values give equal texts."""
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _whole(value: Any) -> Any:
+    """Return a JSON value with whole floats as integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _whole(inner) for name, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 Key = TypeVar("Key")
 Result = TypeVar("Result")
-Talk = Generator[list[Request], list[Answered], Result]
-"""Generator function that yields non-empty lists of requests, receives their answers, and returns a result."""
+Dialogue = Generator[list[Request], list[Response], Result]
+"""Generator function that yields non-empty lists of requests, receives their responses, and returns a result."""
 
 
-def resumed(talk: Talk[Result], answered: list[Answered] | None = None) -> tuple[list[Request], Result | None]:
-    """Return the next requests of a talk, and its result once there are no more requests."""
+def next_requests(
+    dialogue: Dialogue[Result], responses: list[Response] | None = None
+) -> tuple[list[Request], Result | None]:
+    """Return the next requests of a dialogue, and its result once there are no more requests."""
     try:
-        return (next(talk) if answered is None else talk.send(answered)), None
+        return (next(dialogue) if responses is None else dialogue.send(responses)), None
     except StopIteration as end:
         return [], end.value
 
 
-class LanguageModel(Protocol):
-    """The protocol of all back ends. A failure is never an empty answer.
+def single(request: Request) -> Dialogue[Sequence[Reply | None]]:
+    """Send one request, and return its replies."""
+    (response,) = yield [request]
+    return response.replies
 
-    name: the model's name in records. place: where its answers are stored. Results are in the order of the prompts. A
-    plain string is sent as one user turn, or as a text.
+
+class LanguageModel(Protocol):
+    """The protocol of all language models. A failure is never an empty answer.
+
+    name: the model's name in records. place: where its answers are stored.
     """
 
     name: str
     place: str
 
-    @property
-    def lost(self) -> str:
-        """Return why answers of the last conversation are missing; "" if unknown."""
-        ...
+    def complete(
+        self, dialogues: Mapping[Key, Dialogue[Result]], outcome: Outcome | None = None
+    ) -> Iterator[tuple[Key, Result]]:
+        """Answer the requests of dialogues, and yield each dialogue's key and result, in any order.
 
-    def converse(self, talks: Mapping[Key, Talk[Result]]) -> Iterator[tuple[Key, Result]]:
-        """Answer the requests of talks, and yield each talk's key and result, in any order."""
-        ...
-
-    def remarks(self) -> Iterator[str]:
-        """Yield sentences for the user about the last conversation."""
-        ...
-
-    def texts(
-        self, prompts: Sequence[str], max_tokens: int, draws: int = 1, temperature: float = 0.0, seed: int = 0
-    ) -> list[list[str]]:
-        """Return the draws of each prompt, each a line, without blank or failed ones.
-
-        seed: for back ends that support it.
+        A reply to a plain prompt is an answer without thoughts. outcome: filled when all dialogues have ended.
         """
-        ...
 
-    def paragraphs(self, prompts: Sequence[str], max_tokens: int = 128, stop: str = "\n\n") -> Sequence[str | None]:
-        """Return the greedy answer to each prompt, about a paragraph; None for a failed one.
+    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Sequence[float] | None]:
+        """Return the log-probability of each of its options as the answer to each prompt, in the order of the prompts.
 
-        stop: text that ends a completion; "" for none.
+        Options of a plain prompt are words that may come next. A log-probability is -inf if it is unknown, or if the
+        option exceeds the context. None stands for a prompt whose call failed.
         """
-        ...
 
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        """Return, for each prompt, the log-probability of each option as the next word; -inf if unknown."""
-        ...
 
-    def option_scores(
-        self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]
-    ) -> Sequence[Sequence[float] | None]:
-        """Return the log-probability of each of its options as the answer to each prompt.
+class Size(NamedTuple):
+    """Size of requests that a back end would send. estimated: whether the tokens are an estimate."""
 
-        It is -inf for an option that exceeds the context. None stands for a prompt whose call failed.
-        """
-        ...
+    requests: int
+    prompt_tokens: int
+    answer_tokens: int
+    estimated: bool = False
+
+
+class BackEnd(LanguageModel, Protocol):
+    """A language model that names its calls and measures its requests before it sends them, as a dry run needs."""
+
+    def prompts(self, request: Request) -> Iterable[Prompt]:
+        """Return the prompts of a request in the order in which they are tried: shorter and shorter ones."""
+
+    def calls(self, request: Request, prompt: Prompt) -> Sequence[Call]:
+        """Return the calls of a request, under whose keys its answers are kept."""
+
+    def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Call]:
+        """Return the call of each prompt whose options are scored."""
+
+    def kept(self, call: Call) -> Sequence[Reply] | None:
+        """Return the kept replies under a call; None if there are none."""
+
+    def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
+        """Yield the first call and the size of each request for calls that differ only in seed and draw."""

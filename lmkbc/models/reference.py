@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmkbc.models.budget import checked_prices
+from lmkbc.models.registry import AUTO, check_back_end
 from lmkbc.models.server.limits import Limits
 
-Backend = Literal["auto", "server", "local", "vllm"]
 Quantise = Literal["none", "4bit"]
 
 
@@ -19,7 +19,7 @@ class ModelReference:
 
     component: "causal" prefers this machine, and downloads the model if needed; "chat" uses this machine only if the
     model is already there.
-    backend: "server", "local" or "vllm" (vLLM in this process); "auto" decides by the other settings.
+    backend: name in `lmkbc.models.registry`; "auto" decides by the other settings.
     base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
     key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
     host.
@@ -28,7 +28,7 @@ class ModelReference:
 
     component: Literal["chat", "causal"] = "chat"
     model: str | None = None
-    backend: Backend = "auto"
+    backend: str = AUTO
     revision: str = ""
     base_url: str | None = None
     key_env: str = ""
@@ -41,7 +41,8 @@ class ModelReference:
     quantise: Quantise = "none"
 
     def __post_init__(self) -> None:
-        """Raise InputError for wrong prices."""
+        """Raise InputError for an unknown back end, and for wrong prices."""
+        check_back_end(self.backend)
         if self.prices is not None:
             checked_prices(self.prices, f"prices is {list(self.prices)}")
 

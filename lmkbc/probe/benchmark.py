@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lmkbc.errors import LmkbcError, check_known, counted
 from lmkbc.generate.access import open_model
-from lmkbc.models.base import WITHHELD, LanguageModel, Prompt, Reply, Request, Sampling, Talk
+from lmkbc.models.base import WITHHELD, LanguageModel, Outcome, Prompt, Request, Sampling, single
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
@@ -98,16 +98,12 @@ def texts(
     LmkbcError if answers of a server are missing, since these are failures and not wrong answers. what: unit of the
     progress.
     """
-
-    def asked(prompt: Prompt) -> Talk[Reply | None]:
-        (answered,) = yield [Request(prompt, (0,), sampling)]
-        return answered.replies[0]
-
     found = [""] * len(prompts)
     missing = silent_on = 0
+    outcome = Outcome()
     with run.progress() as report:
-        talks = {place: asked(prompt) for place, prompt in enumerate(prompts)}
-        for done, (place, reply) in enumerate(model.converse(talks), start=1):
+        dialogues = {place: single(Request(prompt, (0,), sampling)) for place, prompt in enumerate(prompts)}
+        for done, (place, (reply,)) in enumerate(model.complete(dialogues, outcome), start=1):
             if reply is None or reply.failed:
                 missing += 1
             else:
@@ -118,12 +114,12 @@ def texts(
     served = run.servers.get("base_url") is not None
     if missing and served:
         raise LmkbcError(
-            f"{missing} of {len(prompts)} prompts have no answer ({model.lost or 'no answer'}): "
+            f"{missing} of {len(prompts)} prompts have no answer ({outcome.lost or 'no answer'}): "
             f"run the same command again to go on from {model.place}"
         )
     if missing:
         run.note(f"{counted(missing, 'prompt is', 'prompts are')} longer than the model's window: counted as wrong")
-    for remark in model.remarks() if served else ():
+    for remark in outcome.remarks if served else ():
         run.note(f"{model.name}: {remark}")
     if silent_on:
         many = counted(silent_on, "prompt was", "prompts were")

@@ -24,8 +24,7 @@ from lmkbc.errors import InputError
 from lmkbc.files.atomic import blank, settle
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.models.masked.clozes import Clozes
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.tensors import at_masks, padded
+from lmkbc.models.masked.forward import Forward, at_masks, padded
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.probe.kmir.questions import MASK, Question
 from lmkbc.probe.lama.lama_data import GUESSES, NAMES, SENTENCE, SENTENCE_MASK, Rank, RelationFacts

@@ -12,7 +12,7 @@ import msgspec
 from lmkbc.files.jsonl import row_blocks
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.spec import GENERATORS, sources_of, specs
-from lmkbc.models.base import Prompt, resumed
+from lmkbc.models.base import Prompt, next_requests
 from lmkbc.notes import Notes
 from lmkbc.report.rows import LONGEST_REPLY, LONGEST_TEXT, cut
 from lmkbc.run.run import Run
@@ -106,10 +106,10 @@ def _worded(
     for spec in specs(list(tables)):
         if not isinstance(spec, LanguageModelSpec):
             continue
-        talks = Conversation(spec.asking(run), run.relations, "", None, Notes())
+        conversation = Conversation(spec.asking(run), run.relations, "", None, Notes())
         bare = "" if spec.context.provider == "none" else ", without the passages that it held"
         for relation in spec.asked(run):
-            requests, _ = resumed(talks.talk(first[relation])) if relation in first else ([], None)
+            requests, _ = next_requests(conversation.dialogue(first[relation])) if relation in first else ([], None)
             if requests:
                 text = cut(_text(requests[0].prompt), LONGEST_REPLY)
                 of = f"{cut(spec.called[0], LONGEST_TEXT)}, as the recipe words it{bare}"

@@ -16,8 +16,8 @@ from lmkbc.files.reader import whole
 from lmkbc.generate.language_model import LanguageModelSpec
 from lmkbc.generate.replay import shares
 from lmkbc.generate.spec import GeneratorQuestions
+from lmkbc.models.answers import CallCounter
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.store import CallCounter
 from lmkbc.models.store_place import default_place
 from lmkbc.notes import Notes, Replies
 from lmkbc.progress import Report, silent

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from lmkbc.errors import OptionError
 from lmkbc.models.budget import checked_prices
-from lmkbc.models.reference import Backend
+from lmkbc.models.registry import CLIENTS, ENGINES
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
 
@@ -33,6 +33,11 @@ def _editions() -> list[str]:
 def _systems() -> list[str]:
     """Return the completions of --system in a shell."""
     return Workspace().system_names()
+
+
+def _back_ends() -> list[str]:
+    """Return the completions of --backend in a shell."""
+    return [*CLIENTS, *ENGINES]
 
 
 def _prices(given: Any) -> tuple[float, float]:
@@ -171,10 +176,11 @@ class Inputs(TypedDict, total=False):
         Meta(description="Model in place of the recipe's: hub id, directory, GGUF file, or a server's name for it."),
     ]
     backend: Annotated[
-        Backend | None,
+        str | None,
         Meta(
             description="Where models run: server, local (transformers), vllm (this process, by vLLM), or auto. "
-            "Default: the recipe's, else auto: a server if one is named."
+            "Default: the recipe's, else auto: a server if one is named.",
+            extra={"metavar": "NAME", "autocompletion": _back_ends},
         ),
     ]
     files: Recorded

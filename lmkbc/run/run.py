@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
+from lmkbc.models.answers import CallCounter, DryStore
 from lmkbc.models.budget import Budget
-from lmkbc.models.reference import Backend
-from lmkbc.models.store import CallCounter, DryStore, FreshStore, Store
+from lmkbc.models.registry import check_back_end
+from lmkbc.models.store import FreshStore, Store
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
@@ -36,7 +37,7 @@ class ModelRun:
     """State shared by all steps that ask language models: options of the user, and opened models."""
 
     model: str | None = None
-    backend: Backend | None = None
+    backend: str | None = None
     offline: bool = False
     servers: Servers = field(default_factory=Servers)
     budgets: list[Budget] = field(default_factory=list, repr=False, compare=False)
@@ -54,6 +55,11 @@ class ModelRun:
 
     dry: CallCounter | None = None
     """In a dry run: counter of the requests that would be sent."""
+
+    def __post_init__(self) -> None:
+        """Check the back end. InputError for an unknown one."""
+        if self.backend is not None:
+            check_back_end(self.backend)
 
     def loaded(self, key: Hashable, load: Callable[[], Loaded]) -> Loaded:
         """Return the model of a key. It is loaded on first use."""

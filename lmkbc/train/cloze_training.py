@@ -20,8 +20,8 @@ from transformers import PreTrainedTokenizerBase
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import subject_of
+from lmkbc.models.masked.forward import BATCH, at_masks, padded, word_vectors
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
-from lmkbc.models.masked.tensors import BATCH, at_masks, padded, word_vectors
 from lmkbc.progress import Report, silent
 from lmkbc.train.loop import Trained, mean, train
 from lmkbc.train.training import Masking, TrainingPlan

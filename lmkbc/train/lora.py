@@ -34,7 +34,7 @@ from lmkbc.models.base import LanguageModel, Message, Prompt
 from lmkbc.models.local.checkpoint import library_of_adapters
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import Tokens, common
-from lmkbc.models.masked.tensors import padded
+from lmkbc.models.masked.forward import padded
 from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe

@@ -28,11 +28,11 @@ from lmkbc.errors import InputError
 from lmkbc.models.encoder import MODEL, find_encoder
 from lmkbc.models.masked import vocabulary
 from lmkbc.models.masked.backbone import Backbone, load
+from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.heads import Activations, Top, activations, assemble, fold_file
 from lmkbc.models.masked.object_vectors import Entities
 from lmkbc.models.masked.soft_prompts import FILE as PROMPTS
 from lmkbc.models.masked.soft_prompts import SoftPrompt, to_bytes
-from lmkbc.models.masked.tensors import masked
 from lmkbc.names import folded_key
 from lmkbc.progress import Report, silent
 from lmkbc.train.cloze_training import LOSSES, finetune, precision, soft_loss, train_mlm, train_soft_prompt

@@ -1,19 +1,24 @@
-"""Every back end keeps to this that answers short texts: a new one needs a case here, and passes all of this."""
+"""Every back end keeps to this: a new one needs a case in CASES, and passes all of this."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny_causal
+import tiny_vllm
 from loopback import Body, Loopback, prompt_of
 from space import MINI, SPACE
 
 from lmkbc.generate.access import step_model
+from lmkbc.models.answers import CallCounter
 from lmkbc.models.base import LanguageModel
+from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
+from lmkbc.models.registry import CLIENTS, ENGINES
 from lmkbc.notes import Notes
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
@@ -31,7 +36,8 @@ def said(body: Body) -> Body:
     """Text and probabilities by the prompt alone."""
     prompt = prompt_of(body)
     share = 0.1 + 0.8 * (len(prompt) % 7) / 7
-    return {"content": f" {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
+    word = OPTIONS[len(prompt) % 3]  # for what tells no probabilities
+    return {"content": f" {word} {prompt[::-1]}\nmore", "first": {"True": math.log(share), " Fal": math.log(0.09)}}
 
 
 def refused(body: Body, _: Body) -> tuple[int, Body] | None:
@@ -40,35 +46,77 @@ def refused(body: Body, _: Body) -> tuple[int, Body] | None:
     return (400, error) if len(prompt_of(body)) >= len(TOO_LONG) else None
 
 
-@pytest.fixture(params=["server", "local", "window"])
-def opened(request: pytest.FixtureRequest, tiny: Path, tmp_path: Path, one_thread: None) -> Iterator[Open]:
+Case = Callable[[pytest.FixtureRequest, Path], AbstractContextManager[dict[str, Any]]]
+"""Makes what a back end needs, and yields what a run is given: the model, and a server's address."""
+
+
+def client(server: type[Loopback]) -> Case:
+    """Return the case of a client. server: a stand-in that speaks its API."""
+
+    @contextmanager
+    def case(_: pytest.FixtureRequest, __: Path) -> Iterator[dict[str, Any]]:
+        with server(said, change=refused) as serving:
+            yield {"model": "stand-in", "url": serving.url}
+
+    return case
+
+
+@contextmanager
+def local(request: pytest.FixtureRequest, _: Path) -> Iterator[dict[str, Any]]:
+    yield {"model": str(request.getfixturevalue("tiny"))}
+
+
+@contextmanager
+def window(_: pytest.FixtureRequest, folder: Path) -> Iterator[dict[str, Any]]:
+    """A model whose sliding window is shorter than most prompts."""
+    yield {"model": str(tiny_causal.save(folder / "tiny", "gemma3"))}
+
+
+@contextmanager
+def vllm(request: pytest.FixtureRequest, _: Path) -> Iterator[dict[str, Any]]:
+    tiny_vllm.install(request.getfixturevalue("monkeypatch"))
+    yield {"model": str(request.getfixturevalue("tiny"))}
+
+
+CASES: dict[str, list[Case]] = {
+    "server": [client(Loopback)],
+    "local": [local, window],
+    "vllm": [vllm],
+}
+"""Name of a back end in the registry -> its cases."""
+
+PAIRS = [(name, case) for name, cases in CASES.items() for case in cases]
+
+
+def test_every_back_end_has_a_case() -> None:
+    assert CASES.keys() == {*CLIENTS, *ENGINES}
+
+
+@pytest.fixture(params=PAIRS, ids=[f"{name}-{case.__name__}" for name, case in PAIRS])
+def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> Iterator[Open]:
     """Open each back end as a recipe's table does."""
+    name, case = request.param
     fresh = iter(range(100))
+    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name in CLIENTS else {})
+    with case(request, tmp_path) as given:
 
-    def opener(table: dict[str, Any], url: str | None = None, **given: Any) -> Open:
-        def opening(*, kept: bool = False, offline: bool = False) -> tuple[LanguageModel, Notes]:
+        def opening(
+            *, kept: bool = False, offline: bool = False, dry: CallCounter | None = None
+        ) -> tuple[LanguageModel, Notes]:
             store = tmp_path / ("kept.sqlite" if kept else f"{next(fresh)}.sqlite")
-            servers = Servers(base_url=url, store=store)
-            run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=offline or url is None, **given)
+            servers, url = Servers(base_url=given.get("url"), store=store), given.get("url")
+            quiet = offline or url is None or dry is not None
+            run = Run(workspace=SPACE, edition=MINI, servers=servers, offline=quiet, model=given["model"], dry=dry)
             notes = Notes()
-            backend = "server" if request.param == "server" else "local"
-            model: Any = step_model({"backend": backend, **table}, "model").open(run, notes)
-            return model, notes
+            return step_model(table, "model").open(run, notes), notes
 
-        return opening
-
-    if request.param == "server":
-        with Loopback(said, change=refused) as server:
-            yield opener({"model": "stand-in", "limits": {"first_wait": 0.001, "attempts": 2}}, server.url)
-    else:
-        sliding = request.param == "window"  # which is shorter than most prompts
-        yield opener({}, model=str(tiny_causal.save(tmp_path / "tiny", "gemma3") if sliding else tiny))
+        yield opening
 
 
 ASKS: dict[str, Callable[[LanguageModel, list[str]], Any]] = {
-    "texts": lambda model, prompts: model.texts(prompts, 6),
-    "paragraphs": lambda model, prompts: list(model.paragraphs(prompts)),
-    "log_probabilities": lambda model, prompts: model.log_probabilities(prompts, OPTIONS),
+    "texts": lambda model, prompts: texts(model, prompts, 6),
+    "paragraphs": paragraphs,
+    "log_probabilities": lambda model, prompts: word_log_probabilities(model, prompts, OPTIONS),
 }
 every_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 Ask = Callable[[LanguageModel, list[str]], Any]
@@ -110,7 +158,7 @@ def test_nothing_asked_is_nothing_answered(opened: Open, ask: Ask) -> None:
 
 def test_a_text_is_one_line_and_never_blank(opened: Open) -> None:
     model, _ = opened()
-    found = model.texts(PROMPTS, 40)
+    found = texts(model, PROMPTS, 40)
     assert len(found) == len(PROMPTS)
     for draws in found:
         for text in draws:
@@ -120,12 +168,12 @@ def test_a_text_is_one_line_and_never_blank(opened: Open) -> None:
 
 def test_probabilities_are_of_each_option_and_sum_to_one_at_most(opened: Open) -> None:
     model, _ = opened()
-    for row in model.log_probabilities(PROMPTS, OPTIONS):
+    for row in word_log_probabilities(model, PROMPTS, OPTIONS):
         assert len(row) == len(OPTIONS)
         assert all(p <= 0 for p in row)  # no nan, which no option would be held for
         assert math.fsum(map(math.exp, row)) <= 1 + 1e-6
         assert max(row) > -math.inf
-    straight, turned = (model.log_probabilities(PROMPTS, options) for options in (OPTIONS, OPTIONS[::-1]))
+    straight, turned = (word_log_probabilities(model, PROMPTS, options) for options in (OPTIONS, OPTIONS[::-1]))
     assert same([row[::-1] for row in turned], straight)
 
 
@@ -139,3 +187,17 @@ def test_a_failed_call_is_no_answer_and_takes_no_other_with_it(opened: Open) -> 
             one, failed, other = ASKS[ask](model, prompts)
             assert failed == lost
             assert same([one, other], ASKS[ask](alone, PROMPTS[:2]))
+
+
+@every_ask
+def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing(opened: Open, ask: Ask) -> None:
+    counter = CallCounter()
+    dry, _ = opened(kept=True, dry=counter)
+    lost = ask(dry, PROMPTS)
+    assert (counter.requests, counter.stored) == (len(PROMPTS), 0)
+    assert counter.prompt_tokens > len(PROMPTS)
+    assert ask(dry, PROMPTS) == lost  # and each call is counted once
+    assert counter.taken().requests == len(PROMPTS)
+    ask(opened(kept=True)[0], PROMPTS)
+    ask(opened(kept=True, dry=counter)[0], PROMPTS)
+    assert (counter.requests, counter.stored) == (0, len(PROMPTS))

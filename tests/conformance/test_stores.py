@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from lmkbc.cli import build
 from lmkbc.errors import InputError
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database, Place
 

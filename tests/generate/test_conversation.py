@@ -11,7 +11,7 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.conversation import Conversation
-from lmkbc.models.base import Answered, Reply, Request, Talk, resumed
+from lmkbc.models.base import Dialogue, Reply, Request, Response, next_requests
 from lmkbc.notes import Notes, Passage
 from lmkbc.types import CandidateSet, Query, State
 
@@ -30,19 +30,23 @@ class Telling:
 def conversation(draws: int, **style: Any) -> Conversation:
     """One that has begun about the query."""
     tables = {"prompt": STYLE | style, "sampling": {"samples": draws}}
-    talk = Conversation(PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
-    talk.begin([QUERY])
-    return talk
+    made = Conversation(PromptBuilder(MINI, RELATIONS, TRAIN, asks(tables)), RELATIONS, "m", Telling(), Notes())
+    made.begin([QUERY])
+    return made
 
 
-def held(talk: Talk[CandidateSet], *rounds: Sequence[Reply | None]) -> tuple[list[list[Request]], CandidateSet | None]:
+def held(
+    dialogue: Dialogue[CandidateSet], *rounds: Sequence[Reply | None]
+) -> tuple[list[list[Request]], CandidateSet | None]:
     """Return what is asked, round after round, and the result. A round's replies are one request's or one to each."""
-    requests, result = resumed(talk)
+    requests, result = next_requests(dialogue)
     asked = [requests]
     for replies in rounds:
         several = len(requests) > 1
         said = [[reply] for reply in replies] if several else [replies]
-        requests, result = resumed(talk, [Answered(one.prompt, its) for one, its in zip(requests, said, strict=True)])
+        requests, result = next_requests(
+            dialogue, [Response(one.prompt, its) for one, its in zip(requests, said, strict=True)]
+        )
         asked.append(requests)
     return asked, result
 
@@ -61,17 +65,17 @@ def held(talk: Talk[CandidateSet], *rounds: Sequence[Reply | None]) -> tuple[lis
     ],
 )
 def test_a_draw_that_says_nothing_or_is_withheld_is_left_alone(silent: Reply | None) -> None:
-    talk = conversation(draws=3).talk(QUERY)
-    asked, _ = held(talk, [silent, Reply(MURKY), silent], [Reply(MURKY)])
+    dialogue = conversation(draws=3).dialogue(QUERY)
+    asked, _ = held(dialogue, [silent, Reply(MURKY), silent], [Reply(MURKY)])
     assert [[one.draws for one in requests] for requests in asked] == [[(0, 1, 2)], [(1,)], [(1,)]]
-    _, result = held(conversation(draws=1).talk(QUERY), [Reply('["Chile"]')], [None])
+    _, result = held(conversation(draws=1).dialogue(QUERY), [Reply('["Chile"]')], [None])
     assert (result and result.draws) == (State.MISSING,)  # a lost second answer is a lost answer
 
 
 def test_what_is_no_list_is_asked_for_as_one_and_a_repair_without_objects_does_not_count() -> None:
     repairs = [Reply('["Chile"]'), Reply("[]"), Reply(MURKY), None]
-    talk = conversation(draws=6, follow_up="").talk(QUERY)
-    asked, result = held(talk, [Reply('["Bolivia"]'), *[Reply(MURKY)] * 4, Reply("[]")], repairs)
+    dialogue = conversation(draws=6, follow_up="").dialogue(QUERY)
+    asked, result = held(dialogue, [Reply('["Bolivia"]'), *[Reply(MURKY)] * 4, Reply("[]")], repairs)
     assert [one.draws for one in asked[1]] == [(1,), (2,), (3,), (4,)]
     assert all(MURKY in one.prompt.text for one in asked[1])
     assert result is not None

@@ -17,10 +17,11 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
-from lmkbc.models.server.language_model import ServerModel
+from lmkbc.models.plain_questions import texts
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
@@ -137,9 +138,8 @@ def test_a_step_that_asks_a_server_asks_the_model_here(run: Run) -> None:
     notes = Notes()
     found = step_model({"component": "chat", "model": "gpt-4", "extra": {"top_k": 1}}, "ask").open(run, notes)
     assert isinstance(found, LocalModel)
-    assert found.texts(["Say yes."], 4) == step_model({"component": "causal"}, "ask").open(run, Notes()).texts(
-        ["Say yes."], 4
-    )
+    causal = step_model({"component": "causal"}, "ask").open(run, Notes())
+    assert texts(found, ["Say yes."], 4) == texts(causal, ["Say yes."], 4)
     assert notes.remarks == ["tiny.gguf runs on this machine: settings that only a server uses are ignored (extra)"]
 
 

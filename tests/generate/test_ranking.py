@@ -32,7 +32,7 @@ class Fixed:
         self.asked: list[tuple[str, Sequence[str]]] = []
         self.texts: list[str] = []
 
-    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
+    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         scores = []
         for prompt, row in zip(prompts, options, strict=True):
             self.asked.append((suffix(prompt), row))
@@ -129,8 +129,8 @@ def test_a_list_without_probabilities_is_missing_and_so_are_all_where_the_others
             super().__init__(LOGS, {"Utopia": {}})
             self.lost = lost
 
-        def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Any:
-            rows = super().option_scores(prompts, options)
+        def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Any:
+            rows = super().score(prompts, options)
             return [None if self.lost in suffix(one) else row for one, row in zip(prompts, rows, strict=True)]
 
     (answered, lost) = generator(Failing("nobody")).generate(queries)

@@ -17,9 +17,10 @@ from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.access import local_model
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import groups
+from lmkbc.models.plain_questions import texts
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
@@ -122,9 +123,9 @@ def test_a_step_s_own_questions_are_counted_where_it_says(tmp_path: Path) -> Non
     model, notes, other = CausalModel(tiny_causal.model("llama"), tiny_causal.tokenizer()), Notes(), Notes()
     store = Store(tmp_path / "s.sqlite")
     scorer = LocalModel(model, "m", store=store, notes=notes)
-    LocalModel(model, "m", store=store, notes=other).texts(["elsewhere"], 4)
-    scorer.texts(["Peru", "Chile"], 4)
-    scorer.texts(["Peru"], 4)
+    texts(LocalModel(model, "m", store=store, notes=other), ["elsewhere"], 4)
+    texts(scorer, ["Peru", "Chile"], 4)
+    texts(scorer, ["Peru"], 4)
     assert {name: notes.usage[name] for name in ("calls", "prompt_tokens", "from_store", "saved_by_store")} == {
         "calls": 2,
         "prompt_tokens": 4 + 5 + 4,

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import tiny_causal
 from space import SPACE
+from writing import Writing
 
 from lmkbc.ask.examples import ExampleSelector, Shots
 from lmkbc.errors import InputError
 from lmkbc.generate.verify import Check, FactCheck
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.base import Prompt
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.store import Store
 from lmkbc.settings import checked
@@ -36,23 +38,23 @@ TRAIN = [
 TRUE = {("France", "Spain"), ("Chile", "Peru")}
 
 
-class Knowing:
+class Knowing(Writing):
     """A scorer that holds true what TRUE holds, and keeps what it was asked."""
 
     def __init__(self, *, silent: bool = False, says: tuple[str, ...] = ()) -> None:
-        self.asked: list[str] = []
+        super().__init__()
         self.silent, self.says = silent, says
 
-    def texts(self, prompts: Sequence[str], *_: object) -> list[list[str]]:
-        self.asked += prompts
-        known = [[" True."] * 3 + [" False"] if holds(one) else [" False", " Hm"] for one in prompts]
-        return [list(self.says) for _ in prompts] if self.says else known
+    def drawn(self, prompt: str) -> list[str | None]:
+        known = [" True."] * 3 + [" False"] if holds(prompt) else [" False", " Hm"]
+        return [*(self.says or known)]
 
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[str]) -> list[list[float]]:
-        self.asked += prompts
+    def score(self, prompts: Sequence[Prompt], _: object) -> list[list[float] | None]:
+        texts = [one.text for one in prompts]
+        self.asked += texts
         if self.silent:
-            return [[-math.inf] * 2 for _ in prompts]
-        return [[math.log(p) for p in ((0.6, 0.2) if holds(one) else (0.01, 0.09))] for one in prompts]
+            return [None for _ in prompts]
+        return [[math.log(p) for p in ((0.6, 0.2) if holds(one) else (0.01, 0.09))] for one in texts]
 
 
 def holds(prompt: str) -> bool:
@@ -212,7 +214,7 @@ def test_what_a_local_model_judged_is_kept(by: str, tmp_path: Path, monkeypatch:
         scorer = LocalModel(model, "tiny", identity, store=store)
         return list(check(scorer, by=by, samples=2, temperature=0.5).verify(sets))
 
-    monkeypatch.setattr("lmkbc.models.local.language_model.PORTION", 1)
+    monkeypatch.setattr("lmkbc.models.local.local_model.PORTION", 1)
     first = verified()
     assert truths(first[1])["Peru"] is None  # it leaves no room in the model's window
     asked: list[str] = []
@@ -246,9 +248,9 @@ def test_questions_of_one_s_own_are_each_a_judgement_by_the_word_that_affirms() 
 
 def test_only_a_reply_that_is_nothing_but_the_word_denies_where_the_check_says_so() -> None:
     class Replying(Knowing):
-        def paragraphs(self, prompts: Sequence[str], *_: object) -> list[str | None]:
+        def drawn(self, prompt: str) -> list[str | None]:
             said = {"Spain": " False\n", "Italy": "False, I think", "Andorra": "Hm", "Monaco": None}
-            return [next(text for name, text in said.items() if name in one.rpartition("\n\n")[2]) for one in prompts]
+            return [next(text for name, text in said.items() if name in prompt.rpartition("\n\n")[2])]
 
     found = check(Replying(), by="text", denial="reply").verify([one("France", "Spain", "Italy", "Andorra", "Monaco")])
     assert truths(next(found)) == {"Spain": 0.0, "Italy": 1.0, "Andorra": 1.0, "Monaco": None}

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calls import CALL
 
+from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import Reply
-from lmkbc.models.store import Store, answered
+from lmkbc.models.store import Store
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]
 
 
-def usable(reply: Reply) -> bool:
-    return reply.is_answer
+def asked_or_kept(store: Store | None, ask: Any, calls: Any = CALLS) -> dict[int, Any]:
+    answers = KeptAnswers(store, calls, Reply, lambda reply: reply.is_answer)
+    found = {place: answer for place, answer, _ in answers.asked(ask)}
+    assert answers.found == [found[place] for place in range(len(calls))]
+    return found
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -32,10 +37,10 @@ def test_only_what_is_lacking_is_asked_and_only_answers_are_kept(tmp_path: Path,
 
     if store:
         store.put([(CALLS[0], {"text": "stored"}), (CALLS[5], {"text": ""})])  # the latter is no answer
-    found = dict(answered(store, CALLS, ask, Reply, usable))
+    found = asked_or_kept(store, ask)
     assert found == {0: Reply("stored" if keeps else "new"), 5: Reply("new"), **fresh}
     assert asked == [[*range(1, 6)] if keeps else [*range(6)]]
-    again = dict(answered(store, CALLS, ask, Reply, usable))
+    again = asked_or_kept(store, ask)
     assert again == found
     assert asked[1:] == [[2, 3] if keeps else [*range(6)]]
 
@@ -43,21 +48,21 @@ def test_only_what_is_lacking_is_asked_and_only_answers_are_kept(tmp_path: Path,
 def test_an_answer_of_another_worker_that_came_first_is_the_answer(tmp_path: Path) -> None:
     store, other = Store(tmp_path / "s.sqlite"), Store(tmp_path / "s.sqlite")
 
-    def ask(missing: list[int]) -> Iterator[Mapping[int, str]]:
+    def ask(missing: list[int]) -> Iterator[Mapping[int, Reply]]:
         for place in missing:
-            other.put([(CALLS[place], "theirs")])
-            yield {place: "ours"}
+            other.put([(CALLS[place], {"text": "theirs"})])
+            yield {place: Reply("ours")}
 
-    assert dict(answered(store, CALLS[:2], ask)) == {0: "theirs", 1: "theirs"}
+    assert asked_or_kept(store, ask, CALLS[:2]) == {0: Reply("theirs"), 1: Reply("theirs")}
 
 
 def test_what_was_asked_before_a_stop_is_kept(tmp_path: Path) -> None:
     store = Store(tmp_path / "s.sqlite")
 
-    def ask(missing: list[int]) -> Iterator[Mapping[int, str]]:
-        yield {missing[0]: "x"}
+    def ask(missing: list[int]) -> Iterator[Mapping[int, Reply]]:
+        yield {missing[0]: Reply("x")}
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dict(answered(store, CALLS, ask))
-    assert Store(tmp_path / "s.sqlite").get(CALLS[0]) == "x"
+        asked_or_kept(store, ask)
+    assert Store(tmp_path / "s.sqlite").get(CALLS[0], Reply) == Reply("x")

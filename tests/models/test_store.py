@@ -15,7 +15,7 @@ from calls import CALL
 from command import Command
 
 from lmkbc.errors import InputError, LmkbcError
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 from lmkbc.models.store import Store
 
 
@@ -70,7 +70,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from lmkbc.models.store import Store
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 Store(Path(sys.argv[1])).put([(Call(model="new", prompt=sys.argv[2]), {"text": sys.argv[2]})])
 """
 

@@ -20,8 +20,7 @@ from typing import Any, cast
 import torch
 from transformers import Cache, DynamicCache
 
-from lmkbc.models.local.attention import RaggedCache, Span
-from lmkbc.models.local.caches import PrefixCaches, continue_rows, forward, read_row
+from lmkbc.models.local.caches import PrefixCaches, RaggedCache, Span, continue_rows, forward, read_row
 from lmkbc.models.local.prefixes import Tokens, portions
 
 PIECE = 512

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import sys
@@ -10,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
-from lmkbc.models.base import ONE_TURN, Prompt
+from lmkbc.models.answers import CallCounter
+from lmkbc.models.base import ONE_TURN, Call, Prompt, Size
 from lmkbc.models.budget import Usage
 from lmkbc.models.hardware import computes
 from lmkbc.models.local.abilities import Abilities, abilities
@@ -29,7 +29,7 @@ from lmkbc.models.local.endings import list_end
 from lmkbc.models.local.prefixes import Group, Option, Tokens, groups, of_one_length, with_options
 from lmkbc.models.local.trees import Scores, alone, layer_at, read_batched, read_packed
 from lmkbc.models.local.turns import Turns, holds_thought, turns
-from lmkbc.models.store import CallCounter
+from lmkbc.models.reference import ModelReference
 from lmkbc.models.thoughts import answer_of
 
 ALL = Room(sys.maxsize, sys.maxsize)
@@ -50,7 +50,24 @@ class CausalModel:
     """Completes prompts and scores continuations. Prompts share the key/value cache of a common prefix.
 
     usage: the counts so far.
+    reads_weights: whether transformers reads the weights. suffix: mark of the engine in a model's identity.
     """
+
+    reads_weights: ClassVar[bool] = True
+    suffix: ClassVar[str] = ""
+
+    @classmethod
+    def over(
+        cls,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        reference: ModelReference,  # noqa: ARG003 -- other engines use what follows
+        source: str,  # noqa: ARG003
+        *,
+        offline: bool,  # noqa: ARG003
+    ) -> CausalModel:
+        """Return the engine over a loaded model. source: the model's name."""
+        return cls(model, tokenizer)
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model, self.tokenizer, self.usage = model, tokenizer, Usage()
@@ -311,37 +328,24 @@ class CausalModel:
         return read
 
 
-class TokenCounter(CausalModel):
-    """Tokenises prompts as the model does, counts them, and answers none.
+class HollowModel(CausalModel):
+    """A model without weights, for a dry run: it knows tokens, and counts the prompts whose states would be read.
 
-    model: without weights; only its settings are used.
+    model: only its settings are used. A prompt whose options are scored is read with them.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, counter: CallCounter) -> None:
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, counter: CallCounter, identity: str
+    ) -> None:
         super().__init__(model, tokenizer)
-        self._counter = counter
-        self._scored: set[str] = set()
-
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """Count the prompts, and yield no draws for them."""
-        for place, (prompt, tokens) in enumerate(zip(prompts, self.encode(prompts), strict=True)):
-            self._counter.add(_key(prompt, how), len(tokens), how.draws * how.max_tokens)
-            yield place, [Completion(None, finished=False)] * how.draws
-
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Count the prompts, and return -inf for all options."""
-        distinct = list(dict.fromkeys(option for row in options for option in row))
-        lengths = dict(zip(distinct, map(len, self.encode(distinct)), strict=True))
-        for prompt, row, tokens in zip(prompts, options, self.encode(prompts), strict=True):
-            self._scored.add(prompt)
-            self._counter.add(_key(prompt, row), len(tokens) + sum(lengths[option] for option in row), 0)
-        return [[-math.inf] * len(row) for row in options]
+        self._counter, self._identity = counter, identity
 
     def states(self, prompts: Sequence[str], depth: float) -> npt.NDArray[np.float32]:
         """Count the prompts, and return zeros for all states."""
         for prompt, tokens in zip(prompts, self.encode(prompts), strict=True):
-            if self._watched is None or prompt not in self._scored:  # else it is read with its options
-                self._counter.add(_key(prompt, depth), len(tokens), 0)
+            call = Call(model="", revision=self._identity, prompt=prompt, sampling={"depth": depth})
+            if self._watched is None or (call.revision, call.prompt_digest) not in self._counter.scored:
+                self._counter.add(call, Size(1, len(tokens), 0))
         return np.zeros((len(prompts), self._config.hidden_size), dtype=np.float32)
 
 
@@ -355,7 +359,3 @@ def _around(tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, Tokens]:
 def _start(options: Sequence[Option]) -> Tokens:
     """Return the tokens of a prompt that do not depend on its continuation."""
     return options[0].whole[: min(option.first for option in options)]
-
-
-def _key(prompt: str, how: object) -> str:
-    return hashlib.sha256(f"{how!r} {prompt}".encode("utf-8", "backslashreplace")).hexdigest()

@@ -31,6 +31,22 @@ class VllmModel(CausalModel):
     stop string or `max_tokens` and then cut. Hidden states are not available.
     """
 
+    reads_weights = False
+    suffix = "+vllm"
+
+    @classmethod
+    def over(
+        cls,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        reference: ModelReference,
+        source: str,
+        *,
+        offline: bool,
+    ) -> VllmModel:
+        """Return vLLM's engine with a model's weights."""
+        return cls(engine(reference, source, model, offline=offline), model, tokenizer)
+
     def __init__(self, engine: Any, settings: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(settings, tokenizer)
         self._engine = engine

@@ -22,8 +22,8 @@ from transformers import BertForMaskedLM
 from lmkbc.errors import InputError, OptionError
 from lmkbc.models.hardware import half_precision
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.forward import buckets, word_vectors
 from lmkbc.models.masked.object_vectors import Entities
-from lmkbc.models.masked.tensors import buckets, word_vectors
 from lmkbc.progress import Report, silent
 
 CACHED = 4096

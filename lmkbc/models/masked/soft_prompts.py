@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from lmkbc.errors import InputError
 from lmkbc.models.masked.backbone import Backbone
 from lmkbc.models.masked.clozes import MASK, SOFT, SUBJECT, Layout, subject_pieces
-from lmkbc.models.masked.tensors import at_masks, padded, word_vectors
+from lmkbc.models.masked.forward import at_masks, padded, word_vectors
 from lmkbc.relation import Relation
 
 STAND_IN = "Ada"

@@ -15,15 +15,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from lmkbc.errors import InputError
 from lmkbc.http import is_loopback, is_web_address
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.identity import model_identity, model_name, same_model
 
 KEY = "OPENAI_API_KEY"
 KEYS = "LMKBC_KEYS"
 """Variable that maps hosts to key variables, as in "api.example.org=EXAMPLE_KEY,other.org=OTHER_KEY"."""
-
-PROVIDER = "api.openai.com"
-"""Host to which KEY belongs."""
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +32,22 @@ ASKED_AT = ("/chat/completions", "/completions", "/models")
 
 AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 """Ends of Azure's hosts. A deployment there serves one model, under a name of its owner's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Where an API is, unless the user names another place.
+
+    url: base URL. key: environment variable with the key for its host; "" for an API without keys.
+    variable: environment variable with another base URL; "" for none.
+    """
+
+    url: str
+    key: str = ""
+    variable: str = ""
+
+
+OF_OPENAI = Defaults(OPENAI, KEY, BASE_URL)
 
 
 @dataclass(slots=True)
@@ -76,22 +89,24 @@ class Server:
         offline: bool = False,
         recipe_url: str | None = None,
         key_env: str = "",
+        defaults: Defaults = OF_OPENAI,
     ) -> Server:
         """Return a server by URL and model. The URL is base_url, from the user, else $OPENAI_BASE_URL, else recipe_url.
 
+        defaults: of the server's API.
         offline: whether nothing will be requested, so that no key is needed.
         key_env: variable that a recipe names for its URL.
 
         Raise InputError for an unusable address, and for a server without a key (`KEYS`).
         """
-        given = base_url or os.environ.get(BASE_URL)
-        parts = _address((given or recipe_url or OPENAI).strip())
+        given = base_url or os.environ.get(defaults.variable)
+        parts = _address((given or recipe_url or defaults.url).strip())
         url, host = parts.geturl(), str(parts.hostname)
         if not model:
             raise InputError("no model is named: give one with --model")
         if offline:
             return cls(url, model, revision, any_model)
-        variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env)
+        variable = variable_of(parts, of_recipe=not given and bool(recipe_url), wanted=key_env, defaults=defaults)
         key = os.environ.get(variable, "").strip() if variable else ""
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds a character that no key has: copy it again")
@@ -114,6 +129,10 @@ class Server:
     def takes(self, served: str) -> bool:
         """Return whether an answer from a model of that name is accepted."""
         return self.any_model or same_model(self.model, served)
+
+    def is_answer(self, reply: Reply) -> bool:
+        """Return whether a reply is an answer of this model."""
+        return reply.is_answer and self.takes(reply.served)
 
     def without_key(self, body: bytes) -> bytes:
         """Return what the server sent without our key, in case the server echoes it."""
@@ -139,7 +158,7 @@ def _address(url: str) -> SplitResult:
     return parts._replace(path=path)
 
 
-def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> str:
+def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "", defaults: Defaults = OF_OPENAI) -> str:
     """Return the environment variable with the key for an address; "" for a server that gets none.
 
     of_recipe: whether only a recipe names the address. wanted: variable that the recipe names. Raise InputError for a
@@ -148,11 +167,11 @@ def variable_of(address: SplitResult, *, of_recipe: bool, wanted: str = "") -> s
     host = address.hostname or ""
     if named := _named().get(host):
         return named
-    if not of_recipe or (host == PROVIDER and address.scheme == "https"):
-        return KEY
+    if not of_recipe or (host == urlsplit(defaults.url).hostname and address.scheme == "https"):
+        return defaults.key
     if is_loopback(host):
         return ""
-    variable = wanted or KEY
+    variable = wanted or defaults.key
     raise InputError(
         f"base_url of the recipe is {address.geturl()!r}, which is sent no key that you did not name for it: if you "
         f"trust {host}, set {KEYS}={host}={variable}, or give the address with --base-url"

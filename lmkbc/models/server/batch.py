@@ -10,17 +10,14 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-import openai
-from openai.types import Batch
 
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.base import Reply
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call, Reply
+from lmkbc.models.server.client import Job, JobClient
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
@@ -32,7 +29,6 @@ MOST = 50_000
 LARGEST = 100_000_000
 """Maximum number of bytes of one job's file: half of the API's limit."""
 
-WINDOW: Final = "24h"
 LONGEST = 25 * 3600.0
 """Seconds after which the run stops waiting for a job; the server has a day for it."""
 
@@ -60,7 +56,7 @@ class _Request(NamedTuple):
     guess: tuple[int, int]
 
 
-class _Job(NamedTuple):
+class _SentJob(NamedTuple):
     """A job that was sent: its id at the server, its key in the store, its estimated tokens, and its calls."""
 
     id: str
@@ -71,17 +67,19 @@ class _Job(NamedTuple):
 
 async def run(session: Session, store: Store, calls: Iterable[Call]) -> None:
     """Send all calls that the store lacks as jobs, and commit the answers. Calls that a job leaves out stay missing."""
-    missing = {call.key: call for call in calls if session.stored(call) is None}
-    jobs: list[_Job] = []
+    if not isinstance(client := session.client, JobClient):
+        raise LmkbcError(f"{client.server.base_url} offers no Batch API: use executor 'calls'")
+    missing = {call.key: call for call in calls if session.kept([call]).missing}
+    jobs: list[_SentJob] = []
     try:
         for requests in _jobs([missing[key] for key in sorted(missing)], session):
             guess = sum(request.guess[0] for request in requests), sum(request.guess[1] for request in requests)
             if limit := session.budget.exhausted_by(*guess):
                 session.stopped = f"a batch of {len(requests)} requests might overrun {limit}"
                 break
-            jobs.append(await _sent(session, store, requests, guess))
+            jobs.append(await _sent(client, store, requests, guess))
         for job in jobs:
-            session.budget.settle(*job.guess, await _answered(session, store, job))
+            session.budget.settle(*job.guess, await _answered(session, client, store, job))
     except CallError as error:
         raise LmkbcError(f"the batch failed ({error}): run again to go on, or use executor 'calls'") from None
     why = next((f": {reason}" for reason, _ in session.failures.most_common(1)), "")
@@ -105,68 +103,45 @@ def _jobs(calls: Sequence[Call], session: Session) -> Iterator[list[_Request]]:
         yield portion
 
 
-async def _sent(session: Session, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _Job:
+async def _sent(client: JobClient, store: Store, requests: Sequence[_Request], guess: tuple[int, int]) -> _SentJob:
     """Return the job of some requests: the one noted by a killed run, else a new one."""
     note = "batch " + hashlib.sha256("".join(request.call.key for request in requests).encode()).hexdigest()
     identifier: Any = store.note(note)
     if identifier is None:
-        identifier = await session.client.through(partial(_send, requests), session.limits.total_wait)
+        identifier = await client.send_job(b"\n".join(one.line for one in requests), requests[0].path)
         store.set_note(note, identifier)
-    return _Job(identifier, note, guess, {request.call.key: request.call for request in requests})
+    return _SentJob(identifier, note, guess, {request.call.key: request.call for request in requests})
 
 
-async def _send(requests: Sequence[_Request], sdk: openai.AsyncOpenAI) -> str:
-    path: Any = requests[0].path
-    try:
-        file = ("calls.jsonl", b"\n".join(request.line for request in requests))
-        sent = await sdk.files.create(file=file, purpose="batch")
-        return (await sdk.batches.create(input_file_id=sent.id, endpoint=path, completion_window=WINDOW)).id
-    except openai.NotFoundError:
-        raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
-
-
-async def _answered(session: Session, store: Store, job: _Job) -> tuple[int, int]:
+async def _answered(session: Session, client: JobClient, store: Store, job: _SentJob) -> tuple[int, int]:
     """Wait for a job's end, commit its answers, and return their tokens."""
-    ended = await _ended(session, job.id)
+    ended = await _ended(client, job.id)
     if ended is None:
         store.set_note(job.note, None)
         raise LmkbcError(f"the server no longer knows the batch job {job.id!r}: run again to send it anew")
     log.info("batch %s: %s", job.id, ended.status)
     if ended.status != "completed":
-        message = ended.errors.data[0].message if ended.errors and ended.errors.data else None
-        without_key = session.client.server.without_key((message or "no reason given").encode()).decode()
+        without_key = client.server.without_key((ended.why or "no reason given").encode()).decode()
         session.failures[f"it {ended.status} ({without_key})"] += 1
     replies: list[Reply] = []
-    for file in filter(None, (ended.output_file_id, ended.error_file_id)):
-        sent = await session.client.patiently(partial(_content, file))
-        replies += _commit(session, job.calls, session.client.server.without_key(sent.content))
+    for file in ended.files:
+        replies += _commit(session, client, job.calls, await client.job_output(file))
     store.set_note(job.note, None)
     return tokens_of(replies, job.guess[0]) if replies else (0, 0)
 
 
-async def _content(file: str, sdk: openai.AsyncOpenAI) -> openai.HttpxBinaryResponseContent:
-    return await sdk.files.content(file)
-
-
-async def _ended(session: Session, identifier: str) -> Batch | None:
+async def _ended(client: JobClient, identifier: str) -> Job | None:
     """Wait for a job's end, and return it; None if the server does not know it."""
-
-    async def look(sdk: openai.AsyncOpenAI) -> Batch | None:
-        try:
-            return await sdk.batches.retrieve(identifier)
-        except openai.NotFoundError:
-            return None
-
     clock = asyncio.get_running_loop()
     start = clock.time()
-    while (job := await session.client.patiently(look)) is not None and job.status not in ENDED:
+    while (job := await client.job(identifier)) is not None and job.status not in ENDED:
         if clock.time() - start > LONGEST:
             raise LmkbcError(f"the batch job {identifier!r} is {job.status} after a day: run again to go on waiting")
-        await asyncio.sleep(session.limits.poll)
+        await asyncio.sleep(client.limits.poll)
     return job
 
 
-def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
+def _commit(session: Session, client: JobClient, calls: Mapping[str, Call], raw: bytes) -> list[Reply]:
     """Commit the answers in a job's output, and return all replies. Different answers to one call are not committed."""
     replies: list[tuple[Call, Reply]] = []
     for written in dict.fromkeys(raw.splitlines()):
@@ -177,7 +152,7 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
                 status = line.response.status_code if line.response else "nothing"
                 why = words(error_in(bytes(line.response.body)))[:SHOWN] if line.response else ""
                 raise CallError(f"it answered {status}" + (f" ({why})" if why else ""))
-            reply = session.client.read(bytes(line.response.body))[0]
+            reply = client.read(bytes(line.response.body))[0]
         except (CallError, msgspec.DecodeError, KeyError) as error:
             reason = error if isinstance(error, CallError) else "a line of its output is broken"
             session.failures[str(reason)] += 1
@@ -188,5 +163,6 @@ def _commit(session: Session, calls: Mapping[str, Call], raw: bytes) -> list[Rep
     times = Counter(call.key for call, _ in replies)
     if doubles := sum(count > 1 for count in times.values()):
         session.failures["its output answers a call more than once"] += doubles
-    session.keep([(call, reply) for call, reply in replies if times[call.key] == 1])
+    unique = [(call, reply) for call, reply in replies if times[call.key] == 1]
+    session.kept([call for call, _ in unique]).keep(dict(enumerate(reply for _, reply in unique)))
     return [reply for _, reply in replies]

@@ -1,4 +1,4 @@
-"""The client: single requests to an OpenAI-compatible server, and the errors of failed ones.
+"""The client of an HTTP API: what differs between APIs, and how all of them are reached.
 
 The SDK sends and authenticates. It neither retries nor decodes, since servers differ in the fields that they omit.
 Redirects are not followed, since a redirected POST may lose its body, and the user can give the right address once.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -20,12 +22,13 @@ import openai
 from lmkbc.http import CallError, Pace, by_proxy, connection
 from lmkbc.models.base import Reply
 from lmkbc.models.identity import model_name
-from lmkbc.models.server.address import Server
-from lmkbc.models.server.body import TokenReport, decode, decode_tokens
+from lmkbc.models.server.address import OF_OPENAI, Defaults, Server
+from lmkbc.models.server.body import TokenReport, decode
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import (
     SHOWN,
     AbsentError,
+    RejectedError,
     ServerError,
     WithheldError,
     described,
@@ -46,17 +49,41 @@ SOON = 10.0
 """Maximum number of seconds for a request of a server's metadata."""
 
 
-class _Listing(msgspec.Struct):
-    """Models that a server lists."""
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Context of a server.
 
-    data: list[msgspec.Raw]
+    window: most tokens of prompt and answer together; None if unknown. whole: whether the server refuses a request
+    unless an answer fits at its full length.
+    """
+
+    window: int | None = None
+    whole: bool = False
 
 
-class ChatClient:
-    """Sends single requests. Use it on one event loop, and close it there."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of many requests at a server. files: ids of its output, once it has ended. why: reason of a failure."""
+
+    status: str
+    files: Sequence[str] = ()
+    why: str | None = None
+
+
+class ModelClient(ABC):
+    """Sends single requests to the API of a server. Use it on one event loop, and close it there.
+
+    A subclass says how its API answers a request (`answer`), and may say what else the API offers. The request is in
+    OpenAI's format: `model`, `messages` or `prompt`, and, if they are set, `max_tokens`, `temperature`, `n`, `seed`,
+    `stop` and others. `send` and `read` report failures. Further requests complete fewer draws than `n`.
+
+    defaults: address, key and variable of the API, unless the user names others.
+    """
+
+    defaults: ClassVar[Defaults] = OF_OPENAI
 
     def __init__(self, server: Server, limits: Limits) -> None:
-        self.server, self._limits = server, limits
+        self.server, self.limits = server, limits
         pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=LANE)
         settings = connection(server.base_url)
         self._lanes = [
@@ -64,6 +91,7 @@ class ChatClient:
                 base_url=server.base_url,
                 api_key=server.key or "none",
                 max_retries=0,
+                default_headers=self.headers,
                 http_client=openai.DefaultAsyncHttpxClient(
                     follow_redirects=False, limits=pool, timeout=limits.timeout, **settings
                 ),
@@ -73,46 +101,70 @@ class ChatClient:
         self._turn = itertools.cycle(self._lanes)
         self._has_answered = False
 
-    async def close(self) -> None:
-        """Close all connections."""
-        for lane in self._lanes:
-            await lane.close()
+    @abstractmethod
+    async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of one request. Raise CallError for no draws, ServerError if all others would fail too."""
 
-    async def ask(self, body: Mapping[str, Any]) -> list[Reply]:
-        """Return the draws of one request.
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return further headers of every request, such as one with the key; by default the key is a bearer token."""
+        return {}
 
-        A prompt that the provider's filter refuses gives withheld draws. Raise CallError for no draws, ServerError if
-        all further requests would fail too.
-        """
-        path = "/chat/completions" if "messages" in body else "/completions"
+    async def models(self) -> Sequence[str]:
+        """Return the names of the models that the server lists."""
+        return ()
+
+    async def describe(self) -> Description:
+        """Return the server's context, as far as the server reports it."""
+        return Description()
+
+    async def slots(self) -> int | None:
+        """Return the number of prompts that the server keeps in its cache; None if unknown."""
+        return None
+
+    async def tokens(self, text: str, *, special: bool = False) -> Sequence[int] | None:  # noqa: ARG002 -- of subclasses
+        """Return a text in the server's tokens; None if unknown. special: whether to add those around a prompt."""
+        return None
+
+    async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:  # noqa: ARG002
+        """Return a chat as the text that the model reads; None if unknown."""
+        return None
+
+    async def token_reports(self, body: Mapping[str, Any]) -> Sequence[TokenReport]:  # noqa: ARG002
+        """Return the tokens of one request, as one report. Raise CallError and ServerError as `answer` does."""
+        raise RejectedError("the server returns no log-probabilities of a given text")
+
+    async def elsewhere(self) -> ServerError | None:
+        """Return the error for an address at which the API is not, if it is found elsewhere."""
+        return None
+
+    async def ask(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of one request. A prompt that the provider's filter refuses gives withheld draws."""
         try:
-            return self.read(await self._sent(path, body))
+            return await self.answer(body)
         except WithheldError:
             return [Reply("", "content_filter") for _ in range(body.get("n", 1))]
         except (AbsentError, CallError) as error:
             raise (None if self._has_answered else await self.elsewhere()) or error from None
 
-    async def token_reports(self, body: Mapping[str, Any]) -> list[TokenReport]:
-        """Return the tokens of one request, as one report. Raise CallError and ServerError as `ask` does."""
-        return self._decoded(await self._sent("/completions", body), decode_tokens)[1]
-
-    async def elsewhere(self) -> ServerError | None:
-        """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
-        root = self.server.base_url
-        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
-            return None
-        return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
+    async def close(self) -> None:
+        """Close all connections."""
+        for lane in self._lanes:
+            await lane.close()
 
     async def metadata(self, path: str, kind: type[Result], body: Mapping[str, Any] | None = None) -> Result | None:
         """Return the server's answer at a path besides its API; None if it is of another type or late."""
         url = urljoin(f"{self.server.base_url}/", path)
         try:
-            return msgspec.json.decode(await self._sent(url, body, min(SOON, self._limits.timeout)), type=kind)
+            return msgspec.json.decode(await self.send(url, body, min(SOON, self.limits.timeout)), type=kind)
         except (CallError, ServerError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
-    async def _sent(self, path: str, body: Mapping[str, Any] | None, within: float | None = None) -> bytes:
-        """Return the body of a response. A request without a body is a GET. Raise errors as `through` does."""
+    async def send(self, path: str, body: Mapping[str, Any] | None = None, within: float | None = None) -> bytes:
+        """Return the body of a response, without our key. A request without a body is a GET.
+
+        Raise errors as `through` does.
+        """
 
         def ask(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
             if body is None:
@@ -123,7 +175,7 @@ class ChatClient:
 
     async def patiently(self, request: Request[Result], within: float | None = None) -> Result:
         """Return the result of a request, retried after transient failures. Raise errors as `through` does."""
-        return await Pace(self._limits).retrying(lambda: self.through(request, within))
+        return await Pace(self.limits).retrying(lambda: self.through(request, within))
 
     async def through(self, request: Request[Result], within: float | None = None) -> Result:
         """Return the result of a request through the SDK.
@@ -132,12 +184,12 @@ class ChatClient:
         CallError for no result, ServerError if all further requests would fail too.
         """
         try:
-            async with asyncio.timeout(within or self._limits.timeout):
+            async with asyncio.timeout(within or self.limits.timeout):
                 answer = await request(next(self._turn))
                 self.server.seen.reached = True
                 return answer
         except (TimeoutError, openai.APITimeoutError):
-            raise CallError(f"no whole answer within {within or self._limits.timeout:g} s") from None
+            raise CallError(f"no whole answer within {within or self.limits.timeout:g} s") from None
         except openai.APIStatusError as error:
             self.server.seen.reached = True
             raise refusal(self.server, error.status_code, error.response.content, error.response.headers) from None
@@ -146,13 +198,6 @@ class ChatClient:
                 raise ServerError(self._unreachable(error.__cause__)) from None
             reason = type(error.__cause__).__name__ if error.__cause__ else "no connection"
             raise CallError(f"{self.server.base_url} broke off or cannot be reached ({reason})") from None
-
-    def read(self, raw: bytes) -> list[Reply]:
-        """Return the draws in a response's body. Raise CallError for a body without draws."""
-        served, replies = self._decoded(raw, decode)
-        for reply in replies:
-            reply.served = served
-        return replies
 
     def _unreachable(self, cause: Exception) -> str:
         """Return the error message for a server that was never reached."""
@@ -164,7 +209,17 @@ class ChatClient:
             hint = f"correct HTTP_PROXY or HTTPS_PROXY, or name {urlsplit(url).hostname} in NO_PROXY"
         return f"{url} cannot be reached ({cause}){by_proxy(url)}: {hint}"
 
-    def _decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
+    def read(self, raw: bytes, decode: Decode[Reply] = decode) -> list[Reply]:
+        """Return the draws in a response's body. Raise CallError for a body without draws.
+
+        decode: returns the model's name and the draws; raises ValueError for what is not the API's.
+        """
+        served, replies = self.decoded(raw, decode)
+        for reply in replies:
+            reply.served = served
+        return replies
+
+    def decoded(self, raw: bytes, decode: Decode[Result]) -> tuple[str, list[Result]]:
         """Return the model's name in an answer, and its draws. Raise errors as `_recognised` does.
 
         A web page or a plain text is asked for again only if the server has answered before.
@@ -199,3 +254,19 @@ class ChatClient:
             )
         self._has_answered = True
         return served
+
+
+class JobClient(ModelClient):
+    """Client of an API that takes a file of requests as one job, and answers it later."""
+
+    @abstractmethod
+    async def send_job(self, lines: bytes, path: str) -> str:
+        """Send a file of requests, and return the job's id. path: where single ones of them would be sent."""
+
+    @abstractmethod
+    async def job(self, identifier: str) -> Job | None:
+        """Return the state of a job; None if the server does not know it."""
+
+    @abstractmethod
+    async def job_output(self, file: str) -> bytes:
+        """Return a file that a job has written."""

@@ -17,16 +17,15 @@ from typing import Any
 import msgspec
 
 from lmkbc.http import CallError
-from lmkbc.models.base import Prompt
-from lmkbc.models.call import Call
+from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.base import Call, Size
 from lmkbc.models.local.prefixes import Option, Tokens, common, with_options
-from lmkbc.models.server import served
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
 from lmkbc.models.server.refusal import RejectedError, ServerError, TooLongError
 from lmkbc.models.server.served import length_of
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import DryStore, Store, answered
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 
 ALTERNATIVES = 1000
@@ -139,8 +138,8 @@ class _Walk:
         known = all(one.chosen in made for one in report)
         if len(made) < 2 or not known or sum(math.exp(one.likeliest[one.chosen or 0]) for one in report) > SURE:
             return None
-        props = await session.client.metadata("../props", served.Props) or served.Props()
-        return cls(min(made), session.limits.concurrency if props.total_slots is None else props.total_slots)
+        slots = await session.client.slots()
+        return cls(min(made), session.limits.concurrency if slots is None else slots)
 
     async def prepare(self, session: Session, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> None:
         """Let the server tokenise all texts, in rounds, since the first results determine further texts."""
@@ -208,16 +207,12 @@ async def _tokens(session: Session, texts: Iterable[str]) -> dict[str, Tokens]:
 
     async def split(text: str) -> tuple[str, Tokens]:
         async with few:
-            split = await session.client.metadata("../tokenize", served.Tokens, {"content": text, "add_special": True})
-        if split is None or not split.tokens:
+            tokens = await session.client.tokens(text, special=True)
+        if not tokens:
             raise RejectedError("the server does not return its tokens")
-        return text, tuple(split.tokens)
+        return text, tuple(tokens)
 
     return dict(await asyncio.gather(*map(split, texts)))
-
-
-class _Templated(msgspec.Struct):
-    prompt: str
 
 
 class OptionScorer:
@@ -234,30 +229,19 @@ class OptionScorer:
         self._way: _Echo | _Walk | None = None
         self._stopped: str | None = None
 
-    def option_scores(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float] | None]:
-        """Return the log-probability of each of its options as the answer to each prompt.
+    def scores(self, calls: Sequence[Call]) -> list[list[float] | None]:
+        """Return the log-probability of each option of each call as the answer to its prompt.
 
         None stands for a prompt whose call failed, or that leaves no room for one of its options. A log-probability
         that the server does not report is -inf.
         """
-        calls = [
-            self._server.call(prompt.text if prompt.form == "completion" else prompt.messages(), {"options": list(row)})
-            for prompt, row in zip(prompts, options, strict=True)
-        ]
         distinct = list({call.key: call for call in calls}.values())
-        new: set[int] = set()
-
-        def ask(places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
-            new.update(places)
-            return self._answers(distinct, places)
-
+        answers = KeptAnswers(self._store, distinct, _OptionLikelihoods)
         found: dict[str, _OptionLikelihoods] = {}
-        for place, scored in answered(self._store, distinct, ask, _OptionLikelihoods):
+        for place, scored, kept in answers.asked(lambda places: self._answers(distinct, places)):
             found[distinct[place].key] = scored
             self._notes.used(
-                prompt_tokens=scored.prompt_tokens,
-                completion_tokens=scored.completion_tokens,
-                from_store=place not in new,
+                prompt_tokens=scored.prompt_tokens, completion_tokens=scored.completion_tokens, from_store=kept
             )
         rows: list[list[float] | None] = []
         for call in calls:
@@ -268,12 +252,6 @@ class OptionScorer:
     def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
         """Yield the scores at each place, one by one."""
         missing = [calls[place] for place in places]
-        if isinstance(self._store, DryStore):
-            for call in missing:
-                requests = 1 + len(_options(call))  # as for a server that echoes prompts
-                given = requests * length_of(call)[0] + len("".join(_options(call))) // 4
-                self._store.counter.add(call.key, given, requests, requests=requests, estimated=True)
-            return
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
         texts: dict[str, str] = {}
@@ -329,9 +307,8 @@ class OptionScorer:
         """
         if isinstance(call.prompt, str):
             return call.prompt
-        asks = {"messages": call.prompt, "chat_template_kwargs": {"enable_thinking": False}}
-        if templated := await session.client.metadata("../apply-template", _Templated, asks):
-            return templated.prompt
+        if (rendered := await session.client.rendered(call.prompt)) is not None:
+            return rendered
         raise ServerError(
             f"{self._server.base_url} does not return prompts rendered by its chat template, which candidate ranking "
             "needs: use form = 'completion'"
@@ -341,3 +318,10 @@ class OptionScorer:
 def _options(call: Call) -> list[str]:
     """Return the options of a call as they follow its prompt."""
     return [f" {text}" if isinstance(call.prompt, str) else text for text in call.sampling["options"]]
+
+
+def option_size(call: Call) -> Size:
+    """Return the estimated size of the requests for a prompt's options, as for a server that echoes prompts."""
+    requests = 1 + len(_options(call))
+    given = requests * length_of(call)[0] + len("".join(_options(call))) // 4
+    return Size(requests, given, requests, estimated=True)

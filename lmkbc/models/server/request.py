@@ -9,9 +9,7 @@ from typing import Any
 
 import msgspec
 
-from lmkbc.models.base import Prompt, Reply, Request
-from lmkbc.models.call import Call
-from lmkbc.models.server.address import Server
+from lmkbc.models.base import Call, Reply
 
 LENGTH = ("max_tokens", "max_completion_tokens")
 """Fields that limit an answer's length: in general, and for the API's newer models."""
@@ -27,27 +25,6 @@ _UNKNOWN = re.compile(
 """Words of a server for a field that it does not support, whatever the value."""
 MOST_DRAWS = 128
 """Maximum number of draws of one request: the API's limit."""
-
-
-def calls(server: Server, request: Request, prompt: Prompt) -> list[Call]:
-    """Return one call per draw of a request, for its prompt or a shorter one. Seeds count up from the sampling's."""
-    text, sampling = prompt.form == "completion", request.sampling
-    given = {name: getattr(sampling, name) for name in ("temperature", "top_p", "max_tokens", "stop")}
-    if given["stop"] is None and text:
-        given["stop"] = request.stops
-    fields = {name: value for name, value in given.items() if value is not None} | dict(sampling.extra)
-    if sampling.logprobs:
-        fields["logprobs"] = 1 if text else True
-    return [
-        server.call(
-            prompt.text if text else prompt.messages(),
-            fields,
-            schema=request.schema,
-            seed=None if sampling.seed is None else sampling.seed + draw,
-            draw=draw,
-        )
-        for draw in request.draws
-    ]
 
 
 @dataclass(slots=True)

@@ -1,35 +1,31 @@
 """Metadata of a server: the models that it serves, and its context length in tokens.
 
-If the recipe accepts any model, answers are stored under the server's name for it. Servers report their context in
-different places: /v1/models of llama.cpp (/props in older versions), `max_model_len` of vLLM and related servers,
-`context_length` of some gateways. Others report it only in refusals. Both llama.cpp and vLLM count tokens at /tokenize.
+If the recipe accepts any model, answers are stored under the server's name for it. Some servers report their context,
+others only in refusals.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
-import openai
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import CallError
-from lmkbc.models.call import Call
+from lmkbc.models.base import Call
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
-from lmkbc.models.server.client import SOON, ChatClient
-from lmkbc.models.server.limits import GUESSED_ANSWER, Limits, estimate, limit_of
+from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.limits import GUESSED_ANSWER, estimate, limit_of
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
 from lmkbc.models.server.request import LENGTH
 from lmkbc.models.store import Store
 
-LLAMA_CPP = "llamacpp"
 SLACK = 8
 """Tokens that are kept free beside a prompt and its answer, since the prompt's are estimated."""
 TURN = 5
@@ -43,40 +39,9 @@ SHOWN = 5
 """Maximum number of models in an error."""
 
 
-class _Meta(msgspec.Struct):
-    n_ctx: int | None = None
-
-
-class _Model(msgspec.Struct):
-    id: str = ""
-    owned_by: str = ""
-    max_model_len: int | None = None
-    context_length: int | None = None
-    meta: _Meta | None = None
-
-
-class _Models(msgspec.Struct):
-    data: list[_Model]
-
-
-class _Settings(msgspec.Struct):
-    n_ctx: int
-
-
-class Props(msgspec.Struct):
-    """Properties that llama.cpp reports. total_slots: number of prompts with a cache."""
-
-    default_generation_settings: _Settings | None = None
-    total_slots: int | None = None
-
-
-class Tokens(msgspec.Struct):
-    """A text in the server's tokens."""
-
-    tokens: list[int]
-
-
-def as_served(server: Server, limits: Limits, store: Store, listings: Listings, *, offline: bool) -> Server:
+def as_served(
+    server: Server, open_client: Callable[[], ModelClient], store: Store, listings: Listings, *, offline: bool
+) -> Server:
     """Return the server with the name of the model that it serves, if the recipe accepts any model.
 
     An Azure deployment keeps the name that its owner chose. Each server is asked once for the same listings. Offline,
@@ -89,17 +54,17 @@ def as_served(server: Server, limits: Limits, store: Store, listings: Listings, 
     if url not in listings and offline:
         listings[url] = tuple(store.note(note) or ())
     elif url not in listings:
-        listings[url] = asyncio.run(_listed(server, limits))
+        listings[url] = asyncio.run(_listed(open_client))
         store.set_note(note, list(listings[url]))
     return replace(server, model=_chosen(server, listings[url])) if listings[url] else server
 
 
-async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
+async def _listed(open_client: Callable[[], ModelClient]) -> tuple[str, ...]:
     """Return the models that a server lists. Raise LmkbcError if it lists none."""
-    client, names, reason = ChatClient(server, limits), list[str](), ""
+    client, reason = open_client(), ""
+    names: Sequence[str] = ()
     try:
-        raw = (await client.patiently(_models, min(SOON, limits.timeout))).content
-        names = [model.id for model in msgspec.json.decode(server.without_key(raw), type=_Models).data if model.id]
+        names = await client.models()
     except AbsentError:
         pass
     except (CallError, msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -109,14 +74,10 @@ async def _listed(server: Server, limits: Limits) -> tuple[str, ...]:
         await client.close()
     if not names:
         raise better or LmkbcError(
-            f"{server.base_url} does not tell at /models which model it serves{reason}: "
+            f"{client.server.base_url} does not tell at /models which model it serves{reason}: "
             "name the model with --model in place of --any-model"
         )
     return tuple(dict.fromkeys(names))
-
-
-def _models(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
-    return sdk.get("/models", cast_to=httpx2.Response)
 
 
 def _chosen(server: Server, models: Sequence[str]) -> str:
@@ -148,27 +109,17 @@ class Window:
     scale: float = 1.0
     reduced: tuple[int, int] | None = None
 
-    async def ask(self, client: ChatClient) -> None:
+    async def ask(self, client: ModelClient) -> None:
         """Ask the server for its context; it stays unknown if the server does not report it."""
-        listed = (await client.metadata("models", _Models) or _Models([])).data
-        ours = [model for model in listed if same_model(client.server.model, model.id)] or listed
-        if not ours or (len(ours) > 1 and len(ours) == len(listed)):
-            return
-        (served, *_) = ours
-        self.whole = served.max_model_len is not None
-        length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
-        if length is None and served.owned_by == LLAMA_CPP:
-            props = await client.metadata("../props", Props) or Props()
-            length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
-        self.tokens = length if length is not None and length > 0 else None
+        described = await client.describe()
+        self.tokens, self.whole = described.window, described.whole
 
-    async def count(self, client: ChatClient, call: Call) -> None:
+    async def count(self, client: ModelClient, call: Call) -> None:
         """Let the server count the tokens of a prompt, if it can, to improve the estimates of others."""
         turns = [] if isinstance(call.prompt, str) else call.prompt
         text = "\n".join(turn["content"] for turn in turns) if turns else call.prompt
-        fields = {"model": client.server.model, "content": text, "prompt": text}
-        if counted := await client.metadata("../tokenize", Tokens, fields):
-            self._learn(call, len(counted.tokens) + TURN * len(turns))
+        if (tokens := await client.tokens(text)) is not None:
+            self._learn(call, len(tokens) + TURN * len(turns))
 
     def learn_from(self, call: Call, lengths: TooLong | None) -> None:
         """Take the numbers from a refusal, if it has any."""

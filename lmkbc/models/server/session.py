@@ -6,7 +6,6 @@ A reply without content is returned, but not committed, so that the next run rep
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -14,17 +13,16 @@ from typing import Any, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
-from lmkbc.models.base import Reply
+from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
-from lmkbc.models.call import Call
-from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import TokenReport
-from lmkbc.models.server.client import ChatClient
-from lmkbc.models.server.limits import Limits, OverBudgetError, Paid, estimate
+from lmkbc.models.server.client import ModelClient
+from lmkbc.models.server.limits import Limits, OverBudgetError, Paid
 from lmkbc.models.server.refusal import RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
-from lmkbc.models.store import DryStore, Store, commit
+from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 
 SHARE_READ = 0.55
@@ -57,7 +55,7 @@ class Session:
 
     def __init__(
         self,
-        server: Server,
+        open_client: Callable[[], ModelClient],
         store: Store,
         limits: Limits,
         budget: Budget,
@@ -65,8 +63,8 @@ class Session:
         *,
         offline: bool = False,
     ) -> None:
-        self.budget, self._notes = budget, notes or Notes()
-        self.offers = Offers(server.model, server.seen.refused)
+        self.budget, self._notes, self.client = budget, notes or Notes(), open_client()
+        self.offers = Offers(self.client.server.model, self.client.server.seen.refused)
         self._finding = asyncio.Lock()
         self.failures: Counter[str] = Counter()
         self.replayed = self.too_long = self.shortened = 0
@@ -74,7 +72,6 @@ class Session:
         self.window = Window()
         self.tokens = (0, 0)
         self.stopped = "offline" if offline else None
-        self.client = ChatClient(server, limits)
         self._store = store
         self.limits = limits
         self._paid = Paid(budget, limits)
@@ -116,15 +113,17 @@ class Session:
         finally:
             self._notes.usage |= self.budget.spent
 
-    async def draws(self, calls: Sequence[Call], shorter: Iterable[Sequence[Call]] = ()) -> list[Reply | None]:
+    async def draws(self, variants: Iterable[Sequence[Call]]) -> list[Reply | None]:
         """Return the answers to calls that differ only in seed and draw; None for a failed call.
 
-        shorter: the same calls with shorter and shorter prompts. The next one is tried if the server has no room for
-        the current one. It is also tried if nothing may be sent and the store has no answer to the current one.
+        variants: the calls, and the same calls with shorter and shorter prompts. The next one is tried if the server
+        has no room for the current one. It is also tried if nothing may be sent and the store has no answer to the
+        current one.
         """
         refused: TooLongError | None = None
-        last = calls
-        for cuts, last in enumerate(itertools.chain((calls,), shorter)):
+        last: Sequence[Call] = ()
+        cuts = 0
+        for cuts, last in enumerate(variants):
             try:
                 replies = await self._draws(last)
             except TooLongError as error:
@@ -132,9 +131,7 @@ class Session:
                 continue
             if self.stopped is None or any(replies):
                 self.shortened += cuts > 0
-                return self._counted(last, replies)
-            if isinstance(self._store, DryStore) and self._store.blank:
-                break
+                return replies
         try:
             if refused is not None and refused.lengths is None:  # only an estimate, so the server decides
                 return await self._draws(last, sure=True)
@@ -142,18 +139,8 @@ class Session:
             refused = error
         if refused is not None:
             self.failed(refused)
-            self.shortest |= last is not calls
-        return self._counted(calls, [None] * len(calls))
-
-    def _counted(self, calls: Sequence[Call], replies: list[Reply | None]) -> list[Reply | None]:
-        """Return the replies to calls; in a dry run, count the missing ones."""
-        if isinstance(self._store, DryStore):
-            lacking = [call for call, reply in zip(calls, replies, strict=True) if reply is None]
-            together = MOST_DRAWS if calls[0].seed is None else 1
-            for first in range(0, len(lacking), together):
-                some = lacking[first : first + together]
-                self._store.counter.add(some[0].key, *estimate(self.body(some[0], len(some))), estimated=True)
-        return replies
+            self.shortest |= cuts > 0
+        return [None] * len(last)
 
     async def look_ahead(self, calls: Iterable[Call]) -> tuple[int, int]:
         """Return the number of prompts that probably exceed the server's context, and of all prompts not in the store.
@@ -162,7 +149,7 @@ class Session:
         """
         new: list[Call] = []
         for call in calls:
-            if self.stored(call) is None:
+            if self.kept([call]).missing:
                 if not new:
                     await self.window.ask(self.client)
                     if self.window.tokens is None:
@@ -178,16 +165,9 @@ class Session:
         self._failed_in_a_row = 0
         return report
 
-    def stored(self, call: Call) -> Reply | None:
-        """Return the stored answer; None if there is none of this model."""
-        reply: Reply | None = self._store.get(call, Reply)
-        return reply if reply and reply.is_answer and self.client.server.takes(reply.served) else None
-
-    def keep(self, replies: Sequence[tuple[Call, Reply]]) -> list[Reply]:
-        """Commit the answers among replies, and return all; if another worker was faster, its answer is returned."""
-        return commit(
-            self._store, replies, Reply, lambda reply: reply.is_answer and self.client.server.takes(reply.served)
-        )
+    def kept(self, calls: Sequence[Call]) -> KeptAnswers:
+        """Return the answers to calls that the store has; it keeps further ones if they are this model's."""
+        return KeptAnswers(self._store, calls, Reply, self.client.server.is_answer)
 
     async def _draws(self, calls: Sequence[Call], *, sure: bool = False) -> list[Reply | None]:
         """Return the draws of one prompt.
@@ -195,38 +175,35 @@ class Session:
         Raise TooLongError if it is too long; unless `sure`, our estimate counts too.
         """
         async with self._alone[calls[0].prompt_digest]:  # subjects of one name share a prompt
-            replies = [self.stored(call) for call in calls]
-            missing = [draw for draw, reply in enumerate(replies) if reply is None]
-            if missing and self.stopped is None:
+            answers = self.kept(calls)
+            replayed = len(calls) - len(answers.missing)
+            if answers.missing and self.stopped is None:
                 if not sure and self.window.exceeded(*length_of(calls[0])):
                     raise TooLongError("the prompt leaves no room for an answer")
                 try:
-                    await self._ask(calls, missing, replies)
+                    await self._ask(calls, answers)
                 except TooLongError as error:
                     self.window.learn_from(calls[0], error.lengths)
                     raise
                 except CallError as error:
                     self.failed(error)
-        self.replayed += len(calls) - len(missing)
+        self.replayed += replayed
+        replies = [None if reply is None or reply.failed else reply for reply in answers.found]
         for reply in filter(None, replies):
             self.tokens = self.tokens[0] + reply.prompt_tokens, self.tokens[1] + reply.completion_tokens
         return [reply and without_prefill(reply, calls[0].prompt) for reply in replies]
 
-    async def _ask(self, calls: Sequence[Call], missing: list[int], replies: list[Reply | None]) -> None:
-        """Fill in missing replies: all unseeded draws at once if the server supports it, else one by one."""
-        while missing and self.stopped is None:
+    async def _ask(self, calls: Sequence[Call], answers: KeptAnswers) -> None:
+        """Ask for missing replies: all unseeded draws at once if the server supports it, else one by one."""
+        while (missing := answers.missing) and self.stopped is None:
             several = calls[0].seed is None and self.offers.several
             together = missing[: MOST_DRAWS if several else 1]
             received = (await self._request(calls[together[0]], len(together)))[: len(together)]
             self.offers.several &= len(received) == len(together)
             self._compare(calls[0], sum(reply.prompt_tokens for reply in received))
-            kept = self.keep([(calls[draw], reply) for draw, reply in zip(together, received, strict=False)])
-            for draw, reply in zip(together, kept, strict=False):
+            for reply in answers.keep(dict(zip(together, received, strict=False))).values():
                 if reply.failed:
                     self.failures[f"the server ended an answer with {reply.finish!r}"] += 1
-                else:
-                    replies[draw] = reply
-            missing = missing[len(received) :]
             self._failed_in_a_row = 0
 
     def body(self, call: Call, draws: int) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def chosen(model: LanguageModel, questions: Sequence[Question], requests: Sequen
     """Return place -> likeliest option, for each question with options; "" if its prompt exceeds the window."""
     places = [place for place, question in enumerate(questions) if question.choices]
     choices = [questions[place].choices for place in places]
-    scored = model.option_scores([requests[place] for place in places], choices)
+    scored = model.score([requests[place] for place in places], choices)
     return {
         place: max(zip(row, names, strict=True))[1] if row and max(row) > -math.inf else ""
         for place, names, row in zip(places, choices, scored, strict=True)

@@ -24,8 +24,8 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_jsonl
 from lmkbc.models.local.checkpoint import identity
 from lmkbc.models.masked.backbone import Backbone
+from lmkbc.models.masked.forward import masked
 from lmkbc.models.masked.soft_prompts import SoftPrompt, mask_logits
-from lmkbc.models.masked.tensors import masked
 from lmkbc.models.masked.vocabulary import Words
 from lmkbc.names import folded_key
 from lmkbc.probe.kamel.kamel_data import LAMA, SPLITS

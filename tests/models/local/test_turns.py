@@ -18,8 +18,9 @@ from lmkbc.errors import InputError
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.local.checkpoint import load
 from lmkbc.models.local.decode import Completion, Decoding
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
+from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 
 WORDS = ("Chile", ", Bolivia", "Brazil", ", Peru", "user", "assistant", "final", "analysis", "thinking")
 CHATML = (
@@ -235,8 +236,8 @@ def test_an_open_thought_is_no_answer_and_holds_no_stop() -> None:
 def test_plain_questions_get_what_follows_the_thought() -> None:
     for chain, line in ((["Brazil", "</think>", "Chile", "<|im_end|>"], ["Chile"]), (["Brazil", ", Peru"], [])):
         model = LocalModel(made(THINKS, IM, "<think> </think>", chain), chats=True)
-        assert model.texts(["Peru"], len(chain)) == [line]
-        assert model.paragraphs(["Peru"], len(chain)) == ([*line, None][:1])
+        assert texts(model, ["Peru"], len(chain)) == [line]
+        assert paragraphs(model, ["Peru"], len(chain)) == ([*line, None][:1])
 
 
 def test_options_are_scored_after_the_thought() -> None:
@@ -244,8 +245,8 @@ def test_options_are_scored_after_the_thought() -> None:
     asked: list[str] = []
     scored = model.log_probabilities
     model.log_probabilities = lambda prompts, options: asked.extend(prompts) or scored(prompts, options)  # type: ignore[method-assign, func-returns-value]
-    LocalModel(model).option_scores([Prompt((), (Message("user", "Peru"),))], [["Chile", "Brazil"]])
-    LocalModel(model, chats=True).log_probabilities(["Peru"], ["Chile"])
+    LocalModel(model).score([Prompt((), (Message("user", "Peru"),))], [["Chile", "Brazil"]])
+    word_log_probabilities(LocalModel(model, chats=True), ["Peru"], ["Chile"])
     assert [text.partition("assistant\n")[2] for text in asked] == ["<think>\n\n</think>\n\n"] * 2
 
 

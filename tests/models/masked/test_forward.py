@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from lmkbc.models.masked import forward
 from lmkbc.models.masked.backbone import Backbone, load
-from lmkbc.models.masked.forward import Forward
-from lmkbc.models.masked.tensors import buckets
+from lmkbc.models.masked.forward import Forward, buckets
 
 FAMILIES = ["bert", "roberta", "electra", "albert", "distilbert"]
 

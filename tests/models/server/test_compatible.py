@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from test_server_odd import BORDERS, Make, one, spain
 from lmkbc.errors import InputError
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.served import as_served
 from lmkbc.models.store import Store
@@ -79,7 +81,7 @@ def test_what_is_withheld_is_no_answer_and_not_a_failed_call(chat: Make, finish:
 
 def test_under_any_model_an_azure_deployment_is_its_own_name_and_no_list_is_asked_for(tmp_path: Path) -> None:
     server = Server.of("https://mine.openai.azure.com/openai/v1/", "prod", any_model=True)
-    found = as_served(server, Limits(), Store(tmp_path / "s.sqlite"), {}, offline=False)
+    found = as_served(server, partial(ChatClient, server, Limits()), Store(tmp_path / "s.sqlite"), {}, offline=False)
     assert (found.model, found.takes("gpt-4o-2024-08-06")) == ("prod", True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from lmkbc.errors import LmkbcError
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError, refusal
 from lmkbc.models.server.served import as_served
 from lmkbc.models.store import Store
@@ -202,7 +204,7 @@ def test_an_address_without_v1_is_named_with_it(
         said = f"{root} is not the whole address of its API: give {server.url} with --base-url"
 
         def ask() -> None:
-            as_served(where, HASTY, Store(tmp_path / "s"), {}, offline=False)
+            as_served(where, partial(ChatClient, where, HASTY), Store(tmp_path / "s"), {}, offline=False)
             one(chat(where))
 
         with pytest.raises(LmkbcError) as error:

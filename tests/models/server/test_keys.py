@@ -17,6 +17,7 @@ from lmkbc.errors import InputError
 from lmkbc.generate.access import server_of, step_model
 from lmkbc.models.reference import ModelReference
 from lmkbc.models.server.address import KEYS, Server
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
@@ -33,7 +34,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(table: dict[str, Any], **given: Any) -> Server:
     """The server that a recipe's table and the command line come to."""
     run = Run(workspace=SPACE, edition=SPACE.edition("mini"), servers=Servers(**given))
-    return server_of(ModelReference(**{"model": "m"} | table), run, run.store())
+    return server_of(ModelReference(**{"model": "m"} | table), run, ChatClient, run.store())
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from telling import Telling
 
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 
@@ -60,7 +60,7 @@ def text(words: str) -> Prompt:
 
 
 def here(model: CausalModel, prompts: list[Prompt], options: list[list[str]]) -> list[list[float]]:
-    return LocalModel(model).option_scores(prompts, options)
+    return LocalModel(model).score(prompts, options)
 
 
 def same(found: Any, wanted: list[list[float]]) -> bool:
@@ -76,18 +76,18 @@ def test_whatever_the_options(
     server: Telling, scorer: Make, model: CausalModel, options: list[str], ending: str
 ) -> None:
     prompt = text(f"Utopia{ending}")
-    assert same(scorer(server.url).option_scores([prompt], [options]), here(model, [prompt], [options]))
+    assert same(scorer(server.url).score([prompt], [options]), here(model, [prompt], [options]))
 
 
 def test_a_chat_is_what_the_servers_template_makes_of_it(model: CausalModel, scorer: Make) -> None:
     chat = Prompt((Message("system", "List them."),), (Message("user", "Utopia?"),), "chat")
     with Telling("llama.cpp", model) as serving:
-        assert same(scorer(serving.url).option_scores([chat], [OPTIONS]), here(model, [chat], [OPTIONS]))
+        assert same(scorer(serving.url).score([chat], [OPTIONS]), here(model, [chat], [OPTIONS]))
     with (
         Telling("echo", model) as serving,
         pytest.raises(ServerError, match="does not return prompts"),
     ):
-        scorer(serving.url).option_scores([replaced(chat)], [OPTIONS])
+        scorer(serving.url).score([replaced(chat)], [OPTIONS])
 
 
 def replaced(prompt: Prompt) -> Prompt:
@@ -97,9 +97,9 @@ def replaced(prompt: Prompt) -> Prompt:
 def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
     rows, notes = [OPTIONS] * len(PROMPTS), Notes()
     first = scorer(server.url, notes=notes)
-    found, asked = first.option_scores(PROMPTS, rows), len(server.requests)
+    found, asked = first.score(PROMPTS, rows), len(server.requests)
     again, kept = Notes(), scorer(server.url, offline=True, notes=Notes())
-    assert scorer(server.url, notes=again).option_scores(PROMPTS, rows) == found == kept.option_scores(PROMPTS, rows)
+    assert scorer(server.url, notes=again).score(PROMPTS, rows) == found == kept.score(PROMPTS, rows)
     assert len(server.requests) == asked
     assert again.usage["prompt_tokens"] == notes.usage["prompt_tokens"] > 0
     assert (notes.usage["from_store"], again.usage["from_store"]) == (0, len(set(PROMPTS)))
@@ -108,7 +108,7 @@ def test_what_is_kept_is_not_asked_again(server: Telling, scorer: Make) -> None:
 
 def test_each_place_of_the_tree_is_asked_for_once(model: CausalModel, scorer: Make) -> None:
     with Telling("llama.cpp", model) as serving:
-        scorer(serving.url).option_scores([PROMPTS[0]], [["Spain", "Spain and Peru", "Sp", "Spa"]])
+        scorer(serving.url).score([PROMPTS[0]], [["Spain", "Spain and Peru", "Sp", "Spa"]])
         asked = [body for body in serving.requests if not isinstance(body["prompt"], str)]
     probes = 2  # of what the server tells of a token that it is made to write
     assert len(asked) - probes == len(" Spain and Peru")
@@ -122,7 +122,7 @@ def test_tokens_beyond_the_likeliest_are_asked_for_alone(
     options = [*"abcdefgh"]
     with Telling("llama.cpp", model) as serving:
         chat = Prompt((), (Message("user", "Utopia"),), "chat")  # where no blank comes first
-        assert same(scorer(serving.url).option_scores([chat], [options]), here(model, [chat], [options]))
+        assert same(scorer(serving.url).score([chat], [options]), here(model, [chat], [options]))
 
 
 @pytest.mark.parametrize("kind", ["llama.cpp", "echo"])
@@ -132,14 +132,14 @@ def test_faults_are_asked_again_and_what_is_lost_is_asked_by_the_next_run(
     rows, notes = [OPTIONS] * len(PROMPTS), Notes()
     faults = [None] * 4 + ["500", "reset", "broken-json", "500", "500", "500"]
     with Telling(kind, model, faults=faults) as serving:
-        found = scorer(serving.url, notes=notes).option_scores(PROMPTS, rows)
+        found = scorer(serving.url, notes=notes).score(PROMPTS, rows)
         lost = [place for place, row in enumerate(found) if row is None]
         assert lost  # how many depends on which requests the faults meet: all where three prompts fail in a row
         assert "has not returned the log-probabilities of all prompts" in notes.remarks[0]
-        whole, rest = scorer(serving.url).option_scores(PROMPTS, rows), Notes()
+        whole, rest = scorer(serving.url).score(PROMPTS, rows), Notes()
         assert same(whole, here(model, PROMPTS, rows))
         assert [row for place, row in enumerate(whole) if place not in lost] == [row for row in found if row]
-        assert scorer(serving.url, offline=True, notes=rest).option_scores(PROMPTS, rows) == whole
+        assert scorer(serving.url, offline=True, notes=rest).score(PROMPTS, rows) == whole
         assert not rest.remarks
 
 
@@ -147,10 +147,10 @@ def test_a_budget_ends_the_asking(model: CausalModel, scorer: Make) -> None:
     rows = [OPTIONS] * len(PROMPTS)
     with Telling("llama.cpp", model) as serving:
         asked = scorer(serving.url, max_tokens=2000)
-        found = asked.option_scores(PROMPTS, rows)
+        found = asked.score(PROMPTS, rows)
         assert None in found
         count = len(serving.requests)
-        assert asked.option_scores(PROMPTS, rows) == found
+        assert asked.score(PROMPTS, rows) == found
         assert len(serving.requests) == count  # nothing is asked for once it has ended
 
 
@@ -161,7 +161,7 @@ def test_no_more_prompts_are_asked_about_than_a_server_has_slots(
     """Else each drives the others out of its prompt cache."""
     with Telling(kind, model, delay=0.002) as serving:
         serving.tells["props"] = {"total_slots": slots}
-        scorer(serving.url).option_scores([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
+        scorer(serving.url).score([text(f"{name}:") for name in "abcdef"], [["x"]] * 6)
         assert 1 < serving.most_at_once <= most <= HASTY.concurrency
 
 
@@ -169,10 +169,10 @@ def test_no_more_prompts_are_asked_about_than_a_server_has_slots(
 def test_what_there_is_no_room_for_cannot_be_told(kind: Any, model: CausalModel, scorer: Make) -> None:
     prompts, rows = [text("a:"), text("b:"), text("b" * 60)], [["x"], ["x", "y" * 60], ["x", "z"]]
     with Telling(kind, model, window=40) as serving:
-        fits, *lost = scorer(serving.url).option_scores(prompts, rows)
+        fits, *lost = scorer(serving.url).score(prompts, rows)
         assert fits == [pytest.approx(here(model, prompts[:1], [["x"]])[0][0], abs=1e-4)]
         assert lost == [None, None]
-        assert scorer(serving.url, offline=True).option_scores(prompts, rows) == [fits, None, None]
+        assert scorer(serving.url, offline=True).score(prompts, rows) == [fits, None, None]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_server_without_them_is_one_sentence_and_nothing_is_kept(
     serving: Loopback, scorer: Make, tmp_path: Path
 ) -> None:
     with serving, pytest.raises(ServerError) as raised:
-        scorer(serving.url).option_scores(PROMPTS, [OPTIONS] * len(PROMPTS))
+        scorer(serving.url).score(PROMPTS, [OPTIONS] * len(PROMPTS))
     assert str(raised.value).startswith(f"{serving.url} returns no log-probabilities of a given text")
     assert "\n" not in str(raised.value)
     assert not list(Store(tmp_path / "store.sqlite").export())
@@ -201,8 +201,8 @@ def test_a_server_that_breaks_off_fails_all_and_is_not_asked_again(scorer: Make)
     notes = Notes()
     with Loopback(faults=itertools.repeat("reset")) as server:
         asked = scorer(server.url, notes=notes)
-        assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+        assert asked.score(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
         spent = notes.usage["requests"]
-        assert asked.option_scores(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
+        assert asked.score(PROMPTS, [OPTIONS] * len(PROMPTS)) == [None] * len(PROMPTS)
         assert notes.usage["requests"] == spent
     assert "broke off or cannot be reached" in notes.remarks[0]

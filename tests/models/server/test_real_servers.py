@@ -25,10 +25,11 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.models.plain_questions import word_log_probabilities
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 
@@ -168,7 +169,7 @@ def test_verification_asks_for_probabilities(server: Server, tmp_path: Path, com
     limits = Limits(attempts=2, timeout=60.0)
     scorer = ServerModel(server, Store(tmp_path / "s.sqlite"), limits, completion=completion)
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # a token each, so that some are among the likeliest of a random model
-    found = np.exp(scorer.log_probabilities(["Is it so?", "Or so?"], [*letters]))
+    found = np.exp(word_log_probabilities(scorer, ["Is it so?", "Or so?"], [*letters]))
     if scorer.notes.remarks:
         assert "returns no log-probabilities" in scorer.notes.remarks[0]
         assert set(found.ravel()) <= {0.0, 1.0}

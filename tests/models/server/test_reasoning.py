@@ -11,8 +11,9 @@ from loopback import Body, Loopback, Reasoning
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
+from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
-from lmkbc.models.server.language_model import ServerModel
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.types import Query, State
@@ -124,8 +125,8 @@ def test_tokens_of_thinking_are_counted(chat: Make, usage: Body, counted: int) -
 def test_short_questions_leave_thoughts_out(tmp_path: Path) -> None:
     with Loopback(lambda _: f"{THOUGHT}\nYes, it does.\nMore.") as server:
         model = ServerModel(Server.of(server.url, "m"), Store(tmp_path / "s.sqlite"), HASTY, notes=Notes())
-        assert model.texts(["Is it?"], 8) == [["Yes, it does."]]
-        assert model.paragraphs(["Is it?"]) == ["Yes, it does.\nMore."]
+        assert texts(model, ["Is it?"], 8) == [["Yes, it does."]]
+        assert paragraphs(model, ["Is it?"]) == ["Yes, it does.\nMore."]
 
 
 def test_the_first_word_is_the_first_behind_a_thought(tmp_path: Path) -> None:
@@ -139,5 +140,5 @@ def test_the_first_word_is_the_first_behind_a_thought(tmp_path: Path) -> None:
 
     with Loopback(lambda _: "<think>No</think> Yes", change=edit) as server:
         model = ServerModel(Server.of(server.url, "m"), Store(tmp_path / "s.sqlite"), HASTY, notes=Notes())
-        (found,) = model.log_probabilities(["Is it?"], ["Yes", "No"])
+        (found,) = word_log_probabilities(model, ["Is it?"], ["Yes", "No"])
     assert [math.exp(one) for one in found] == pytest.approx([0.8, 0.2])

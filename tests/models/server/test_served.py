@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lmkbc.api.predicting import estimate
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.served import as_served
 from lmkbc.models.store import Store
 
@@ -132,5 +134,6 @@ def test_the_model_that_is_asked_for_comes_before_others(listed: Sequence[str], 
     store = Store(tmp_path / "s.sqlite")
     with Loopback() as server:
         server.tells["models"] = {"data": [{"id": name} for name in listed]}
-        found = as_served(Server(server.url, "gpt-4", any_model=True), Limits(), store, {}, offline=False)
+        given = Server(server.url, "gpt-4", any_model=True)
+        found = as_served(given, partial(ChatClient, given, Limits()), store, {}, offline=False)
     assert found.model == chosen

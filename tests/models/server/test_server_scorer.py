@@ -18,10 +18,11 @@ from opened import CUTOFF, generated, recipe_file, recipe_of
 from space import MINI, SPACE
 
 from lmkbc.models.budget import Budget
+from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
-from lmkbc.models.server.language_model import ServerModel
 from lmkbc.models.server.limits import Limits
+from lmkbc.models.server.server_model import ServerModel
 from lmkbc.models.store import Store
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
@@ -61,9 +62,9 @@ def test_probabilities_of_the_first_word(
 ) -> None:
     with Loopback(says(first)) as server:
         asked = scorer(server.url, completion=completion)
-        (found,) = asked.log_probabilities(["Is it?"], WORDS)
+        (found,) = word_log_probabilities(asked, ["Is it?"], WORDS)
         assert [math.exp(p) for p in found] == pytest.approx(expected)
-        assert asked.log_probabilities(["Is it?"], WORDS) == [found]  # from the store
+        assert word_log_probabilities(asked, ["Is it?"], WORDS) == [found]  # from the store
     (body,) = server.requests
     assert (body["logprobs"], body.get("top_logprobs")) == ((5, None) if completion else (True, 20))
     assert asked.notes.remarks == []
@@ -83,8 +84,8 @@ def test_without_probabilities_its_word_counts_and_one_line_says_so(
 
     with Loopback(answer, **server_that) as server:
         asked = scorer(server.url, completion=completion)
-        found = asked.log_probabilities(["yes?", "no?", "eh?"], WORDS)
-        assert asked.log_probabilities(["yes?"], WORDS) == found[:1]
+        found = word_log_probabilities(asked, ["yes?", "no?", "eh?"], WORDS)
+        assert word_log_probabilities(asked, ["yes?"], WORDS) == found[:1]
     assert found == [[0.0, -math.inf], [-math.inf, 0.0], [-math.inf, -math.inf]]
     assert asked.notes.remarks == [f"{server.url} returns no log-probabilities: what it writes is taken for certain"]
     assert caplog.text.count("returns no log-probabilities") == 1
@@ -116,7 +117,7 @@ def test_alternatives_are_those_of_the_first_word_or_none(told: dict[str, Any]) 
 def test_numbers_that_are_no_log_probabilities_do_no_harm(scorer: Make) -> None:
     first = {"True": 1000.0, "False": 5.0}
     with Loopback(lambda _: {"content": "True", "first": first}) as server:
-        (found,) = scorer(server.url).log_probabilities(["a"], WORDS)
+        (found,) = word_log_probabilities(scorer(server.url), ["a"], WORDS)
     assert found == [0.0, 0.0]  # as likely as can be, both
 
 
@@ -124,25 +125,25 @@ def test_further_fields_go_with_every_question(scorer: Make) -> None:
     extra = {"chat_template_kwargs": {"enable_thinking": False}}
     with Loopback(lambda _: "True") as server:
         asked = scorer(server.url, extra=extra)
-        asked.texts(["a"], 4), asked.paragraphs(["b"]), asked.log_probabilities(["c"], WORDS)
+        texts(asked, ["a"], 4), paragraphs(asked, ["b"]), word_log_probabilities(asked, ["c"], WORDS)
     assert [body["chat_template_kwargs"] for body in server.requests] == [extra["chat_template_kwargs"]] * 3
 
 
 def test_lost_answers_tell_nothing_and_are_reported(scorer: Make) -> None:
     with Loopback(faults=itertools.repeat("500")) as server:
         asked = scorer(server.url)
-        assert asked.log_probabilities(["a", "b"], WORDS) == [[-math.inf] * 2] * 2
-        assert asked.texts(["a"], 4) == [[]]
+        assert word_log_probabilities(asked, ["a", "b"], WORDS) == [[-math.inf] * 2] * 2
+        assert texts(asked, ["a"], 4) == [[]]
     assert any("2 of 2 questions have no answer" in remark for remark in asked.notes.remarks)
     offline = scorer("http://127.0.0.1:9/v1", offline=True)
-    assert offline.paragraphs(["a"]) == [None]
+    assert paragraphs(offline, ["a"]) == [None]
     assert "offline" in offline.notes.remarks[0]
-    assert asked.log_probabilities([], WORDS) == []
+    assert word_log_probabilities(asked, [], WORDS) == []
 
 
 def test_texts_are_drawn_as_often_as_asked(scorer: Make) -> None:
     with Loopback() as server:
-        ((one, two, three),) = scorer(server.url).texts(["a"], 8, draws=3, temperature=0.5)
+        ((one, two, three),) = texts(scorer(server.url), ["a"], 8, draws=3, temperature=0.5)
         assert one == two == three  # the stand-in answers by prompt and seed alone
     assert [(body["n"], body["temperature"]) for body in server.requests] == [(3, 0.5)]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from prompt_parts import prefix
 
 from lmkbc.errors import InputError
-from lmkbc.models.local.language_model import LocalModel
+from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.masked.backbone import Backbone, load
 from lmkbc.probe import masked_answers

@@ -1,0 +1,215 @@
+"""The loop over the store: answers that are kept, else asked for, and then kept; in a dry run, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmkbc.models.base import (
+    BackEnd,
+    Call,
+    Dialogue,
+    Key,
+    Outcome,
+    Prompt,
+    Request,
+    Response,
+    Result,
+    Size,
+    next_requests,
+)
+from lmkbc.models.store import Shape, Store
+from lmkbc.models.store_place import Place
+
+Usable = Callable[[Any], bool]
+"""Function that returns whether an answer is usable."""
+Ask = Callable[[list[int]], Iterable[Mapping[int, Any]]]
+"""Function from the places of calls without an answer to batches, each a mapping of places to answers."""
+
+
+class KeptAnswers:
+    """Answers to some calls: those of the store, and new ones, which are kept as soon as they arrive.
+
+    store: None to keep nothing.
+    shape: type of an answer.
+    usable: function that says whether an answer may be kept; a kept one that is unusable counts as missing.
+    found: the answer to each call; None if there is none.
+    missing: the places of calls that still lack an answer.
+    """
+
+    def __init__(
+        self, store: Store | None, calls: Sequence[Call], shape: type | Any = Any, usable: Usable | None = None
+    ) -> None:
+        self._store, self._calls, self._shape, self._usable = store, calls, shape, usable
+        self.found: list[Any] = [self._looked_up(call) for call in calls]
+        self._missing = dict.fromkeys(place for place, answer in enumerate(self.found) if answer is None)
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the places of calls that still lack an answer, in order."""
+        return list(self._missing)
+
+    def keep(self, batch: Mapping[int, Any]) -> dict[int, Any]:
+        """Commit answers in one transaction, and return them; if another worker was faster, its answer is returned.
+
+        None and unusable answers are returned but not stored. Answers are JSON values, structs or dataclasses.
+        """
+        answers = dict(batch)
+        kept = {
+            place: msgspec.to_builtins(answer)
+            for place, answer in batch.items()
+            if answer is not None and (self._usable is None or self._usable(answer))
+        }
+        if self._store and kept:
+            there = self._store.put((self._calls[place], answer) for place, answer in kept.items())
+            for place in [place for place in kept if self._calls[place].key in there]:
+                if (other := self._looked_up(self._calls[place])) is not None:
+                    answers[place] = other
+                else:
+                    self._store.drop(self._calls[place])
+                    self._store.put([(self._calls[place], kept[place])])
+        for place, answer in answers.items():
+            self.found[place] = answer
+            self._missing.pop(place, None)
+        return answers
+
+    def asked(self, ask: Ask) -> Iterator[tuple[int, Any, bool]]:
+        """Yield (place, answer, whether it was in the store) per call, those of the store first.
+
+        Each batch is committed before its answers are yielded. None is a failure. For example::
+
+            def ask(missing: list[int]) -> Iterator[dict[int, Reply | None]]:
+                for start in range(0, len(missing), 512):
+                    places = missing[start : start + 512]
+                    yield dict(zip(places, model.complete([prompts[place] for place in places]), strict=True))
+
+            answers = KeptAnswers(store, calls, Reply, lambda reply: reply.is_answer)
+            replies = {place: reply for place, reply, _ in answers.asked(ask)}
+        """
+        missing = self.missing
+        yield from ((place, answer, True) for place, answer in enumerate(self.found) if answer is not None)
+        for batch in ask(missing) if missing else ():
+            yield from ((place, answer, False) for place, answer in self.keep(batch).items())
+
+    def _looked_up(self, call: Call) -> Any:
+        answer = self._store.get(call, self._shape) if self._store else None
+        return answer if answer is None or self._usable is None or self._usable(answer) else None
+
+
+@dataclass(slots=True)
+class CallCounter:
+    """Counts of a dry run's calls, each call once.
+
+    answer_tokens: limits of the answers, or guesses without a limit.
+    estimated: requests with estimated token counts.
+    stored: answers in the store.
+    scored: model's identity and prompt, as a digest, of each prompt whose options are scored.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    estimated: int = 0
+    stored: int = 0
+    scored: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    _keys: set[str] = field(default_factory=set, repr=False)
+
+    def add(self, call: Call, size: Size) -> None:
+        """Count a call, unless it was counted before: a real run would then have it in the store."""
+        if call.key not in self._keys:
+            self._keys.add(call.key)
+            self.requests += size.requests
+            self.prompt_tokens += size.prompt_tokens
+            self.answer_tokens += size.answer_tokens
+            self.estimated += size.requests * size.estimated
+
+    def taken(self) -> CallCounter:
+        """Return the counts and start new ones; counted calls are not counted again."""
+        counts = CallCounter(self.requests, self.prompt_tokens, self.answer_tokens, self.estimated, self.stored)
+        self.requests = self.prompt_tokens = self.answer_tokens = self.estimated = self.stored = 0
+        return counts
+
+
+class DryStore(Store):
+    """Store from which answers are read, and not dropped.
+
+    blank: whether there is no file; none is made. fresh: whether earlier answers are ignored.
+    """
+
+    def __init__(self, place: Place, counter: CallCounter, *, fresh: bool = False) -> None:
+        self.counter, self.blank = counter, isinstance(place, Path) and not place.exists()
+        self._fresh = fresh
+        self.place = place
+        if not self.blank:
+            super().__init__(place)
+
+    def get(self, call: Call, shape: type[Shape] | Any = Any) -> Shape | Any | None:
+        """Return the stored answer; None if there is none."""
+        answer = None if self.blank or self._fresh else super().get(call, shape)
+        self.counter.stored += answer is not None
+        return answer
+
+    def drop(self, call: Call) -> None:
+        """Drop nothing."""
+
+    def note(self, key: str) -> Any | None:
+        """Return the note; None if there is none."""
+        return None if self.blank else super().note(key)
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.blank:
+            super().close()
+
+
+class CountingModel:
+    """Counts the requests of a back end for answers that the store lacks. Their replies count as failed."""
+
+    def __init__(self, back_end: BackEnd, store: DryStore) -> None:
+        self.name, self.place = back_end.name, back_end.place
+        self._back_end, self._store = back_end, store
+
+    def complete(
+        self,
+        dialogues: Mapping[Key, Dialogue[Result]],
+        outcome: Outcome | None = None,  # noqa: ARG002 -- the signature of LanguageModel
+    ) -> Iterator[tuple[Key, Result]]:
+        """Yield the results of dialogues, with stored replies alone."""
+        for key, dialogue in dialogues.items():
+            requests, result = next_requests(dialogue)
+            while requests:
+                requests, result = next_requests(dialogue, list(map(self._response, requests)))
+            yield key, result  # type: ignore[misc]
+
+    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[None]:
+        """Count the prompts whose options are not scored yet, and return no scores."""
+        calls = {call.key: call for call in self._back_end.option_calls(prompts, options)}
+        for call in calls.values():
+            if self._store.get(call) is None:
+                self._store.counter.scored.add((call.revision, call.prompt_digest))
+                self._count([call])
+        return [None] * len(prompts)
+
+    def _response(self, request: Request) -> Response:
+        """Return the stored replies to the longest prompt that has some, and count what is missing."""
+        first: list[Call] | None = None
+        for prompt in self._back_end.prompts(request):
+            calls = self._back_end.calls(request, prompt)
+            kept = [self._back_end.kept(call) for call in calls]
+            missing = [call for call, replies in zip(calls, kept, strict=True) if replies is None]
+            first = missing if first is None else first
+            if len(missing) < len(calls):
+                self._count(missing)
+                return Response(prompt, [reply for its in kept for reply in (its or (None,))])
+            if self._store.blank:
+                break
+        self._count(first or [])
+        return Response(request.prompt, [None] * len(request.draws))
+
+    def _count(self, calls: Sequence[Call]) -> None:
+        for call, size in self._back_end.sizes(calls) if calls else ():
+            self._store.counter.add(call, size)

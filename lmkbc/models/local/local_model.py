@@ -1,0 +1,298 @@
+"""The back end for local models: a causal model that answers all dialogues in parallel and stores its answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
+
+from lmkbc.errors import counted
+from lmkbc.models.answers import KeptAnswers
+from lmkbc.models.base import (
+    LOCAL_EXTRAS,
+    LOOP,
+    Call,
+    Dialogue,
+    Key,
+    Outcome,
+    Prompt,
+    Reply,
+    Request,
+    Response,
+    Result,
+    Size,
+    next_requests,
+)
+from lmkbc.models.local.decode import Completion, Decoding
+from lmkbc.models.local.model import CausalModel
+from lmkbc.models.server.limits import GUESSED_ANSWER
+from lmkbc.models.store import Store
+from lmkbc.models.thoughts import answer_of
+from lmkbc.notes import Notes
+from lmkbc.types import grouped
+
+AT_ONCE = 2048
+"""Maximum number of prompts that are in memory as tokens."""
+PORTION = 512
+"""Prompts whose options are scored and stored at a time; a killed run loses at most these. A prefix is read once."""
+
+ENDS = {
+    "length": "cut off at max_tokens",
+    LOOP: "stopped, since they only repeated themselves",
+    "window": "not asked, since prompts exceed the model's window: say fit = true in the recipe's table shots, "
+    "so that they are shown fewer examples, or give them less to read",
+}
+"""Reason of an incomplete answer -> message for the user."""
+
+
+KeptReply = Reply | list[str] | str
+"""Kept form of a reply, or of all draws of a plain prompt; earlier versions kept a single one as a text."""
+
+PLAIN_TOKENS = 128
+"""Maximum number of tokens of an answer to a plain prompt, unless the request says another."""
+
+
+class _Draws(NamedTuple):
+    """Draws that are kept under one call: the text that is read, and their numbers in a series from the seed on."""
+
+    call: Call
+    text: str
+    how: Decoding
+    numbers: Sequence[int]
+
+
+class LocalModel:
+    """A causal model of this machine. All dialogues are answered in parallel: their next requests together.
+
+    identity: distinguishes it, weights included, from models of the same name in the store.
+    chats: whether plain prompts use the chat template.
+    longest: tokens of an answer without a limit; None for the default of `Decoding`.
+    notes: get the usage.
+    """
+
+    def __init__(
+        self,
+        model: CausalModel,
+        name: str = "",
+        identity: str = "",
+        *,
+        store: Store | None = None,
+        chats: bool = False,
+        longest: int | None = None,
+        notes: Notes | None = None,
+    ) -> None:
+        self.model, self.name, self.identity = model, name, identity
+        self.store, self._chats, self._longest, self.notes = store, chats, longest, notes or Notes()
+        self.place = str(store.place) if store else ""
+
+    def complete(
+        self, dialogues: Mapping[Key, Dialogue[Result]], outcome: Outcome | None = None
+    ) -> Iterator[tuple[Key, Result]]:
+        """Yield the result of each dialogue. outcome: gets sentences about incomplete draws and shortened prompts."""
+        ends: Counter[str] = Counter()
+        with self.model.usage.added(self.notes.usage):
+            answered: Iterable[tuple[Key, list[Response] | None]] = ((key, None) for key in dialogues)
+            while True:
+                asked: dict[Key, list[Request]] = {}
+                for key, responses in answered:
+                    requests, result = next_requests(dialogues[key], responses)
+                    if requests:
+                        asked[key] = requests
+                    else:
+                        yield key, result  # type: ignore[misc]
+                if not asked:
+                    break
+                answered = self._round(asked, ends)
+        if outcome is not None:
+            shortened, total = ends.pop("shortened", 0), ends.total()
+            outcome.lost = "prompts exceed the model's window" if ends["window"] else ""
+            outcome.remarks += [f"{ends[end]} of {total} draws {why}" for end, why in ENDS.items() if ends[end]]
+            if shortened:
+                many = counted(shortened, "prompt was", "prompts were")
+                outcome.remarks.append(f"{many} shown fewer examples, to fit the model's window")
+
+    def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Return the log-probability of each of its options as the continuation of each prompt; -inf if unknown."""
+        calls = self.option_calls(prompts, options)
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, list[float | None] | None]]:
+            for start in range(0, len(places), PORTION):
+                some = [calls[place] for place in places[start : start + PORTION]]
+                rows = self.model.log_probabilities([call.prompt for call in some], [_options(call) for call in some])
+                finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
+                scores = [row if any(p is not None for p in row) else None for row in finite]
+                yield dict(zip(places[start : start + PORTION], scores, strict=True))
+
+        with self.model.usage.added(self.notes.usage):
+            answers = KeptAnswers(self.store, calls)
+            self.model.replayed([calls[place].prompt for place, _, kept in answers.asked(ask) if kept])
+        rows = [
+            [-math.inf if p is None else p for p in row or [None] * len(choices)]
+            for row, choices in zip(answers.found, options, strict=True)
+        ]
+        ranked = [row for row, prompt in zip(rows, prompts, strict=True) if prompt.form != "plain"]
+        if lost := sum(bool(row) and max(row) == -math.inf for row in ranked):
+            self.notes.remark(
+                f"{self.name}: {lost} of {len(ranked)} prompts whose candidates are ranked exceed the model's window: "
+                "show fewer examples"
+            )
+        return rows
+
+    def prompts(self, request: Request) -> list[Prompt]:
+        """Return the prompt of a request, with fewer examples if the window leaves no room for an answer."""
+        return [self._fitted(request)[0]]
+
+    def calls(self, request: Request, prompt: Prompt) -> list[Call]:
+        """Return a call per draw; a single one for all draws of a plain prompt."""
+        return [draws.call for draws in self._draws(request, prompt, self._text(prompt))]
+
+    def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[Call]:
+        """Return the call of each prompt. Options that continue a text begin with a space."""
+        calls = []
+        for prompt, row in zip(prompts, options, strict=True):
+            plain = prompt.form == "plain"
+            spaced = not self._chats if plain else prompt.form == "completion"
+            given = {"words" if plain else "options": [f" {text}" if spaced else text for text in row]}
+            text = self.model.closed(self._text(prompt))
+            calls.append(Call(model=self.name, revision=self.identity, prompt=text, sampling=given))
+        return calls
+
+    def kept(self, call: Call) -> list[Reply] | None:
+        """Return the stored replies of a call."""
+        (answer,) = KeptAnswers(self.store, [call], KeptReply, _is_answer).found
+        return None if answer is None else _replies(answer)
+
+    def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
+        """Yield the size of the only request for draws of a prompt, in the model's own tokens."""
+        call, how = calls[0], calls[0].sampling
+        text = call.prompt if isinstance(call.prompt, str) else self.model.chat(call.prompt)
+        prompt, *options = map(len, self.model.encode([text, *_options(call)]))
+        yield call, Size(1, prompt + sum(options), len(calls) * how.get("draws", 1) * how.get("max_tokens", 0))
+
+    def _round(
+        self, asked: Mapping[Key, Sequence[Request]], ends: Counter[str]
+    ) -> Iterator[tuple[Key, list[Response]]]:
+        """Yield the responses to the requests of each key as soon as they are complete. ends: counts draws by end."""
+        draws: list[_Draws] = []
+        keys: list[Key] = []
+        parts: dict[Key, list[tuple[Prompt, range]]] = defaultdict(list)
+        for key, requests in asked.items():
+            for request in requests:
+                prompt, text = self._fitted(request)
+                ends["shortened"] += prompt is not request.prompt
+                its = self._draws(request, prompt, text)
+                parts[key].append((prompt, range(len(draws), len(draws) + len(its))))
+                draws += its
+                keys += [key] * len(its)
+        replies: dict[int, Sequence[Reply | None]] = {}
+        lacking = Counter(keys)
+        for place, answer in self._answers(draws):
+            replies[place] = [None] * len(draws[place].numbers) if answer is None else _replies(answer)
+            ends.update(reply.finish if reply else "window" for reply in replies[place])
+            lacking[key := keys[place]] -= 1
+            if not lacking[key]:
+                yield key, [Response(prompt, [*chain(*map(replies.pop, its))]) for prompt, its in parts[key]]
+
+    def _answers(self, draws: Sequence[_Draws]) -> Iterator[tuple[int, KeptReply | None]]:
+        """Yield the place of each draw with its reply, from the store if possible."""
+
+        def ask(places: Sequence[int]) -> Iterator[dict[int, KeptReply | None]]:
+            series = grouped(((draws[place].text, draws[place].how), place) for place in places)
+            together: defaultdict[Decoding, list[tuple[str, list[int]]]] = defaultdict(list)
+            for (text, how), its in series.items():
+                numbers = [number for place in its for number in draws[place].numbers]
+                together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((text, its))
+            for how, whole in together.items():
+                for start in range(0, len(whole), AT_ONCE):
+                    some = whole[start : start + AT_ONCE]
+                    for row, completions in self.model.complete([text for text, _ in some], how):
+                        yield {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
+
+        answers = KeptAnswers(self.store, [its.call for its in draws], KeptReply, _is_answer)
+        for place, answer, kept in answers.asked(ask):
+            if kept and isinstance(answer, Reply):
+                self.model.usage.replayed(answer.prompt_tokens, answer.completion_tokens)
+            elif kept:
+                self.model.replayed([draws[place].text])
+            yield place, answer
+
+    def _draws(self, request: Request, prompt: Prompt, text: str) -> list[_Draws]:
+        """Return the draws of a request, by call. text: of the prompt."""
+        plain, how = prompt.form == "plain", self._decoding(request)
+        if plain:
+            call = Call(model=self.name, revision=self.identity, prompt=text, sampling=how.key)
+            return [_Draws(call, text, replace(how, draws=1), request.draws)]
+        shared = request.draws == tuple(range(how.draws))  # else each draw has its own seed
+        draws = []
+        for number in request.draws:
+            drawn = replace(how, draws=1, seed=how.seed if shared or not how.temperature else how.seed + number)
+            sampling = {name: value for name, value in drawn.key.items() if name not in ("seed", "first", "draws")}
+            call = Call(
+                model=self.name,
+                prompt=prompt.text if prompt.form == "completion" else prompt.messages(),
+                revision=self.identity,
+                sampling=sampling,
+                seed=drawn.seed if how.temperature else None,
+                draw=number if shared else 0,
+            )
+            draws.append(_Draws(call, text, drawn, [call.draw]))
+        return draws
+
+    def _decoding(self, request: Request) -> Decoding:
+        sampling, form = request.sampling, request.prompt.form
+        extra = {name: value for name, value in sampling.extra.items() if name in LOCAL_EXTRAS}
+        most = sampling.max_tokens or (PLAIN_TOKENS if form == "plain" else self._longest)
+        stops = request.stops if form in ("completion", "plain") else ()
+        return Decoding.of(replace(sampling, max_tokens=most, extra=extra), stops, lists=request.lists)
+
+    def _fitted(self, request: Request) -> tuple[Prompt, str]:
+        """Return the prompt, with fewer examples if the window leaves no room for an answer, and its text."""
+        answer, text = min(self._decoding(request).max_tokens, GUESSED_ANSWER), self._text(request.prompt)
+        if not self.model.fits(text, answer):
+            for prompt in request.shorter():
+                if self.model.fits(shorter := self._text(prompt), answer):
+                    return prompt, shorter
+        return request.prompt, text
+
+    def _text(self, prompt: Prompt) -> str:
+        if prompt.form == "plain":
+            return self.model.chat(prompt.messages()) if self._chats else prompt.text
+        return self.model.text(prompt)
+
+
+def _kept(draws: _Draws, completions: Sequence[Completion], first: int) -> KeptReply | None:
+    """Return the form in which draws are kept; None if the prompt exceeds the window, or no thought has an end."""
+    row = [completions[number - first] for number in draws.numbers]
+    if draws.call.sampling.get("draws") is None:
+        return _reply(row[0])
+    texts = [None if draw.text is None else answer_of(draw.text) for draw in row]
+    return None if all(text is None for text in texts) else [text or "" for text in texts]
+
+
+def _replies(answer: KeptReply) -> list[Reply]:
+    if isinstance(answer, Reply):
+        return [answer]
+    return list(map(Reply, [answer] if isinstance(answer, str) else answer))
+
+
+def _is_answer(answer: KeptReply) -> bool:
+    return not isinstance(answer, Reply) or answer.is_answer
+
+
+def _options(call: Call) -> list[str]:
+    return list(call.sampling.get("words") or call.sampling.get("options") or ())
+
+
+def _reply(draw: Completion) -> Reply | None:
+    if draw.text is None:
+        return None
+    return Reply(
+        draw.text,
+        "stop" if draw.finished else LOOP if draw.looped else "length",
+        prompt_tokens=draw.prompt_tokens,
+        completion_tokens=draw.tokens,
+        logprobs=list(draw.logprobs) or None,
+    )

@@ -1,0 +1,155 @@
+"""The client of servers with OpenAI's API: chat, completion, models, jobs, and what llama.cpp and vLLM add."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
+
+import httpx2
+import msgspec
+import openai
+
+from lmkbc.errors import LmkbcError
+from lmkbc.models.base import Reply
+from lmkbc.models.identity import same_model
+from lmkbc.models.server.body import TokenReport, decode_tokens
+from lmkbc.models.server.client import SOON, Description, Job, JobClient
+from lmkbc.models.server.refusal import ServerError
+
+LLAMA_CPP = "llamacpp"
+WINDOW: Final = "24h"
+"""Time in which a job has to be completed."""
+
+
+class _Meta(msgspec.Struct):
+    n_ctx: int | None = None
+
+
+class _Model(msgspec.Struct):
+    id: str = ""
+    owned_by: str = ""
+    max_model_len: int | None = None
+    context_length: int | None = None
+    meta: _Meta | None = None
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+class _Settings(msgspec.Struct):
+    n_ctx: int
+
+
+class _Props(msgspec.Struct):
+    """Properties that llama.cpp reports. total_slots: number of prompts with a cache."""
+
+    default_generation_settings: _Settings | None = None
+    total_slots: int | None = None
+
+
+class _Tokens(msgspec.Struct):
+    """A text in the server's tokens."""
+
+    tokens: list[int]
+
+
+class _Templated(msgspec.Struct):
+    prompt: str
+
+
+class _Listing(msgspec.Struct):
+    """Models that a server lists, whatever it says of them."""
+
+    data: list[msgspec.Raw]
+
+
+class ChatClient(JobClient):
+    """Sends requests as they are. Servers report their context in different places, or only in refusals."""
+
+    async def answer(self, body: Mapping[str, Any]) -> Sequence[Reply]:
+        """Return the draws of one request."""
+        return self.read(await self.send("/chat/completions" if "messages" in body else "/completions", body))
+
+    async def models(self) -> Sequence[str]:
+        """Return the names of the models that the server lists, after retries."""
+        raw = (await self.patiently(_models, min(SOON, self.limits.timeout))).content
+        listed = msgspec.json.decode(self.server.without_key(raw), type=_Models).data
+        return [model.id for model in listed if model.id]
+
+    async def describe(self) -> Description:
+        """Return the server's context: at /models, or at /props of llama.cpp's older versions."""
+        listed = (await self.metadata("models", _Models) or _Models([])).data
+        ours = [model for model in listed if same_model(self.server.model, model.id)] or listed
+        if not ours or (len(ours) > 1 and len(ours) == len(listed)):
+            return Description()
+        (served, *_) = ours
+        length = served.max_model_len or (served.meta.n_ctx if served.meta else None) or served.context_length
+        if length is None and served.owned_by == LLAMA_CPP:
+            props = await self.metadata("../props", _Props) or _Props()
+            length = props.default_generation_settings.n_ctx if props.default_generation_settings else None
+        return Description(length if length is not None and length > 0 else None, served.max_model_len is not None)
+
+    async def slots(self) -> int | None:
+        """Return the number of llama.cpp's caches."""
+        return (await self.metadata("../props", _Props) or _Props()).total_slots
+
+    async def tokens(self, text: str, *, special: bool = False) -> Sequence[int] | None:
+        """Return a text in the tokens of llama.cpp or vLLM."""
+        fields = {"content": text, "add_special": True}
+        if not special:
+            fields = {"model": self.server.model, "content": text, "prompt": text}
+        counted = await self.metadata("../tokenize", _Tokens, fields)
+        return None if counted is None else counted.tokens
+
+    async def rendered(self, messages: Sequence[Mapping[str, str]]) -> str | None:
+        """Return a chat, rendered by the template of llama.cpp's model."""
+        asks = {"messages": messages, "chat_template_kwargs": {"enable_thinking": False}}
+        templated = await self.metadata("../apply-template", _Templated, asks)
+        return None if templated is None else templated.prompt
+
+    async def token_reports(self, body: Mapping[str, Any]) -> Sequence[TokenReport]:
+        """Return the tokens of one request, as one report."""
+        return self.decoded(await self.send("/completions", body), decode_tokens)[1]
+
+    async def elsewhere(self) -> ServerError | None:
+        """Return the error for an address that lacks /v1, where the server lists its models; None if it does not."""
+        root = self.server.base_url
+        if "/v" in root.partition("://")[2] or await self.metadata("v1/models", _Listing) is None:
+            return None
+        return ServerError(f"{root} is not the whole address of its API: give {root}/v1 with --base-url")
+
+    async def send_job(self, lines: bytes, path: str) -> str:
+        """Send a file of requests as a job of the Batch API, and return its id."""
+
+        async def send(sdk: openai.AsyncOpenAI) -> str:
+            endpoint: Any = path
+            try:
+                sent = await sdk.files.create(file=("calls.jsonl", lines), purpose="batch")
+                job = await sdk.batches.create(input_file_id=sent.id, endpoint=endpoint, completion_window=WINDOW)
+            except openai.NotFoundError:
+                raise LmkbcError(f"{sdk.base_url} offers no Batch API: use executor 'calls'") from None
+            return job.id
+
+        return await self.through(send, self.limits.total_wait)
+
+    async def job(self, identifier: str) -> Job | None:
+        """Return the state of a job; None if the server does not know it."""
+
+        async def look(sdk: openai.AsyncOpenAI) -> Job | None:
+            try:
+                job = await sdk.batches.retrieve(identifier)
+            except openai.NotFoundError:
+                return None
+            message = job.errors.data[0].message if job.errors and job.errors.data else None
+            return Job(job.status, [*filter(None, (job.output_file_id, job.error_file_id))], message)
+
+        return await self.patiently(look)
+
+    async def job_output(self, file: str) -> bytes:
+        """Return a file that a job has written."""
+        return self.server.without_key((await self.patiently(lambda sdk: sdk.files.content(file))).content)
+
+
+def _models(sdk: openai.AsyncOpenAI) -> Awaitable[httpx2.Response]:
+    return sdk.get("/models", cast_to=httpx2.Response)
