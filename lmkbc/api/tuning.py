@@ -15,7 +15,7 @@ from lmkbc.files.checksum import sha256
 from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import RunOptions
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,11 +103,13 @@ def tune(
     from lmkbc.run import submission
     from lmkbc.run.pipeline import propose
     from lmkbc.select import thresholds
-    from lmkbc.select.chosen import origin_of, split_sha256
+    from lmkbc.select.chosen import origin_of, own_selector, split_sha256
     from lmkbc.tune.learn import check
     from lmkbc.tune.learn import tune as tune_rules
 
-    check(rules, folds, trials, storage)
+    names = None if rules is None else tuple(rules)
+    how = TuningOptions(rules=names, both_sides=both_sides, folds=folds, trials=trials, seed=seed)
+    check(how, storage)
     run, recipe, subset = opened_subset(options, split, relation, limit)
     check_kept(run, "tune")
     space, chosen, split = run.workspace, run.edition, run.split
@@ -120,19 +122,9 @@ def tune(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
-    tuned = tune_rules(
-        proposals.sets,
-        examples,
-        chosen,
-        relations=run.relations,
-        folds=folds,
-        trials=trials,
-        seed=seed,
-        storage=storage,
-        rules=rules,
-        both_sides=both_sides,
-        report=progress,
-    )
+    selector, _ = own_selector(run, recipe)
+    data = TuningSet.of(proposals.sets, examples, chosen, relations=run.relations, selector=selector, options=how)
+    tuned = tune_rules(data, storage=storage, report=progress)
     if path is not None:
         provenance = thresholds.Provenance.of(
             tuned,

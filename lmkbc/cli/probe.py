@@ -23,7 +23,7 @@ from lmkbc.probe.lama.lama import LamaBenchmark
 from lmkbc.probe.optiprompt.optiprompt import OptiPromptBenchmark
 from lmkbc.report.figures import is_picture, standalone
 from lmkbc.run.options import RunOptions, Servers
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions
 
 EXAMPLES = {
     "kamel": "lmkbc probe kamel KAMEL.tar.xz --model gpt2 --shots 5 --fixed --properties P36,P47 --limit 20",
@@ -172,7 +172,7 @@ def controls(
     **given: Unpack[RunOptions],
 ) -> None:
     """Separate recall from learning. Shows a system's F1 beside the train split's, and its F1 on hard queries."""
-    from lmkbc.probe.controls import ControlRow, Selection
+    from lmkbc.probe.controls import ControlRow
     from lmkbc.probe.controls import controls as run_controls
 
     run, recipe, subset = opened_subset(given, split, relation, limit)
@@ -180,9 +180,9 @@ def controls(
     chosen = run.edition
     whole = run.workspace.examples(chosen, run.split)
     examples = list(subset.rows(whole, lambda example: example.query.relation))
-    how = Selection(tuned=tuned, trials=trials, folds=folds, seed=seed)
+    how = TuningOptions(trials=trials, folds=folds, seed=seed) if tuned else None
     with progress() as report:
-        table = run_controls(run, recipe, examples, how, random=random, report=report)
+        table = run_controls(run, recipe, examples, how, random=random, seed=seed, report=report)
     if json:
         show_json(asdict(table))
         return

@@ -17,7 +17,7 @@ from lmkbc.cli.terminal import note, progress, show_json, show_table
 from lmkbc.errors import counted
 from lmkbc.run.options import RunOptions
 from lmkbc.settings import listed
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS
 
 if TYPE_CHECKING:
     from lmkbc.tune.learn import Tuned
@@ -95,9 +95,9 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
         "insample_macro_f1": tuned.insample_macro_f1,
         "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
-        "folds": tuned.folds,
-        "trials": tuned.trials,
-        "seed": tuned.seed,
+        "folds": tuned.options.folds,
+        "trials": tuned.options.trials,
+        "seed": tuned.options.seed,
         "relations": relations,
     }
 

@@ -24,8 +24,7 @@ from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
 from lmkbc.run.run import Run
 from lmkbc.select import thresholds
-from lmkbc.select.confidence import Unstated, at_precision, check_precision
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.selector import PerRelation, Unstated, at_precision, check_precision
 from lmkbc.select.thresholds import Origin
 
 NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
@@ -51,7 +50,7 @@ def selector_for(
         check_precision(precision)
     if any_thresholds and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = _own_rule(recipe) if untuned else _selector(run, recipe, any_thresholds)
+    selector, how = own_selector(run, recipe) if untuned else _selector(run, recipe, any_thresholds)
     if precision is not None:
         selector, how = _at_precision(run, recipe, selector, how, precision)
     if run.learn_from == ():
@@ -77,8 +76,11 @@ def _at_precision(
     return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
 
 
-def _own_rule(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
-    """Return the recipe's own rule, with a description."""
+def own_selector(run: Run, recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:  # noqa: ARG001
+    """Return what a run keeps without thresholds, with a description: the rules of the recipe.
+
+    Tuning learns its rules under this selector, and runs apply them under it.
+    """
     own = ", another for some relations" if recipe.select.rules else ""
     return recipe.select, {"how": f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"}
 
@@ -90,8 +92,8 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
     files = (path for folder in folders for path in thresholds.files(folder, edition.name, recipe.name, origin))
     path = next(files, None)
     if path is None:
-        return _own_rule(recipe)
-    tuned = thresholds.read(path, recipe.select)
+        return own_selector(run, recipe)
+    tuned = thresholds.read(path, own_selector(run, recipe)[0])
     name = f"thresholds/{edition.name}/{path.name}"
     labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     other = tuned.provenance.differs(recipe.name, origin, labelled)

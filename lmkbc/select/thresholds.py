@@ -26,10 +26,10 @@ from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.reader import read_toml
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.confidence import calibration_of
 from lmkbc.select.expected_f1 import ExpectedF1
 from lmkbc.select.registry import inner_rule
-from lmkbc.select.rule import PerRelation, Rule, significant
+from lmkbc.select.rule import Rule, significant
+from lmkbc.select.selector import PerRelation
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
@@ -99,9 +99,9 @@ class Provenance:
             system=system,
             data_sha256=data_sha256,
             candidates_sha256=candidates_sha256,
-            folds=tuned.folds,
-            trials=tuned.trials,
-            seed=tuned.seed,
+            folds=tuned.options.folds,
+            trials=tuned.options.trials,
+            seed=tuned.options.seed,
             cv_f1=significant(tuned.cv_macro_f1, 6),
             insample_f1=significant(tuned.insample_macro_f1, 6),
             models=origin.models,
@@ -228,7 +228,7 @@ class _File:
 
 
 def _confidence_table(confidence: RelationConfidence, rule: Rule) -> dict[str, Any]:
-    in_rule = calibration_of(PerRelation(rule), "") == confidence.calibration
+    in_rule = PerRelation(rule).calibration("") == confidence.calibration
     curve = {name: value for name, value in asdict(confidence.curve).items() if value is not None}
     return ({} if in_rule else asdict(confidence.calibration)) | {"curve": curve}
 

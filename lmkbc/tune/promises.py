@@ -57,10 +57,10 @@ class Facts:
         for place, query in enumerate(np.flatnonzero(rows).tolist()):
             matched = outcomes.matched[query]
             scores = p[query, : len(matched.keys)]
-            order = np.argsort(-scores, kind="stable")[:max_facts]
-            hits, answers = outcomes.counts(matched, order.tolist())
+            order = outcomes.answered(query, np.argsort(-scores, kind="stable")[:max_facts].tolist())
+            hits, answers = outcomes.counts(query, order)
             new = np.flatnonzero(np.diff(answers))
-            confidence.append(np.floor(scores[order[new]] * FINE) / FINE)
+            confidence.append(np.floor(scores[order][new] * FINE) / FINE)
             right.append(np.diff(hits)[new])
             row.append(np.full(len(new), place))
         joined = np.concatenate(confidence) if confidence else np.zeros(0)

@@ -10,13 +10,13 @@ import pytest
 from lmkbc.errors import InputError
 from lmkbc.select import thresholds
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.confidence import calibration_of
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.thresholds import Origin
 from lmkbc.tune.learn import Tuned, TunedRelation
 from lmkbc.tune.promises import Confidences, Kept, RelationConfidence
 from lmkbc.tune.reliability import Bin, Reliability
+from lmkbc.tune.tuning_set import TuningOptions
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
@@ -35,7 +35,7 @@ def tuned() -> Tuned:
     known = Confidences(
         relations={"a": own, "b": beside}, recall=0.1, recall_interval=(0, 0.2), kept=kept, raw=worth, calibrated=worth
     )
-    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, 5, 200, 0, known)
+    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known)
 
 
 def provenance(**changes: str) -> thresholds.Provenance:
@@ -52,7 +52,7 @@ def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
     assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
-    assert calibration_of(selector, "a") == RULES["a"].calibration
+    assert selector.calibration("a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)
     content = path.read_bytes()

@@ -13,9 +13,10 @@ from space import SPACE
 from lmkbc.relation import Relation
 from lmkbc.select import thresholds
 from lmkbc.select.mutual import Mutual
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import Tuned
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
+from tests.tuned import tuned as tune_all
 
 EDITION = SPACE.edition("2023")
 BORDERS = "CountryBordersCountry"
@@ -44,7 +45,7 @@ def pairs(*, mutual: bool = True, relation: str = BORDERS) -> Pairs:
 
 def tuned(some: Pairs, relations: Mapping[str, Relation] = SPACE.relations, **options: Any) -> Tuned:
     sets, examples = [found for found, _ in some], [example for _, example in some]
-    return tune(
+    return tune_all(
         sets,
         examples,
         EDITION,

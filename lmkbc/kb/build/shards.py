@@ -26,7 +26,7 @@ from lmkbc.recipe import Recipe
 from lmkbc.relation import Relation
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.run.run import Run
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Query
 
 SHARD = BLOCK
