@@ -1,8 +1,9 @@
-"""Tuning as tests call it: options by their names, under a selector that keeps all that its rules keep."""
+"""Tuning as tests call it, and selectors that keep less than their rules do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmkbc.edition import Edition
@@ -12,7 +13,7 @@ from lmkbc.select.selector import PerRelation
 from lmkbc.tune.learn import Tuned, tune
 from lmkbc.tune.outcomes import PLAIN
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
-from lmkbc.types import CandidateSet, Example
+from lmkbc.types import Candidate, CandidateSet, Example, Query
 
 
 def tuned(
@@ -29,3 +30,22 @@ def tuned(
     how = TuningOptions(**options)
     data = TuningSet.of(sets, examples, edition, relations=relations, selector=selector, options=how)
     return tune(data, storage=storage, report=report)
+
+
+@dataclass(frozen=True)
+class First(PerRelation):
+    """A run that keeps the first object of what a rule keeps, as a limit on answers would."""
+
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return super().answer(query, objects)[:1]
+
+
+@dataclass(frozen=True)
+class Without(PerRelation):
+    """A run that leaves out one object, wherever it stands."""
+
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return tuple(one for one in super().answer(query, objects) if one.text != "7")
+
+
+SELECTORS = (PLAIN, First(PLAIN.general), Without(PLAIN.general))

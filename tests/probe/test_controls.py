@@ -21,12 +21,13 @@ from lmkbc.probe.controls import CONTROLS, RANDOM, compare, controls, learned, w
 from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
+from lmkbc.select.cutoffs import TopK
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, Example, Prediction
+from tests.tuned import First
 
 CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)
 VAL = SPACE.examples(MINI, MINI.held_out)[::3]
-ONE_TRIAL = TuningOptions(trials=1)
 
 
 def right(example: Example) -> Prediction:
@@ -65,6 +66,15 @@ def test_a_failed_query_is_wrong_even_where_nothing_is_to_be_found() -> None:
 def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Fits the embedded default once for all tests."""
     return replace(CONTEXT, cache=tmp_path_factory.mktemp("embedded"))
+
+
+@pytest.mark.parametrize("how", [None, TuningOptions(trials=0, folds=2, rules=("top-k",))], ids=["rule", "tuned"])
+def test_controls_keep_what_their_runs_keep(
+    how: TuningOptions | None, context: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.probe.controls.own_selector", lambda *_: (First(TopK(k=3)), {}))
+    (made,) = learned(context, VAL, how, ["prior"]).values()
+    assert {len(one.objects) for one in made} <= {0, 1}
 
 
 @pytest.mark.parametrize("tuned", [pytest.param(True, marks=pytest.mark.whole), False])
