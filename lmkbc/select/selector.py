@@ -146,7 +146,7 @@ class AtPrecision(Narrowed):
     reached: the relations that reach the precision, by every spelling, with their points on the curve.
     """
 
-    reached: Mapping[str, Point] = field(default_factory=dict)
+    reached: Mapping[str, Point] = field(kw_only=True)
 
     def reason(self, query: Query) -> str:
         """Return whether the relation does not reach the precision, or its objects are not sure enough."""
@@ -177,7 +177,7 @@ def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
         if point is not None and calibration is not None:
             reached[name] = point
             rules[name] = Calibrated.by(calibration, Cutoff(threshold=point.threshold, max=curve.max or UNLIMITED))
-    return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, reached, usual=selector)
+    return AtPrecision(NOTHING, rules, selector.calibrations, selector.curves, usual=selector, reached=reached)
 
 
 @dataclass(frozen=True)
