@@ -246,10 +246,10 @@ def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: Per
         facts = Facts.of(outcomes, p, rows, max_facts=curves[name].max)
         above = (p >= point.threshold).sum(axis=1)
         counts = [len(one.objects) for one in run.select_all(sets)]
-        limited = isinstance(selector, First) or curves[name].max == 1
-        assert counts == [min(int(n), 1) if limited else int(n) for n in above]
+        limited = len(selector.answer(sets[0].query, sets[0].candidates)) == 1
+        assert counts == [min(int(n), 1) if limited or curves[name].max == 1 else int(n) for n in above]
         kept, right = facts.kept(np.full(len(sets), point.threshold))
-        if type(selector) is PerRelation:
+        if not limited:
             assert kept.tolist() == counts
             table = learn.official({one.query: one for one in run.select_all(sets)}, examples, LMKBC23)
             assert right.sum() / kept.sum() == pytest.approx(table.relations[name].micro_p)
