@@ -38,10 +38,10 @@ LAYERS = """
     generate
     link
     recipe ask.authors
-    tune select.thresholds run.default_recipe run.submission run.directory
+    tune run.default_recipe run.submission run.directory
     run run.saved
     scoring.comparison
-    select.chosen run.pipeline
+    select.tuned_rules run.pipeline
     run.files run.estimate
     kb.build
     kb.export

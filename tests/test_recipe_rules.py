@@ -14,10 +14,10 @@ from lmkbc.errors import InputError
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run
-from lmkbc.select.chosen import selector_for
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
 from lmkbc.select.selector import PerRelation
+from lmkbc.select.tuned_rules import selector_for
 from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace

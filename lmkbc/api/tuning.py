@@ -102,8 +102,8 @@ def tune(
     """
     from lmkbc.run import submission
     from lmkbc.run.pipeline import propose
-    from lmkbc.select import thresholds
-    from lmkbc.select.chosen import origin_of, own_selector, split_sha256
+    from lmkbc.select import tuned_rules
+    from lmkbc.select.tuned_rules import origin_of, own_selector, split_sha256
     from lmkbc.tune.learn import check
     from lmkbc.tune.learn import tune as tune_rules
 
@@ -115,7 +115,7 @@ def tune(
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
     origin, folder = origin_of(run, recipe), space.own("thresholds")
-    path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
+    path = tuned_rules.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
     check_file(path)
     if path is not None and path.exists() and not overwrite:
         raise InputError(
@@ -126,7 +126,7 @@ def tune(
     data = TuningSet.of(proposals.sets, examples, chosen, relations=run.relations, selector=selector, options=how)
     tuned = tune_rules(data, storage=storage, report=progress)
     if path is not None:
-        provenance = thresholds.Provenance.of(
+        provenance = tuned_rules.Provenance.of(
             tuned,
             origin,
             edition=chosen.name,
@@ -134,7 +134,7 @@ def tune(
             data_sha256=split_sha256(run, split),
             candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
         )
-        thresholds.write(path, tuned, provenance)
+        tuned_rules.write(path, tuned, provenance)
     return Tuning(tuned, chosen.name, split, recipe.name, path)
 
 

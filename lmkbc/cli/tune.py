@@ -104,7 +104,7 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
-    from lmkbc.select.thresholds import reliability_table
+    from lmkbc.select.tuned_rules import reliability_table
 
     return {
         "recall_at_precision_90": known.recall,

@@ -21,7 +21,7 @@ from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
-from lmkbc.select.chosen import own_selector
+from lmkbc.select.tuned_rules import own_selector
 from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import SEED, TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction

@@ -14,7 +14,7 @@ from space import SPACE
 
 from lmkbc import Relation
 from lmkbc.run.submission import answers
-from lmkbc.select import thresholds
+from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.registry import RULES, build
@@ -220,11 +220,11 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
         held += unseen
     assert sorted(held, key=str) == sorted((found.query for found in answered), key=str)
     path = tmp_path / "t.toml"
-    about = thresholds.Provenance.of(
-        made, thresholds.Origin(), edition="2023", system="s", data_sha256="", candidates_sha256=""
+    about = tuned_rules.Provenance.of(
+        made, tuned_rules.Origin(), edition="2023", system="s", data_sha256="", candidates_sha256=""
     )
-    thresholds.write(path, made, about)
-    again = thresholds.read(path, selector).selector
+    tuned_rules.write(path, made, about)
+    again = tuned_rules.read(path, selector).selector
     table = learn.official({one.query: one for one in again.select_all(SETS)}, EXAMPLES, LMKBC23)
     assert made.insample_macro_f1 == table.overall.f1
     assert made.cv_macro_f1 == learn.official(by_query, EXAMPLES, LMKBC23).overall.f1

@@ -14,10 +14,10 @@ from optuna.trial import TrialState
 from space import SPACE
 
 from lmkbc import IdScorer
-from lmkbc.select import thresholds
+from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
-from lmkbc.select.thresholds import Origin
+from lmkbc.select.tuned_rules import Origin
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.learn import Tuned
 from lmkbc.tune.outcomes import Outcomes
@@ -159,8 +159,10 @@ def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction_with_a_sear
 
 
 def written(folder: Path, made: Tuned) -> bytes:
-    given = thresholds.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="0", candidates_sha256="0")
-    thresholds.write(folder / "it.toml", made, given)
+    given = tuned_rules.Provenance.of(
+        made, Origin(), edition="2023", system="s", data_sha256="0", candidates_sha256="0"
+    )
+    tuned_rules.write(folder / "it.toml", made, given)
     return (folder / "it.toml").read_bytes()
 
 
