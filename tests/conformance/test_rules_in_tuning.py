@@ -20,7 +20,7 @@ from lmkbc.select.cutoffs import Cutoff, Relative, TopK
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import PrefixRule, SweptRule
 from lmkbc.select.selector import PerRelation, at_precision
-from lmkbc.tune import learn
+from lmkbc.tune import learn, nested
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.nested import Rules
 from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
@@ -272,6 +272,28 @@ def test_confidences_of_held_out_queries_do_not_know_their_gold() -> None:
     assert (before[2::4] == after[2::4]).all()
     assert (before[0::4] != after[0::4]).any()
     assert PROMISED == 0.9
+
+
+def test_weights_of_all_relations_are_fitted_without_the_fold_that_they_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def recorded(some: Any) -> Any:
+        sizes.append(sum(part.right.size for part in some))
+        return real(some)
+
+    real = nested.general
+    monkeypatch.setattr(nested, "general", recorded)
+    tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, trials=0, folds=2, rules=("top-k",))
+    each = learn.INNER_FOLDS + 1  # the last is of all training rows
+    for first in range(0, len(sizes), each):
+        *folds, whole = sizes[first : first + each]
+        assert sum(folds) == (learn.INNER_FOLDS - 1) * whole
+
+
+def test_a_relation_has_its_own_rule_or_the_general_one() -> None:
+    run = PerRelation(TopK(k=2), {SPOUSE: TopK(k=0), EPISODES: TopK(k=1)})
+    some = [SETS[0], SETS[21], SETS[-2], SETS[1]]
+    assert [len(made.objects) for made in run.select_all(some)] == [2, 0, 1, 2]
 
 
 def data(**changes: Any) -> TuningSet:
