@@ -24,7 +24,8 @@ from lmkbc.relation import Relation
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.pool import Pooling
 from lmkbc.select.registry import build
-from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.select.rule import Rule
+from lmkbc.select.selector import PerRelation
 from lmkbc.settings import checked
 from lmkbc.workspace import Workspace
 

@@ -39,10 +39,10 @@ LAYERS = """
     generate
     link
     recipe ask.authors
-    tune select.thresholds run.submission
+    tune run.submission
     run run.saved
     scoring.comparison
-    select.chosen run.pipeline
+    select.tuned_rules run.pipeline
     run.directory run.estimate
     kb.build
     kb.export

@@ -15,10 +15,10 @@ from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.options import Selection, settled
 from lmkbc.run.pipeline import Steps, propose
 from lmkbc.run.run import Run
-from lmkbc.select.chosen import selector_for
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.pool import Pool
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.selector import PerRelation
+from lmkbc.select.tuned_rules import selector_for
 from lmkbc.tune.learn import official
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 from lmkbc.workspace import Workspace

@@ -23,7 +23,7 @@ import numpy as np
 
 from eval.bench import few_of, parsed, parser_of
 from eval.bench.figures import Table
-from eval.bench.recorded import GEMMA, QWEN, context_of, proposed
+from eval.bench.recorded import GEMMA, QWEN, context_of, proposed, tuned_rules
 from lmkbc.generate.recorded import RecordedSpec
 from lmkbc.recipe import read_recipe
 from lmkbc.select.composed import AbstentionThreshold
@@ -31,13 +31,14 @@ from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated
 from lmkbc.select.numeric import ExpectedScore, StabMid, WeightedMedian
 from lmkbc.select.ranking import Mask
-from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.select.rule import Rule
+from lmkbc.select.selector import PerRelation
 from lmkbc.tune.calibrate import CalibrationData, general
-from lmkbc.tune.defaults import FOLDS
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.learn import official, tune
+from lmkbc.tune.learn import official
 from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.outcomes import Outcomes
+from lmkbc.tune.tuning_set import FOLDS, TuningOptions
 from lmkbc.types import CandidateSet, Prediction, Query
 from lmkbc.workspace import Workspace
 
@@ -178,7 +179,7 @@ class Mechanisms:
     def thresholds(self, sets: Sequence[CandidateSet]) -> tuple[float, float]:
         """Return F1 out of fold with one cut-off for all relations, and with one for each relation."""
         relations = context_of(self.workspace, self.edition).relations
-        own = tune(sets, self.examples, self.edition, relations=relations, rules=[Cutoff.name], trials=0)
+        own = tuned_rules(sets, self.examples, self.edition, relations, TuningOptions(rules=(Cutoff.name,), trials=0))
         folds = fold_of(self.examples, by_subject(self.examples, FOLDS, 0))
         made: dict[Query, Prediction] = {}
         tables = {cut: [Cutoff(threshold=cut).select(one) for one in sets] for cut in GRID}

@@ -28,14 +28,14 @@ from typing import Any
 
 from eval.bench import few_of, model_of, parsed, parser_of, peak_mb
 from eval.bench.figures import Table
-from eval.bench.recorded import proposed, scored
+from eval.bench.recorded import proposed, scored, tuned_rules
 from lmkbc.generate.spec import merged
 from lmkbc.models.packaged import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
-from lmkbc.tune.learn import tune
 from lmkbc.tune.nested import by_subject, fold_of
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import SYSTEMS, Workspace
 
@@ -83,7 +83,7 @@ class Row:
         relations = {name: space.relation(name) for name in edition.relations}
         if not self.stack:
             draws = [
-                tune(sets, held_out, edition, relations=relations, trials=0, seed=seed)
+                tuned_rules(sets, held_out, edition, relations, TuningOptions(trials=0, seed=seed))
                 for seed in range(self.given.draws)
             ]
             scores = sorted(draw.cv_macro_f1 for draw in draws)

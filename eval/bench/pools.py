@@ -14,14 +14,13 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
-from typing import Any
 
 from eval.bench import few_of, parsed
 from eval.bench.figures import Table
-from eval.bench.recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser
+from eval.bench.recorded import BERT, GEMMA, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser, tuned_rules
 from lmkbc.recipe import read_recipe
 from lmkbc.select.pool import Pool
-from lmkbc.tune.learn import tune
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, Source, State
 from lmkbc.workspace import Workspace
 
@@ -126,8 +125,8 @@ class Sources:
         for seed in seeds:
             drawn = {name: simulated(name, train, self._examples, seed=seed) for name in SIMULATED if name in names}
             pool = Pool(self._edition).merge([(fixed | drawn)[name] for name in names])
-            how: dict[str, Any] = {"folds": folds, "trials": 0, "seed": seed}
-            yield tune(pool, self._examples, self._edition, relations=self._run.relations, **how).cv_macro_f1
+            how = TuningOptions(folds=folds, trials=0, seed=seed)
+            yield tuned_rules(pool, self._examples, self._edition, self._run.relations, how).cv_macro_f1
 
     def _sets(self, name: Named) -> Sequence[CandidateSet]:
         """Return the sets of a source, in the order of the examples."""

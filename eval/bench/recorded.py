@@ -10,7 +10,7 @@ tuning.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +18,12 @@ from eval.bench import few_of, parsed, parser_of, timed
 from eval.bench.figures import Table
 from lmkbc.edition import Edition
 from lmkbc.recipe import Recipe, read_recipe
+from lmkbc.relation import Relation
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
-from lmkbc.tune.learn import official, tune
+from lmkbc.tune.learn import Tuned, official, tune
+from lmkbc.tune.outcomes import PLAIN
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
@@ -84,8 +86,8 @@ def main(argv: Sequence[str]) -> None:
         prior, empty = (untuned(plain, examples, read_recipe(workspace, name)) for name in ("prior", "bl22-empty"))
         run, recipe = context_of(workspace, edition, row.files), read_recipe(workspace, row.system)
         sets, _, proposing = timed(proposed, run, recipe, examples)
-        how = {"folds": given.folds, "trials": given.trials, "seed": given.seed}
-        tuned, _, tuning = timed(tune, sets, examples, edition, relations=run.relations, **how)
+        how = TuningOptions(folds=given.folds, trials=given.trials, seed=given.seed)
+        tuned, _, tuning = timed(tuned_rules, sets, examples, edition, run.relations, how)
         scores = {
             "untuned": scored(recipe, sets, examples, edition),
             "out of fold": tuned.cv_macro_f1,
@@ -119,6 +121,17 @@ def context_of(workspace: Workspace, edition: Edition, files: Sequence[str] = ()
 def proposed(run: Run, recipe: Recipe, examples: Sequence[Example]) -> Sequence[CandidateSet]:
     """Return a recipe's candidates for the queries of examples."""
     return propose(run, recipe, [example.query for example in examples]).sets
+
+
+def tuned_rules(
+    sets: Sequence[CandidateSet],
+    examples: Sequence[Example],
+    edition: Edition,
+    relations: Mapping[str, Relation],
+    how: TuningOptions,
+) -> Tuned:
+    """Return rules tuned for candidates, each of which keeps all that it selects."""
+    return tune(TuningSet.of(sets, examples, edition, relations=relations, selector=PLAIN, options=how))
 
 
 def untuned(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:

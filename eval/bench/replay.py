@@ -17,14 +17,25 @@ from typing import Any
 
 from eval.bench import parsed
 from eval.bench.figures import Table
-from eval.bench.recorded import BERT, GEMMA, GPT3, GPT4, GPT35, QWEN, RECODE, context_of, proposed, row_parser
+from eval.bench.recorded import (
+    BERT,
+    GEMMA,
+    GPT3,
+    GPT4,
+    GPT35,
+    QWEN,
+    RECODE,
+    context_of,
+    proposed,
+    row_parser,
+    tuned_rules,
+)
 from lmkbc.recipe import make_recipe, read_file, read_recipe
 from lmkbc.run.run import Run
 from lmkbc.run.submission import prediction_lines
 from lmkbc.scoring.official import evaluate
 from lmkbc.scoring.table import Summary
-from lmkbc.tune.defaults import TRIALS
-from lmkbc.tune.learn import tune
+from lmkbc.tune.tuning_set import TRIALS, TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
@@ -262,8 +273,9 @@ def tuned(
     given: argparse.Namespace,
 ) -> float:
     """Return F1 out of fold of rules tuned per relation. rules: families to choose from, all if empty."""
-    how = {"folds": given.folds, "trials": 0 if given.small else TRIALS, "seed": given.seed}
-    return tune(sets, examples, run.edition, relations=run.relations, rules=rules or None, **how).cv_macro_f1
+    trials = 0 if given.small else TRIALS
+    how = TuningOptions(rules=tuple(rules) or None, folds=given.folds, trials=trials, seed=given.seed)
+    return tuned_rules(sets, examples, run.edition, run.relations, how).cv_macro_f1
 
 
 def _figures(summary: Summary, row: Row) -> tuple[float, ...]:

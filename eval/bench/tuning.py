@@ -14,14 +14,13 @@ import numpy as np
 
 from eval.bench import few_of, parsed, timed
 from eval.bench.figures import Table
-from eval.bench.recorded import ROWS, context_of, proposed, row_parser
+from eval.bench.recorded import ROWS, context_of, proposed, row_parser, tuned_rules
 from lmkbc.edition import Edition
 from lmkbc.recipe import read_recipe
 from lmkbc.run.submission import answers
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.tune.defaults import TRIALS
-from lmkbc.tune.learn import tune
 from lmkbc.tune.outcomes import Curve, Outcomes, cutoff_steps
+from lmkbc.tune.tuning_set import TRIALS, TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import Workspace
 
@@ -38,11 +37,11 @@ def main(argv: Sequence[str]) -> None:
     workspace, table = Workspace(data=given.data), Table("tuning", "answers")
     edition = workspace.edition("2023")
     examples = few_of(workspace.examples(edition, "val"), given.limit)
-    how = {"folds": given.folds, "trials": given.trials, "seed": given.seed}
+    how = TuningOptions(folds=given.folds, trials=given.trials, seed=given.seed)
     for name in given.answers:
         run = context_of(workspace, edition, ROWS[name].files)
         sets = proposed(run, read_recipe(workspace, "recorded"), examples)
-        tuned, _, seconds = timed(tune, sets, examples, edition, relations=run.relations, **how)
+        tuned, _, seconds = timed(tuned_rules, sets, examples, edition, run.relations, how)
         scores = {
             "out of fold": tuned.cv_macro_f1,
             "swept": tuned.cv_macro_f1_without_optuna,
@@ -75,8 +74,8 @@ def speed(sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Ed
     pairs = {(x.query.subject, x.query.relation): edition.gold_column(x) for x in examples}
     rule = Cutoff(threshold=0.05)
     predicted = {(s.query.subject, s.query.relation): answers(edition, rule.select(s)) for s in sets}
-    _, _, once = timed(lambda: [one.changes for one in outcomes])
-    print(f"prefix scores and their changes, once: {1e3 * once:.1f} ms")
+    _, _, once = timed(lambda: [one.prefix_f1 for one in outcomes])
+    print(f"prefix scores, once: {1e3 * once:.1f} ms")
 
     def sweep() -> list[Curve]:
         return [Curve.of(cutoff_steps(one), np.ones(len(one), dtype=np.bool_)) for one in outcomes]

@@ -106,8 +106,8 @@ def ask(
     unknown relation, and for an id that is no QID; LmkbcError if no model answered.
     """
     from lmkbc.run.pipeline import propose
-    from lmkbc.select.chosen import selector_for
     from lmkbc.select.confidence import confidences
+    from lmkbc.select.tuned_rules import selector_for
 
     start = time.monotonic()
     if not subject.strip():

@@ -33,7 +33,7 @@ from lmkbc.run import directory as run_directory
 from lmkbc.run.options import RunOptions, SelectedRunOptions, Selection, settled
 from lmkbc.run.run import Run
 from lmkbc.run.subset import names_of
-from lmkbc.select.chosen import selector_for
+from lmkbc.select.tuned_rules import selector_for
 
 if TYPE_CHECKING:
     from lmkbc.run.estimate import Estimate

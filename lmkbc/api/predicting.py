@@ -172,7 +172,7 @@ def predict(
     from lmkbc.run import submission
     from lmkbc.run.directory import RunFiles
     from lmkbc.run.pipeline import Steps, as_one
-    from lmkbc.select.chosen import selector_for
+    from lmkbc.select.tuned_rules import selector_for
 
     start = time.monotonic()
     run, recipe, asked = opened_subset(options, split, relation, limit)

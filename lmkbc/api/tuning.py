@@ -18,7 +18,7 @@ from lmkbc.files.writable import check_file
 from lmkbc.progress import Report, silent
 from lmkbc.run.options import Folds, Limit, OneRelation, RunOptions, Split, Trials
 from lmkbc.settings import listed
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.tune.tuning_set import FOLDS, SEED, TRIALS, TuningOptions, TuningSet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,12 +114,14 @@ def tune(
     """
     from lmkbc.run import submission
     from lmkbc.run.pipeline import propose
-    from lmkbc.select import thresholds
-    from lmkbc.select.chosen import origin_of, split_sha256
+    from lmkbc.select import tuned_rules
+    from lmkbc.select.tuned_rules import origin_of, own_selector, split_sha256
     from lmkbc.tune.learn import check
     from lmkbc.tune.learn import tune as tune_rules
 
-    check(rules, folds, trials, storage)
+    names = None if rules is None else tuple(rules)
+    how = TuningOptions(rules=names, both_sides=both_sides, folds=folds, trials=trials, seed=seed)
+    check(how, storage)
     if overwrite and not write:
         raise OptionError("overwrite", "replaces a file, and nothing is to be written: leave it out")
     run, recipe, subset = opened_subset(options, split, relation, limit)
@@ -127,28 +129,18 @@ def tune(
     space, chosen, split = run.workspace, run.edition, run.split
     examples = list(subset.rows(space.examples(chosen, split), lambda row: row.query.relation))
     origin, folder = origin_of(run, recipe), space.own("thresholds")
-    path = thresholds.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
+    path = tuned_rules.path_of(folder, chosen.name, recipe.name, origin) if write and subset.is_whole else None
     check_file(path)
     if path is not None and path.exists() and not overwrite:
         raise InputError(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
-    tuned = tune_rules(
-        proposals.sets,
-        examples,
-        chosen,
-        relations=run.relations,
-        folds=folds,
-        trials=trials,
-        seed=seed,
-        storage=storage,
-        rules=rules,
-        both_sides=both_sides,
-        report=progress,
-    )
+    selector, _ = own_selector(run, recipe)
+    data = TuningSet.of(proposals.sets, examples, chosen, relations=run.relations, selector=selector, options=how)
+    tuned = tune_rules(data, storage=storage, report=progress)
     if path is not None:
-        provenance = thresholds.Provenance.of(
+        provenance = tuned_rules.Provenance.of(
             tuned,
             origin,
             edition=chosen.name,
@@ -156,7 +148,7 @@ def tune(
             data_sha256=split_sha256(run, split),
             candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
         )
-        thresholds.write(path, tuned, provenance)
+        tuned_rules.write(path, tuned, provenance)
     return Tuning(tuned, chosen.name, split, recipe.name, path)
 
 
@@ -195,15 +187,17 @@ def controls(
     **options: Unpack[RunOptions],
 ) -> ControlScores:
     """Score a system beside controls that learn from the train split alone. InputError for wrong input."""
-    from lmkbc.probe.controls import ControlSelection
     from lmkbc.probe.controls import controls as run_controls
 
-    how = ControlSelection(tuned=tuned, trials=trials, folds=folds, seed=seed)
-    how.check(random=random)
+    how = TuningOptions(trials=trials, folds=folds, seed=seed)
+    unread = () if tuned else ("trials", "folds") if random else ("trials", "folds", "seed")
+    for name in unread:
+        if getattr(how, name) != getattr(TuningOptions(), name):
+            raise OptionError(name, "is of tuning, which is left out: leave it out too")
     run, recipe, subset = opened_subset(options, split, relation, limit)
     check_kept(run, "probe controls")
     examples = list(subset.rows(run.workspace.examples(run.edition, run.split), lambda row: row.query.relation))
-    table = run_controls(run, recipe, examples, how, random=random, report=progress)
+    table = run_controls(run, recipe, examples, how if tuned else None, random=random, seed=seed, report=progress)
     return ControlScores(table, run.edition, run.split)
 
 

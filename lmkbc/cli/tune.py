@@ -49,16 +49,16 @@ def _as_json(tuned: Tuned) -> dict[str, Any]:
         "insample_macro_f1": tuned.insample_macro_f1,
         "confidence": confidence_json(tuned.confidences),
         "failed": tuned.failed,
-        "folds": tuned.folds,
-        "trials": tuned.trials,
-        "seed": tuned.seed,
+        "folds": tuned.options.folds,
+        "trials": tuned.options.trials,
+        "seed": tuned.options.seed,
         "relations": relations,
     }
 
 
 def confidence_json(known: Confidences) -> dict[str, Any]:
     """Return the quality of confidences out of fold, with the bins of a reliability diagram."""
-    from lmkbc.select.thresholds import reliability_table
+    from lmkbc.select.tuned_rules import reliability_table
 
     return {
         "recall_at_precision_90": known.recall,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lmkbc.errors import OptionError
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.generate.spec import GeneratorSpec, sources_of
 from lmkbc.progress import Report, silent
@@ -22,8 +21,9 @@ from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
-from lmkbc.tune.defaults import FOLDS, SEED, TRIALS
+from lmkbc.select.tuned_rules import own_selector
 from lmkbc.tune.learn import tune
+from lmkbc.tune.tuning_set import SEED, TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction
 
 CONTROLS = ("prior", "naive-bayes", "embedded")
@@ -62,46 +62,30 @@ class Controls:
     failed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlSelection:
-    """Selection for every system: tuned per relation and scored out of fold, or by its recipe's own rule."""
-
-    tuned: bool = True
-    trials: int = TRIALS
-    folds: int = FOLDS
-    seed: int = SEED
-
-    def check(self, *, random: bool) -> None:
-        """Raise OptionError for a setting of tuning without tuning. random: whether random weights are drawn."""
-        plain = ControlSelection(tuned=self.tuned)
-        unread = () if self.tuned else ("trials", "folds", *(() if random else ("seed",)))
-        for name in unread:
-            if getattr(self, name) != getattr(plain, name):
-                raise OptionError(name, "is of tuning, which is left out: leave it out too")
-
-
 def controls(
     run: Run,
     recipe: Recipe,
     examples: Sequence[Example],
-    how: ControlSelection,
+    how: TuningOptions | None,
     *,
     known: Made | None = None,
     random: bool = True,
+    seed: int = SEED,
     report: Report = silent,
 ) -> Controls:
     """Run a system and the controls on a labelled split.
 
     A query is hard if no control answers it with F1 = 1. If the system is itself one of the controls, only the others
     define what is hard. Failed queries count as wrong. known: result of `learned` for the same examples and selection.
-    random: whether to run the system with random weights too.
+    how: tuning of each system, scored out of fold; None for the rules of its recipe.
+    random: whether to run the system with random weights too, drawn with `seed`.
     """
     others = dict(learned(run, examples, how, report=report) if known is None else known)
     itself = [name for name in others if read_recipe(run.workspace, name) == recipe]  # a recipe may only share its name
     own = others.pop(itself[0]) if itself else None
     made = own or _predictions(run, recipe, examples, how, report)
     if random:
-        with with_random_weights(run, recipe, how.seed) as drawn:
+        with with_random_weights(run, recipe, seed) as drawn:
             if drawn is not None:
                 others[RANDOM] = _predictions(*drawn, examples, how, report)
     return compare(run, recipe.name, examples, made, others, [RANDOM] if random else [])
@@ -110,7 +94,7 @@ def controls(
 def learned(
     run: Run,
     examples: Sequence[Example],
-    how: ControlSelection,
+    how: TuningOptions | None,
     names: Sequence[str] = CONTROLS,
     report: Report = silent,
 ) -> dict[str, list[Prediction]]:
@@ -120,22 +104,14 @@ def learned(
 
 
 def _predictions(
-    run: Run, recipe: Recipe, examples: Sequence[Example], how: ControlSelection, report: Report
+    run: Run, recipe: Recipe, examples: Sequence[Example], how: TuningOptions | None, report: Report
 ) -> list[Prediction]:
     sets = propose(run, recipe, [example.query for example in examples], report).sets
-    if not how.tuned:
-        return recipe.select.select_all(sets)
-    tuned = tune(
-        sets,
-        examples,
-        run.edition,
-        relations=run.relations,
-        folds=how.folds,
-        trials=how.trials,
-        seed=how.seed,
-        report=report,
-    )
-    return list(tuned.predictions)
+    selector, _ = own_selector(run, recipe)
+    if how is None:
+        return selector.select_all(sets)
+    data = TuningSet.of(sets, examples, run.edition, relations=run.relations, selector=selector, options=how)
+    return list(tune(data, report=report).predictions)
 
 
 def compare(

@@ -49,6 +49,11 @@ class AbstentionThreshold(BatchSelector, Rule):
         """Return which queries get an answer, (n,)."""
         return self.strength(ranking) < self.threshold
 
+    def keep(self, ranking: Ranking) -> Mask | None:
+        """Return what the inner rule keeps of queries that get an answer, (n, m); None if it makes other objects."""
+        inner = self.inner.keep(ranking)
+        return None if inner is None else inner & self.open(ranking)[:, None]
+
     def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
         """Select nothing, or what the inner rule selects, for each query."""
         opened = self.open(Ranking.of(sets))

@@ -105,6 +105,11 @@ class Calibrated(MaskRule):
     nothing: Mapping[str, float] = field(default_factory=lambda: {"nothing": 1.0})
     label_priors: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def by(cls, calibration: Calibration, inner: MaskRule) -> Calibrated:
+        """Return the rule that applies `inner` to the probabilities of a calibration."""
+        return cls(inner=inner, weights=calibration.weights, label_priors=calibration.label_priors)
+
     @property
     def calibration(self) -> Calibration:
         """Return the calibration of the candidates' scores."""

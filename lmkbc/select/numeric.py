@@ -16,7 +16,7 @@ import numpy as np
 
 from lmkbc.answer.numbers import MOST_DIGITS
 from lmkbc.scoring.matchers import number
-from lmkbc.select.ranking import Floats, Mask, Ranking
+from lmkbc.select.ranking import Floats, Mask, best_first
 from lmkbc.select.rule import Range, Real, Rule, Whole
 from lmkbc.types import Candidate, CandidateSet, Prediction
 
@@ -41,7 +41,7 @@ class NumericRule(Rule):
         """Return the chosen numbers; nothing if no candidate is a number."""
         if candidates.failed:
             return Prediction(candidates.query, failed=True)
-        return Prediction(candidates.query, self.answer(Ranking.of([candidates]).ranked[0]))
+        return Prediction(candidates.query, self.answer(best_first(candidates)))
 
     def answer(self, ranked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Return the chosen numbers for one query's ranked candidates."""

@@ -40,7 +40,7 @@ class Ranking:
     @classmethod
     def of(cls, sets: Sequence[CandidateSet]) -> Ranking:
         """Return the candidates of each query, sorted (stable) and padded."""
-        ranked = tuple(_objects(candidates) for candidates in sets)
+        ranked = tuple(best_first(candidates) for candidates in sets)
         clipped = [[min(max(candidate.score, 0.0), 1.0) for candidate in candidates] for candidates in ranked]
         scores = table_of(clipped, max(map(len, ranked), default=0), -1.0)
         nothing = [max((nil.score for nil in candidates.nothing), default=0.0) for candidates in sets]
@@ -98,7 +98,8 @@ def table_of(rows: Sequence[Sequence[float]], width: int, fill: float) -> npt.ND
     return table
 
 
-def _objects(candidates: CandidateSet) -> tuple[Candidate, ...]:
+def best_first(candidates: CandidateSet) -> tuple[Candidate, ...]:
+    """Return the objects of a query by descending score; equal scores keep the set's order."""
     return tuple(sorted(candidates.candidates, key=lambda candidate: -candidate.score))
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking
-from lmkbc.types import CandidateSet, Prediction, grouped
+from lmkbc.types import CandidateSet, Prediction
 
 Made = TypeVar("Made")
 UNLIMITED = 1_000_000
@@ -70,6 +69,10 @@ class Rule(ABC):
         """Return the kept objects of each query, in order, as `select` does."""
         return [self.select(candidates) for candidates in sets]
 
+    def keep(self, ranking: Ranking) -> Mask | None:  # noqa: ARG002
+        """Return which candidates of each query to keep, (n, m); None if the rule makes objects of its own."""
+        return None
+
     def read(self, sets: Sequence[CandidateSet], every: Sequence[CandidateSet]) -> Sequence[CandidateSet]:  # noqa: ARG002
         """Return the sets as the rule uses them; by default unchanged. every: all sets of the run."""
         return sets
@@ -102,69 +105,6 @@ class BatchSelector(ABC):
     def select(self, candidates: CandidateSet) -> Prediction:
         """Return the kept objects of one query, best first. A query that no model answered stays failed."""
         return self.select_all([candidates])[0]
-
-
-@dataclass(frozen=True)
-class PerRelation(BatchSelector):
-    """Selector with a rule per relation. general: the rule of all other relations.
-
-    rules, calibrations, curves: by every spelling of a relation in queries.
-    calibrations: fitted by tuning for rules without a calibration.
-    curves: the precision that confidences promise.
-    """
-
-    general: Rule
-    rules: Mapping[str, Rule] = field(default_factory=dict)
-    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
-    curves: Mapping[str, PrecisionCurve] = field(default_factory=dict)
-
-    @property
-    def reads_others(self) -> bool:
-        """Return whether a rule reads candidates of other queries, so that selection needs the whole run."""
-        return any(rule.reads_others for rule in (self.general, *self.rules.values()))
-
-    def select_all(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return the kept objects of each query by its relation's rule, in order. sets: of a whole run."""
-        return self.keep(self.read(sets))
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets of a whole run as their rules use them, in order."""
-        return self._each(sets, lambda rule, some: rule.read(some, sets)) if self.reads_others else sets
-
-    def keep(self, sets: Sequence[CandidateSet]) -> list[Prediction]:
-        """Return the kept objects of each set; the sets come from `read`."""
-        return self._each(sets, lambda rule, some: rule.select_all(some))
-
-    def _each(
-        self, sets: Sequence[CandidateSet], of: Callable[[Rule, Sequence[CandidateSet]], Sequence[Made]]
-    ) -> list[Made]:
-        """Apply a function to the sets of each rule at once, and return the results in the order of the sets."""
-        keys = [relation if (relation := one.query.relation) in self.rules else "" for one in sets]
-        made: dict[int, Made] = {}
-        for relation, places in grouped((relation, place) for place, relation in enumerate(keys)).items():
-            rule = self.rules.get(relation, self.general)
-            made.update(zip(places, of(rule, [sets[place] for place in places]), strict=True))
-        return [made[place] for place in range(len(sets))]
-
-    def under(self, rules: Mapping[str, Rule]) -> PerRelation:
-        """Return the selector with some rules replaced."""
-        return replace(self, rules={**self.rules, **rules})
-
-
-@dataclass(frozen=True)
-class Narrowed(PerRelation):
-    """Selector that keeps less than a usual one. usual: that selector, which also says how sets are read."""
-
-    usual: PerRelation = field(kw_only=True)
-
-    @property
-    def reads_others(self) -> bool:
-        """Return whether the usual rules read candidates of other queries; confidences then depend on these too."""
-        return self.usual.reads_others
-
-    def read(self, sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-        """Return the sets as the usual rules read them."""
-        return self.usual.read(sets)
 
 
 class MaskRule(BatchSelector, Rule):
@@ -221,18 +161,14 @@ class PrefixRule(MaskRule):
     def wanted(self, ranking: Ranking) -> Ints:
         """Return how many candidates of each query the rule would keep without `min` and `max`, (n,)."""
 
-    def length(self, ranking: Ranking) -> Ints:
-        """Return how many candidates of each query to keep, (n,)."""
-        wanted = self.wanted(ranking)
-        if self.min:
-            wanted = np.maximum(wanted, self.min)
-        if self.max < UNLIMITED:
-            wanted = np.minimum(wanted, self.max)
-        return np.minimum(wanted, ranking.sizes)
+    def bounded(self, wanted: Ints, sizes: Ints) -> Ints:
+        """Return how many candidates to keep if so many are wanted. sizes: numbers of candidates, of the same shape."""
+        return np.minimum(np.minimum(np.maximum(wanted, self.min), self.max), sizes)
 
     def keep(self, ranking: Ranking) -> Mask:
         """Return which candidates of each query to keep, (n, m)."""
-        return np.arange(ranking.scores.shape[1]) < self.length(ranking)[:, None]
+        kept = self.bounded(self.wanted(ranking), ranking.sizes)
+        return np.arange(ranking.scores.shape[1]) < kept[:, None]
 
 
 def kept_of(rule: MaskRule, ranking: Ranking, scores: Floats) -> Mask:

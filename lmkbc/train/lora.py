@@ -39,7 +39,7 @@ from lmkbc.notes import Notes
 from lmkbc.progress import Report, silent
 from lmkbc.recipe import Recipe
 from lmkbc.run.run import Run
-from lmkbc.select.chosen import split_sha256
+from lmkbc.select.tuned_rules import split_sha256
 from lmkbc.train.cloze_training import IGNORED
 from lmkbc.train.corpus import Corpus, HeldOut, alias_groups, near
 from lmkbc.train.loop import Trained

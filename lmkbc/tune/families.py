@@ -171,7 +171,7 @@ def fit_gate(task: Task, rows: Mask) -> Rule:
     """
     full = rows & ~task.outcomes.empty
     inner = fit_cutoff(replace(task, nullable=False), full if full.any() else rows)
-    answered, silent = task.outcomes.f1(inner), task.outcomes.empty.astype(float)
+    answered, silent = task.outcomes.f1(inner), task.outcomes.prefix_f1[:, 0]
     gates: list[AbstentionThreshold] = []
     for evidence in get_args(Evidence):
         gate = AbstentionThreshold(inner=inner, threshold=1.0, evidence=evidence)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from lmkbc.select.rule import Rule
 from lmkbc.tune.calibrate import CalibrationData, Weights, general
 from lmkbc.tune.families import Task, applicable, fit
 from lmkbc.tune.outcomes import TIE
-from lmkbc.tune.studies import Joint, search
+from lmkbc.tune.studies import Joint, Studies
 from lmkbc.types import Example
 
 
@@ -53,24 +52,6 @@ MARGIN = 2.5
 """Standard errors by which a family must beat the shared one: 5 % over eight families (Bonferroni)."""
 RISK = 0.05
 """Level of the test for Optuna's rules, over the families and all trials, since each may be best by luck."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the choice.
-
-    rules: allowed rules; None for all. trials: Optuna trials per study. storage: for studies.
-    """
-
-    rules: Sequence[str] | None = None
-    trials: int = 0
-    seed: int = 0
-    storage: Any = None
-    study: str = "lmkbc"
-
-    def part(self, name: str) -> Settings:
-        """Return the same settings for one part of the work, with separate studies."""
-        return replace(self, study=f"{self.study}-{name}")
 
 
 @dataclass(frozen=True)
@@ -122,7 +103,7 @@ def choose(
     judged: Mapping[Combine, Mapping[str, Task]],
     rows: Mapping[str, Mask],
     inner: Mapping[str, Ints],
-    how: Settings,
+    studies: Studies,
     step: Callable[[], None] = lambda: None,
     *,
     mutual: Mapping[str, BothSides] | None = None,
@@ -134,7 +115,7 @@ def choose(
     mutual: tasks of relations with another side. A relation uses these candidates if its held-out F1 is higher.
     step: called after each relation of each kind of candidates.
     """
-    made = _choose(tasks, rows, inner, how, step)
+    made = _choose(tasks, rows, inner, studies, step)
     best, swept = dict(made.best), dict(made.swept)
 
     def improve(better: _Choice, around: Mapping[str, Callable[..., Rule]]) -> None:
@@ -146,13 +127,14 @@ def choose(
 
     for way, others in judged.items():
         improve(
-            _choose(others, rows, inner, how.part(way), step), {name: partial(Verified, combine=way) for name in others}
+            _choose(others, rows, inner, studies.part(way), step),
+            {name: partial(Verified, combine=way) for name in others},
         )
     if mutual:
         known = {name: one for name, one in made.compared.items() if name not in mutual}
         read = {**tasks, **{name: one.task for name, one in mutual.items()}}
         around = {name: partial(Mutual, inverse=one.inverse) for name, one in mutual.items()}
-        improve(_choose(read, rows, inner, how.part("mutual"), step, known), around)
+        improve(_choose(read, rows, inner, studies.part("mutual"), step, known), around)
     return Rules(*({name: one.rule for name, one in part.items()} for part in (best, swept)))
 
 
@@ -160,7 +142,7 @@ def _choose(
     tasks: Mapping[str, Task],
     rows: Mapping[str, Mask],
     inner: Mapping[str, Ints],
-    how: Settings,
+    studies: Studies,
     step: Callable[[], None],
     known: Mapping[str, Compared] | None = None,
 ) -> _Choice:
@@ -180,7 +162,7 @@ def _choose(
     for name, task in tasks.items():
         if name in known:
             continue
-        compared[name] = _compare(task, rows[name], inner[name], priors, how)
+        compared[name] = _compare(task, rows[name], inner[name], priors, studies)
         step()
     best, swept = {}, {}
     new = {name: task for name, task in tasks.items() if name not in known}
@@ -201,23 +183,13 @@ def _general(tasks: Mapping[str, Task], rows: Mapping[str, Mask]) -> Weights:
     return general([CalibrationData.of(task.outcomes, rows[name]) for name, task in tasks.items() if rows[name].any()])
 
 
-def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], how: Settings) -> Compared:
+def _compare(task: Task, rows: Mask, inner: Ints, priors: Mapping[int, Weights], studies: Studies) -> Compared:
     def fitted(family: str) -> Callable[[Mask, int], Rule]:
         return lambda others, fold: fit(replace(task, prior=priors[fold]), family, others)
 
-    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, how.rules)}
-    tried: Mapping[Joint, Floats] = {}
-    if how.trials and rows.any():
-        tried = search(
-            task,
-            rows,
-            inner,
-            how.rules,
-            trials=how.trials,
-            seed=how.seed,
-            name=f"{how.study}-{task.relation}",
-            storage=how.storage,
-        )
+    rules = studies.options.rules
+    held_out = {family: task.held_out(rows, inner, fitted(family)) for family in applicable(task, rules)}
+    tried = studies.search(task, rows, inner) if studies.options.trials and rows.any() else {}
     if tried:
         held_out[SEARCH] = _cross_selected(np.array(list(tried.values())), inner[rows])
     return Compared(held_out, tried)

@@ -16,13 +16,15 @@ import numpy as np
 from lmkbc.edition import Edition
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import f1
-from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.numeric import NumericRule
+from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.ranking import Floats, Ints, Mask, Ranking, table_of
-from lmkbc.select.rule import MaskRule, PrefixRule, Rule, SweptRule
+from lmkbc.select.rule import PrefixRule, Rule, SweptRule
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Example, Prediction
 
 Made = TypeVar("Made")
+PLAIN = PerRelation(Cutoff(threshold=0.0))
+"""Selector of a run that keeps all that its rules keep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +44,25 @@ class _Matched:
 class Outcomes:
     """F1 of any rule on the queries of one relation, without a new run of the scorer.
 
-    A rule that keeps a prefix of the ranking is a look-up in (n, m + 1) prefix scores. For another mask, hits are
-    summed if the candidates match distinct objects; else the scorer counts them.
+    The selector decides what stays of the objects that a rule keeps. The F1 of each set of candidates is computed once
+    per query, and then looked up.
     """
 
     def __init__(
-        self, sets: Sequence[CandidateSet], examples: Sequence[Example], edition: Edition, *, numeric: bool = False
+        self,
+        sets: Sequence[CandidateSet],
+        examples: Sequence[Example],
+        edition: Edition,
+        *,
+        numeric: bool = False,
+        selector: PerRelation = PLAIN,
     ) -> None:
-        self.sets, self.examples, self.edition = sets, examples, edition
+        self.sets, self.examples, self.edition, self.selector = sets, examples, edition, selector
         self.tolerance: float | None = getattr(edition.metric.scorer, "tolerance", 0.0) if numeric else None
         self.ranking = Ranking.of(sets)
         self.empty = np.array([not example.objects for example in examples], dtype=np.bool_)
         self._made: dict[Any, Any] = {}
+        self._f1: list[dict[bytes, float]] = [{} for _ in sets]
         self.matched = [
             _find(ranked, example, edition) for ranked, example in zip(self.ranking.ranked, examples, strict=True)
         ]
@@ -86,21 +95,17 @@ class Outcomes:
         return cast(Made, self._made[key])
 
     def f1(self, rule: Rule) -> Floats:
-        """Return official F1 of each query under a rule, (n,)."""
-        if isinstance(rule, PrefixRule):
-            return self.prefix_f1[np.arange(len(self)), rule.length(self.ranking)]
-        if isinstance(rule, MaskRule):
-            return self._mask_f1(rule.keep(self.ranking))
-        if isinstance(rule, AbstentionThreshold):
-            return np.where(rule.open(self.ranking), self.f1(rule.inner), self.empty)
-        if isinstance(rule, NumericRule):
-            made = [
-                Prediction(candidates.query, rule.answer(self.ranking.ranked[i]))
-                for i, candidates in enumerate(self.sets)
-            ]
-        else:
-            made = [rule.select(candidates) for candidates in self.sets]
-        return np.array([self._score(prediction, i) for i, prediction in enumerate(made)])
+        """Return official F1 of each query for what a run keeps by a rule, (n,)."""
+        mask = rule.keep(self.ranking)
+        if mask is None:
+            return np.array([self._score(made, row) for row, made in enumerate(self.selector.kept(rule, self.sets))])
+        made = np.empty(len(self))
+        for row, (kept, before) in enumerate(zip(np.packbits(mask, axis=1), self._f1, strict=True)):
+            if (key := kept.tobytes()) not in before:
+                hits, predicted = self.counts(row, self.answered(row, np.flatnonzero(mask[row]).tolist()))
+                before[key] = f1(int(hits[-1]), int(predicted[-1]), self.matched[row].gold)
+            made[row] = before[key]
+        return made
 
     def cached_f1(self, rule: Rule) -> Floats:
         """Return `f1` from a cache, for rules that are tried on several folds."""
@@ -110,75 +115,59 @@ class Outcomes:
 
     @cached_property
     def prefix_f1(self) -> Floats:
-        """Return the F1 of each query's best k candidates, k = 0..m, (n, m + 1); constant past the end of a list."""
+        """Return the F1 of each query if a rule keeps its best k candidates, k = 0..m, (n, m + 1).
+
+        It is constant past the end of a list.
+        """
         table = np.empty((len(self), self.ranking.scores.shape[1] + 1))
-        for row, matched in zip(table, self.matched, strict=True):
-            hits, predicted = self.counts(matched, range(len(matched.keys)))
-            row[: len(hits)] = official_f1(hits, predicted, np.full(len(hits), matched.gold))
-            row[len(hits) :] = row[len(hits) - 1]
+        for row, (line, ranked) in enumerate(zip(table, self.ranking.ranked, strict=True)):
+            query, sizes = self.sets[row].query, range(len(ranked) + 1)
+            if all(len(self.selector.answer(query, ranked[:size])) == size for size in sizes):
+                hits, predicted = self.counts(row, sizes[:-1])  # of all prefixes at once
+            else:
+                answers = [self.counts(row, self.answered(row, sizes[:size])) for size in sizes]
+                hits, predicted = (
+                    np.array([column[-1] for column in columns]) for columns in zip(*answers, strict=True)
+                )
+            line[: len(sizes)] = official_f1(hits, predicted, self.gold[[row]])
+            line[len(sizes) :] = line[len(ranked)]
         return table
 
-    @cached_property
-    def changes(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Return all places at which one more candidate changes F1, by descending score: score, gain, row, column."""
-        gain = np.diff(self.prefix_f1, axis=1)
-        row, column = np.nonzero(gain)
-        order = np.argsort(-self.ranking.scores[row, column], kind="stable")
-        row, column = row[order], column[order]
-        return self.ranking.scores[row, column], gain[row, column], row, column
+    def answered(self, row: int, kept: Sequence[int]) -> list[int]:
+        """Return the places of a query's answer if a rule keeps the candidates at some places."""
+        ranked = self.ranking.ranked[row]
+        answer = self.selector.answer(self.sets[row].query, tuple(ranked[place] for place in kept))
+        stays = set(map(id, answer))
+        return [place for place in kept if id(ranked[place]) in stays]
 
-    def counts(self, matched: _Matched, order: Sequence[int]) -> tuple[Ints, Ints]:
-        """Return hits and distinct answers of each prefix of a given order."""
+    def counts(self, row: int, order: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return hits and distinct answers of each prefix of a query's candidates in a given order."""
+        matched, count = self.matched[row], self.edition.metric.scorer.count
         hits = np.zeros(len(order) + 1, dtype=np.int64)
         predicted = np.zeros(len(order) + 1, dtype=np.int64)
         matching: list[tuple[int, ...]] = []
-        keys = [matched.keys[place] for place in order]
-        for k, (place, fresh) in enumerate(zip(order, _fresh(keys), strict=True), start=1):
+        seen = {""}
+        for k, place in enumerate(order, start=1):
+            fresh = matched.keys[place] not in seen
             hits[k], predicted[k] = hits[k - 1], predicted[k - 1] + fresh
+            seen.add(matched.keys[place])
             if fresh and matched.matches[place]:
                 matching.append(matched.matches[place])
-                hits[k] = self.edition.metric.scorer.count(matching)
+                hits[k] = count(matching)
         return hits, predicted
 
     @cached_property
     def gains(self) -> Ints:
         """Return the hits of each candidate alone, (n, m)."""
-        gains = [[self._count(one, [i]) for i in range(len(one.matches))] for one in self.matched]
+        count = self.edition.metric.scorer.count
+        gains = [[count([match] if match else []) for match in one.matches] for one in self.matched]
         return table_of(gains, self.ranking.scores.shape[1], 0)
-
-    @cached_property
-    def _competing(self) -> Ints:
-        """Return the rows whose candidates share an answer or a gold object, so that hits do not add up."""
-        rows = []
-        for row, matched in enumerate(self.matched):
-            everything = range(len(matched.keys))
-            distinct = "" not in matched.keys and len(set(matched.keys)) == len(matched.keys)
-            if not distinct or self._count(matched, everything) != self.gains[row].sum():
-                rows.append(row)
-        return np.array(rows, dtype=np.int64)
-
-    def _count(self, matched: _Matched, kept: Sequence[int]) -> int:
-        return self.edition.metric.scorer.count([matched.matches[i] for i in kept if matched.matches[i]])
-
-    def _mask_f1(self, mask: Mask) -> Floats:
-        hits, predicted = (self.gains * mask).sum(axis=1), mask.sum(axis=1)
-        for row in self._competing:
-            matched, kept = self.matched[row], np.flatnonzero(mask[row]).tolist()
-            fresh = [i for i, new in zip(kept, _fresh([matched.keys[i] for i in kept]), strict=True) if new]
-            hits[row], predicted[row] = self._count(matched, fresh), len(fresh)
-        return official_f1(hits, predicted, self.gold)
 
     def _score(self, prediction: Prediction, row: int) -> float:
         values = answers(self.edition, prediction)
         gold = self.edition.gold_column(self.examples[row])
         relation = self.examples[row].query.relation
         return f1(*self.edition.metric.scorer.score(values, gold, relation))
-
-
-def _fresh(keys: Sequence[str]) -> list[bool]:
-    """Return whether each answer is non-empty and new."""
-    seen = {""}
-    return [not (key in seen or seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
 
 
 def _find(ranked: Sequence[Candidate], example: Example, edition: Edition) -> _Matched:
@@ -215,31 +204,35 @@ class ThresholdSteps:
     start: Floats
 
 
-def steps_of(outcomes: Outcomes, levels: Floats, min_objects: int = 0) -> ThresholdSteps:
-    """Return the steps of a threshold that keeps a prefix.
+def steps_of(outcomes: Outcomes, levels: Floats, rule: PrefixRule) -> ThresholdSteps:
+    """Return the steps of a threshold that decides how many of the best candidates a rule wants.
 
-    levels: highest threshold that keeps each candidate, (n, m); below 0 if none does. The best `min_objects` are always
-    kept.
+    levels: highest threshold that each candidate passes, (n, m), descending; below 0 if there is none. rule: its bounds
+    on the number of objects apply.
     """
-    always = min(min_objects, outcomes.ranking.scores.shape[1])
-    _, gain, row, column = outcomes.changes
+    wanted = np.arange(levels.shape[1] + 1)[None, :]
+    kept = rule.bounded(wanted, outcomes.ranking.sizes[:, None])
+    f1 = np.take_along_axis(outcomes.prefix_f1, kept, axis=1)
+    gain = np.diff(f1, axis=1)
+    row, column = np.nonzero(gain * (levels >= 0))
     at = levels[row, column]
     order = np.argsort(-at, kind="stable")
-    order = order[(at[order] >= 0) & (column[order] >= always)]
-    return ThresholdSteps(at[order], gain[order], row[order], outcomes.prefix_f1[:, always])
+    return ThresholdSteps(at[order], gain[row, column][order], row[order], f1[:, 0])
 
 
 def cutoff_steps(outcomes: Outcomes, min_objects: int = 0, *, relative: bool = False) -> ThresholdSteps:
     """Return the steps of an absolute cut-off, or of one relative to each query's best score."""
     scores = outcomes.ranking.scores
-    return steps_of(outcomes, scores / outcomes.ranking.reference[:, None] if relative else scores, min_objects)
+    levels = scores / outcomes.ranking.reference[:, None] if relative else scores
+    return steps_of(outcomes, levels, Cutoff(threshold=0.0, min=min_objects))
 
 
 def swept_steps(outcomes: Outcomes, rule: SweptRule) -> ThresholdSteps:
     """Return the steps of a rule's swept parameter, with its other parameters fixed."""
-    if not isinstance(rule, PrefixRule):
-        outcomes = outcomes.cached(passable, rule=rule)
-    return steps_of(outcomes, rule.levels(outcomes.ranking), getattr(rule, "min", 0))
+    if isinstance(rule, PrefixRule):
+        return steps_of(outcomes, rule.levels(outcomes.ranking), rule)
+    outcomes = outcomes.cached(passable, rule=rule)
+    return steps_of(outcomes, rule.levels(outcomes.ranking), Cutoff(threshold=0.0))
 
 
 def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
@@ -249,7 +242,7 @@ def passable(outcomes: Outcomes, rule: SweptRule) -> Outcomes:
         replace(candidates, candidates=tuple(candidate for candidate, stays in zip(ranked, row, strict=False) if stays))
         for candidates, ranked, row in zip(outcomes.sets, outcomes.ranking.ranked, passes, strict=True)
     ]
-    return Outcomes(kept, outcomes.examples, outcomes.edition)
+    return Outcomes(kept, outcomes.examples, outcomes.edition, selector=outcomes.selector)
 
 
 def gated(steps: ThresholdSteps, opened: Mask, silent: Floats) -> ThresholdSteps:

@@ -24,9 +24,9 @@ from lmkbc.select.composed import AbstentionThreshold, Evidence
 from lmkbc.select.cutoffs import Cutoff, Quorum, Relative, Sticky
 from lmkbc.select.ranking import Floats, Ints, Mask
 from lmkbc.select.rule import CUT, Choice, Range, Real, Rule, SweptRule, significant
-from lmkbc.tune.defaults import PATIENCE, SEED
 from lmkbc.tune.families import UNFITTED, Task, applicable, fit
 from lmkbc.tune.outcomes import TIE, Curve, ThresholdSteps, gated, swept_steps
+from lmkbc.tune.tuning_set import PATIENCE, TuningOptions
 
 SEARCHED: Mapping[str, type[SweptRule]] = {kind.name: kind for kind in (Cutoff, Relative, Sticky, Quorum)}
 STARTUP = 10
@@ -79,7 +79,7 @@ class Joint:
         gate = self.gate(self.rule)
         if not isinstance(gate, AbstentionThreshold):
             return steps
-        return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.empty.astype(float))
+        return gated(steps, gate.open(task.outcomes.ranking), task.outcomes.prefix_f1[:, 0])
 
     def fit(self, steps: ThresholdSteps, rows: Mask) -> Rule:
         """Return the rule with the exact best swept parameter on some queries; `UNFITTED` if there are none."""
@@ -171,52 +171,56 @@ def _within(value: Any, span: Range) -> Any:
     return value if isinstance(span, Choice) else min(max(value, span.low), span.high)
 
 
-def search(
-    task: Task,
-    rows: Mask,
-    inner: Ints,
-    rules: Sequence[str] | None,
-    *,
-    trials: int,
-    patience: int = PATIENCE,
-    seed: int = SEED,
-    name: str,
-    storage: Any = None,
-) -> dict[Joint, Floats]:
-    """Run a study to its end, with all processes that share it, and return proposal -> held-out F1, by trial number.
+@dataclass(frozen=True)
+class Studies:
+    """Studies of a tuning set, or of a part of the work. name: start of their names. storage: None for memory."""
 
-    rows: training rows, at least one. inner: fold of each query, (n,). Return {} if no rule has parameters to search.
-    """
-    space = Space.of(task, rows, rules)
-    tried: dict[Joint, Floats] = {}
-    if not space.kinds:
-        return tried
+    options: TuningOptions
+    name: str = "lmkbc"
+    storage: optuna.storages.BaseStorage | None = None
 
-    def mean(joint: Joint) -> float:
-        if joint not in tried:
-            tried[joint] = joint.held_out(task, rows, inner)
-        return float(tried[joint].mean())
+    def part(self, name: str) -> Studies:
+        """Return the studies of one part of the work."""
+        return replace(self, name=f"{self.name}-{name}")
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
-    began, known = datetime.now(), space.known(rows)
-    while not is_over(done := _complete(study), trials, patience):
-        taken = [trial.params for trial in done]
-        if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
-            fixed = FixedTrial(start)
-            value = mean(space.suggest(fixed))
-            study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
-        else:
-            # the sampler sees only finished trials, so that a resumed study continues as if it had not stopped; each
-            # trial in progress gets another seed, so that processes do not try the same parameters
-            trial_seed = seed + len(done) + _elsewhere(study, began)
-            study.sampler = optuna.samplers.TPESampler(seed=trial_seed, n_startup_trials=STARTUP, constant_liar=False)
-            trial = study.ask()
-            study.tell(trial, mean(space.suggest(trial)))
-    joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
-    for joint in joints:
-        mean(joint)
-    return {joint: tried[joint] for joint in joints}
+    def search(self, task: Task, rows: Mask, inner: Ints, patience: int = PATIENCE) -> dict[Joint, Floats]:
+        """Run a relation's study to its end, with all processes that share it.
+
+        Return proposal -> held-out F1, by trial number; {} if no rule has parameters to search.
+
+        rows: training rows, at least one. inner: fold of each query, (n,).
+        """
+        space = Space.of(task, rows, self.options.rules)
+        tried: dict[Joint, Floats] = {}
+        if not space.kinds:
+            return tried
+
+        def mean(joint: Joint) -> float:
+            if joint not in tried:
+                tried[joint] = joint.held_out(task, rows, inner)
+            return float(tried[joint].mean())
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        name = f"{self.name}-{task.relation}"
+        study = optuna.create_study(storage=self.storage, study_name=name, direction="maximize", load_if_exists=True)
+        began, known = datetime.now(), space.known(rows)
+        while not is_over(done := _complete(study), self.options.trials, patience):
+            taken = [trial.params for trial in done]
+            if (start := next((parameters for parameters in known if parameters not in taken), None)) is not None:
+                fixed = FixedTrial(start)
+                value = mean(space.suggest(fixed))
+                study.add_trial(create_trial(params=fixed.params, distributions=fixed.distributions, value=value))
+            else:
+                # the sampler sees only finished trials, so that a resumed study continues as if it had not stopped;
+                # each trial in progress gets another seed, so that processes do not try the same parameters
+                seed = self.options.seed + len(done) + _elsewhere(study, began)
+                study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP, constant_liar=False)
+                trial = study.ask()
+                study.tell(trial, mean(space.suggest(trial)))
+        joints = [space.suggest(FixedTrial(trial.params)) for trial in _complete(study)]
+        for joint in joints:
+            mean(joint)
+        return {joint: tried[joint] for joint in joints}
 
 
 def is_over(done: Sequence[FrozenTrial], trials: int, patience: int) -> bool:

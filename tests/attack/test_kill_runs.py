@@ -19,8 +19,8 @@ from optuna.trial import TrialState
 from places import EMBEDDED, Places, tree
 from postgres import Server
 
-from lmkbc.select import thresholds
-from lmkbc.select.thresholds import Origin
+from lmkbc.select import tuned_rules
+from lmkbc.select.tuned_rules import Origin
 from lmkbc.tune.studies import close_storage, open_storage
 
 Disturb = Callable[..., Any]
@@ -238,10 +238,12 @@ def tuned(
     with closing(Studies(url(left.folder))) as studies:
         after = studies.finished()
     assert all(after[name] >= count for name, count in before[-1].items())
-    found = thresholds.read(thresholds.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem, Origin()))
+    found = tuned_rules.read(
+        tuned_rules.path_of(left.folder / "workspace" / "thresholds", "mini", recipe.stem, Origin())
+    )
     assert 0 <= found[1].cv_f1 <= 1
     assert set(found[0].rules) == set(
-        thresholds.read(thresholds.path_of(once / "workspace" / "thresholds", "mini", recipe.stem, Origin()))[0].rules
+        tuned_rules.read(tuned_rules.path_of(once / "workspace" / "thresholds", "mini", recipe.stem, Origin()))[0].rules
     )
 
 

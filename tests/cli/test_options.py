@@ -20,7 +20,7 @@ from lmkbc.cli.typed import spread
 from lmkbc.errors import LmkbcError, OptionError
 from lmkbc.run import options
 from lmkbc.run.options import described
-from lmkbc.tune.defaults import FOLDS, TRIALS
+from lmkbc.tune.tuning_set import FOLDS, TRIALS
 
 
 class UsedError(Exception):

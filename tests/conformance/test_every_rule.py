@@ -14,7 +14,8 @@ from msgspec import structs
 
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.registry import RULES, build
-from lmkbc.select.rule import Choice, MaskRule, PerRelation, Real, Rule, Whole
+from lmkbc.select.rule import Choice, MaskRule, Real, Rule, Whole
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
 

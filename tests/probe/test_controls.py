@@ -17,14 +17,16 @@ from space import MINI, SPACE
 
 from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.probe.controls import CONTROLS, RANDOM, ControlSelection, compare, controls, learned, with_random_weights
+from lmkbc.probe.controls import CONTROLS, RANDOM, compare, controls, learned, with_random_weights
 from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
+from lmkbc.select.cutoffs import TopK
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, Example, Prediction
+from tests.tuned import First
 
 CONTEXT = Run(workspace=SPACE, edition=MINI, offline=True)
-UNTUNED = ControlSelection(tuned=False)
 VAL = SPACE.examples(MINI, MINI.held_out)[::3]
 
 
@@ -66,9 +68,20 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return replace(CONTEXT, cache=tmp_path_factory.mktemp("embedded"))
 
 
+@pytest.mark.parametrize("how", [None, TuningOptions(trials=0, folds=2, rules=("top-k",))], ids=["rule", "tuned"])
+def test_controls_keep_what_their_runs_keep(
+    how: TuningOptions | None, context: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.probe.controls.own_selector", lambda *_: (First(TopK(k=3)), {}))
+    (made,) = learned(context, VAL, how, ["prior"]).values()
+    assert {len(one.objects) for one in made} <= {0, 1}
+
+
 @pytest.mark.parametrize("tuned", [pytest.param(True, marks=pytest.mark.whole), False])
 def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
-    table = controls(context, read_recipe(SPACE, "prior"), VAL, ControlSelection(tuned=tuned, trials=1), random=False)
+    table = controls(
+        context, read_recipe(SPACE, "prior"), VAL, TuningOptions(trials=1) if tuned else None, random=False
+    )
     assert set(table.overall.controls) == set(CONTROLS) - {"prior"}
     assert table.overall.queries == len(VAL)
     assert set(table.relations) == {x.query.relation for x in VAL}
@@ -76,8 +89,8 @@ def test_a_system_is_no_control_of_itself(tuned: bool, context: Run) -> None:
 
 def test_a_recipe_of_ones_own_that_bears_a_controls_name_is_asked_itself() -> None:
     mine = replace(read_recipe(SPACE, "bl22-empty"), name="prior")
-    known = learned(CONTEXT, VAL, UNTUNED, ["prior"])
-    table = controls(CONTEXT, mine, VAL, UNTUNED, known=known, random=False)
+    known = learned(CONTEXT, VAL, None, ["prior"])
+    table = controls(CONTEXT, mine, VAL, None, known=known, random=False)
     assert set(table.overall.controls) == {"prior"}
     assert table.overall.system == pytest.approx(sum(not MINI.gold_column(x) for x in VAL) / len(VAL), abs=0.2)
     assert table.overall.system != table.overall.controls["prior"]
@@ -128,16 +141,16 @@ def test_the_twin_is_the_same_each_time_so_that_its_answers_are_kept(tmp_path: P
 
 
 def test_controls_made_once_serve_every_system(context: Run) -> None:
-    known = learned(context, VAL, UNTUNED)
+    known = learned(context, VAL, None)
     for name in ("bl22-empty", "prior"):
         system = read_recipe(SPACE, name)
-        assert controls(context, system, VAL, UNTUNED, known=known) == controls(context, system, VAL, UNTUNED)
+        assert controls(context, system, VAL, None, known=known) == controls(context, system, VAL, None)
 
 
 def test_a_system_without_a_local_model_has_no_random_twin() -> None:
     with with_random_weights(replace(CONTEXT, model="gpt-4"), read_recipe(SPACE, "bl24")) as drawn:
         assert drawn is None
-    table = controls(CONTEXT, read_recipe(SPACE, "prior"), VAL, UNTUNED, known={})
+    table = controls(CONTEXT, read_recipe(SPACE, "prior"), VAL, None, known={})
     assert table.overall.controls == {RANDOM: None}
 
 
@@ -168,5 +181,5 @@ def test_a_local_model_is_asked_again_with_random_weights(
         assert {name: value.shape for name, value in fresh.items()} == {n: v.shape for n, v in own.items()}
         assert any(not torch.equal(value, own[name]) for name, value in fresh.items())
     assert not twin.exists()
-    table = controls(context, system, VAL[:5], UNTUNED, known={})
+    table = controls(context, system, VAL[:5], None, known={})
     assert table.overall.controls[RANDOM] is not None

@@ -13,7 +13,8 @@ from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
-from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.select.rule import Rule
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Query
 from tests.candidates import candidate_set
 

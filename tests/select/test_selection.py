@@ -16,6 +16,9 @@ from space import SPACE
 import lmkbc
 import lmkbc.workspace
 from lmkbc.run.saved import InSample, SavedRun
+from lmkbc.select.cutoffs import TopK
+from lmkbc.select.selector import PerRelation
+from lmkbc.types import Candidate, Query
 
 ROOT = Path(__file__).parents[2]
 VAL = SPACE.examples(SPACE.edition("mini"), "val")
@@ -160,3 +163,26 @@ def test_tuning_writes_into_the_workspace_that_was_given(command: Command, tmp_p
     assert "selected by thresholds/mini/recorded--gpt-4.toml;" in command.done("predict", *COMMON, "--from", said)[1]
     places = lmkbc.workspace.Workspace(tmp_path / "space").folders("thresholds")
     assert places == [tmp_path / "space" / "thresholds", ROOT / "thresholds"]
+
+
+class Silent(PerRelation):
+    """A run that answers nothing, whatever its rules keep."""
+
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return ()
+
+
+def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(
+    command: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmkbc.select.tuned_rules.own_selector", lambda *_: (Silent(TopK(k=2)), {"how": "in silence"}))
+    assert command.done(*TUNE, "--from", files["gpt-4"], "--json")
+    given: dict[str, Any] = {"edition": "mini", "workspace": "space", "files": [files["gpt-4"]], "offline": True}
+    tuning = lmkbc.tune("val", trials=0, folds=2, write=False, **given)
+    assert not any(made.objects for made in tuning.tuned.predictions)
+    options: list[dict[str, Any]] = [{}, {"untuned": True}, {"precision": 0.1}]
+    for place, more in enumerate(options):
+        run = lmkbc.predict("val", out=f"run{place}", **given, **more)
+        assert not any(run.predictions["objects"].list.len())
+    answer = lmkbc.ask(VAL[0].query.subject, VAL[0].query.relation, **given)
+    assert not any(one.kept for one in answer.objects)

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from lmkbc.errors import InputError
-from lmkbc.select import thresholds
+from lmkbc.select import tuned_rules
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.confidence import calibration_of
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
-from lmkbc.select.thresholds import Origin
+from lmkbc.select.tuned_rules import Origin
 from lmkbc.tune.learn import Tuned, TunedRelation
-from lmkbc.tune.promises import Confidences, Kept, RelationConfidence
-from lmkbc.tune.reliability import Bin, Reliability
+from lmkbc.tune.promises import Bin, Confidences, Kept, RelationConfidence, Reliability
+from lmkbc.tune.tuning_set import TuningOptions
 
 CURVE = PrecisionCurve(threshold=(0.25, 0.5), precision=(0.75, 0.905), recall=(0.5, 0.25), max=1)
 GPT4 = Origin(models=("gpt-4",), wording="own", wording_sha256="a" * 64)
@@ -35,28 +34,28 @@ def tuned() -> Tuned:
     known = Confidences(
         relations={"a": own, "b": beside}, recall=0.1, recall_interval=(0, 0.2), kept=kept, raw=worth, calibrated=worth
     )
-    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, 5, 200, 0, known)
+    return Tuned(relations, 1 / 3, 1 / 3, 0.5, (), 0, TuningOptions(trials=200), known)
 
 
-def provenance(**changes: str) -> thresholds.Provenance:
+def provenance(**changes: str) -> tuned_rules.Provenance:
     given = {"edition": "2023", "system": "bert", "data_sha256": "d" * 64, "candidates_sha256": "c" * 64} | changes
-    return thresholds.Provenance.of(tuned(), GPT4, **given)
+    return tuned_rules.Provenance.of(tuned(), GPT4, **given)
 
 
 def test_round_trip_is_lossless_and_stable(tmp_path: Path) -> None:
-    path = thresholds.path_of(tmp_path, "2023", "bert", GPT4)
-    thresholds.write(path, tuned(), provenance())
+    path = tuned_rules.path_of(tmp_path, "2023", "bert", GPT4)
+    tuned_rules.write(path, tuned(), provenance())
     assert path == tmp_path / "2023" / "bert--gpt-4.toml"
-    selector, read, cv_f1 = thresholds.read(path)
+    selector, read, cv_f1 = tuned_rules.read(path)
     assert cv_f1 == {"a": 0.333333, "b": 0.333333}
     assert selector.rules == RULES
     assert selector.calibrations == {"b": Calibration(weights={"score": 0.5}, label_priors={"ü": 0.125})}
     assert selector.curves == {"a": PrecisionCurve(), "b": CURVE}
-    assert calibration_of(selector, "a") == RULES["a"].calibration
+    assert selector.calibration("a") == RULES["a"].calibration
     assert read == provenance()
     assert (read.cv_f1, read.trials) == (0.333333, 200)
     content = path.read_bytes()
-    thresholds.write(path, tuned(), provenance())
+    tuned_rules.write(path, tuned(), provenance())
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]
 
@@ -80,11 +79,11 @@ def test_thresholds_say_in_what_they_differ(system: str, origin: Origin, data: s
 def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_path: Path) -> None:
     other, unknown = replace(GPT4, models=("gpt-3.5",)), Origin()
     for system, origin in (("bert", other), ("bert", unknown), ("bert", GPT4), ("bert--gpt", GPT4)):
-        path = thresholds.path_of(tmp_path, "2023", system, origin)
-        thresholds.write(path, tuned(), provenance(system=system))
-    names = [path.name for path in thresholds.files(tmp_path, "2023", "bert", GPT4)]
+        path = tuned_rules.path_of(tmp_path, "2023", system, origin)
+        tuned_rules.write(path, tuned(), provenance(system=system))
+    names = [path.name for path in tuned_rules.files(tmp_path, "2023", "bert", GPT4)]
     assert names == ["bert--gpt-4.toml", "bert--gpt-3.5.toml", "bert.toml"]
-    assert not list(thresholds.files(tmp_path, "2022", "bert", GPT4))
+    assert not list(tuned_rules.files(tmp_path, "2022", "bert", GPT4))
 
 
 @pytest.mark.parametrize(
@@ -108,35 +107,35 @@ def test_the_origins_own_file_comes_first_and_those_of_other_systems_never(tmp_p
 )
 def test_a_wrong_file_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "bert.toml"
-    thresholds.write(path, tuned(), provenance())
+    tuned_rules.write(path, tuned(), provenance())
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(InputError, match=message) as caught:
-        thresholds.read(path)
+        tuned_rules.read(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_file_that_lost_a_bit_is_refused_or_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
-    thresholds.write(path, tuned(), provenance())
-    whole, same = path.read_bytes(), thresholds.read(path)
+    tuned_rules.write(path, tuned(), provenance())
+    whole, same = path.read_bytes(), tuned_rules.read(path)
     for place in range(0, len(whole), 2):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place // 2 % 8
         path.write_bytes(damaged)
         try:
-            assert thresholds.read(path) == same
+            assert tuned_rules.read(path) == same
         except InputError:
             continue
 
 
 def test_who_edits_thresholds_by_hand_removes_the_seal(tmp_path: Path) -> None:
     path = tmp_path / "t.toml"
-    thresholds.write(path, tuned(), provenance())
+    tuned_rules.write(path, tuned(), provenance())
     edited = path.read_text().replace("0.0123", "0.3")
     path.write_text(edited)
     with pytest.raises(InputError, match="remove the line sha256"):
-        thresholds.read(path)
+        tuned_rules.read(path)
     path.write_text("".join(line for line in edited.splitlines(keepends=True) if not line.startswith("sha256")))
-    assert thresholds.read(path)[0].rules["b"] == Cutoff(threshold=0.3, min=1)
+    assert tuned_rules.read(path)[0].rules["b"] == Cutoff(threshold=0.3, min=1)

@@ -19,12 +19,13 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.tune.calibrate import fit_expected_f1
-from lmkbc.tune.learn import Tuned, official, tune
+from lmkbc.tune.learn import Tuned, official
 from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from lmkbc.workspace import Workspace
 from tests.candidates import candidate_set
+from tests.tuned import tuned as tune_all
 
 RELATION = "PersonHasPlaceOfDeath"
 OTHER = "CountryBordersCountry"
@@ -56,7 +57,7 @@ def toy(rows: int, relation: str = RELATION, seed: int = 0) -> tuple[list[Candid
 
 def run(sets: list[CandidateSet], examples: list[Example], **options: object) -> Tuned:
     options.setdefault("trials", 0)
-    return tune(sets, examples, EDITION, relations=RELATIONS, **options)  # type: ignore[arg-type]
+    return tune_all(sets, examples, EDITION, relations=RELATIONS, **options)  # type: ignore[arg-type]
 
 
 def test_tuning_learns_and_repeats_itself() -> None:

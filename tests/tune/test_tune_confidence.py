@@ -14,16 +14,14 @@ from space import SPACE
 
 from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
-from lmkbc.select.confidence import UNREACHED, UNSURE, at_precision
-from lmkbc.select.rule import PerRelation
-from lmkbc.tune.learn import tune
+from lmkbc.select.selector import UNREACHED, UNSURE, PerRelation, at_precision
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.promises import PROMISED, STEP, Facts
-from lmkbc.tune.reliability import Reliability
+from lmkbc.tune.promises import PROMISED, STEP, Facts, Reliability
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy
 from tests.tune.test_tune_outcomes import SCORERS, edition, problems
+from tests.tuned import tuned as tune_all
 
 CONFIDENCE = st.sampled_from((0.0, 0.25, 0.5, 0.75, 0.875, 1.0))
 
@@ -114,7 +112,7 @@ def world(rows: int = 60) -> tuple[list[CandidateSet], list[Example]]:
 
 def test_what_is_not_sure_is_withheld_and_a_failure_stays_one() -> None:
     sets, examples = world(150)
-    tuned = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"])
+    tuned = tune_all(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"])
     known = tuned.confidences.relations
     assert known[RELATION].recall > 0.5
     assert known[OTHER].recall == 0.0
@@ -159,7 +157,7 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
                 made.query, judged if number % 3 else [structs.replace(one, verification=None) for one in judged]
             )
         )
-    known = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    known = tune_all(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
     relation = known.relations[RELATION]
     assert relation.calibration.weights["verification"] > 0.3
     assert relation.recall == pytest.approx(2 / 3, abs=0.02)  # of those that were judged
@@ -167,10 +165,10 @@ def test_verdicts_are_evidence_for_confidences_whatever_the_rule() -> None:
 
 def test_a_failed_query_s_objects_are_missed() -> None:
     sets, examples = toy(60)
-    whole = tune(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    whole = tune_all(sets, examples, EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
     lost = replace(examples[1], query=Query("lost", RELATION), objects=(GoldObject(("Q9",), "Q9"),) * 40)
     sets.append(candidate_set(lost.query, (), (State.MISSING,)))
-    tuned = tune(sets, [*examples, lost], EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
+    tuned = tune_all(sets, [*examples, lost], EDITION, relations=RELATIONS, trials=0, rules=["cutoff"]).confidences
     assert 0 < tuned.relations[RELATION].recall < whole.relations[RELATION].recall * 0.6
 
 
@@ -178,6 +176,6 @@ def test_numbers_that_lie_near_each_other_are_one_fact() -> None:
     relations = SPACE.relations
     examples = [example(f"s{i}", "100", relation=EPISODES) for i in range(40)]
     sets = [scored(made, **{"100": 0.6, "101": 0.55}) for made in examples]
-    known = tune(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
+    known = tune_all(sets, examples, EDITION, relations=relations, trials=0, rules=["top-k"]).confidences
     assert known.relations[EPISODES].curve.max == 1
     assert known.relations[EPISODES].recall == 1.0

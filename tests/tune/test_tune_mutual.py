@@ -11,11 +11,12 @@ from typing import Any
 from space import SPACE
 
 from lmkbc.relation import Relation
-from lmkbc.select import thresholds
+from lmkbc.select import tuned_rules
 from lmkbc.select.mutual import Mutual
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import Tuned
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
+from tests.tuned import tuned as tune_all
 
 EDITION = SPACE.edition("2023")
 BORDERS = "CountryBordersCountry"
@@ -44,7 +45,7 @@ def pairs(*, mutual: bool = True, relation: str = BORDERS) -> Pairs:
 
 def tuned(some: Pairs, relations: Mapping[str, Relation] = SPACE.relations, **options: Any) -> Tuned:
     sets, examples = [found for found, _ in some], [example for _, example in some]
-    return tune(
+    return tune_all(
         sets,
         examples,
         EDITION,
@@ -85,12 +86,12 @@ def test_the_gold_of_a_query_changes_nothing_that_is_predicted_for_it() -> None:
 def test_a_file_keeps_the_choice_and_selects_as_tuning_did(tmp_path: Path) -> None:
     some = pairs()
     chosen = tuned(some, folds=2)
-    origin = thresholds.Origin()
-    about = thresholds.Provenance.of(
+    origin = tuned_rules.Origin()
+    about = tuned_rules.Provenance.of(
         chosen, origin, edition="2023", system="s", data_sha256="0" * 64, candidates_sha256="0" * 64
     )
-    thresholds.write(tmp_path / "s.toml", chosen, about)
-    selector = thresholds.read(tmp_path / "s.toml").selector
+    tuned_rules.write(tmp_path / "s.toml", chosen, about)
+    selector = tuned_rules.read(tmp_path / "s.toml").selector
     assert selector.rules[BORDERS] == chosen.relations[BORDERS].rule
     assert selector.reads_others
     kept = selector.select_all([found for found, _ in some])

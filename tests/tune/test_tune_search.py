@@ -14,16 +14,18 @@ from optuna.trial import TrialState
 from space import SPACE
 
 from lmkbc import IdScorer
-from lmkbc.select import thresholds
+from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
-from lmkbc.select.thresholds import Origin
+from lmkbc.select.tuned_rules import Origin
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import Tuned
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.studies import Joint, Space, close_storage, is_over, open_storage, search
+from lmkbc.tune.studies import Joint, Space, Studies, close_storage, is_over, open_storage
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query
 from tests.candidates import candidate_set, sources
+from tests.tuned import tuned as tune_all
 
 EDITION = SPACE.edition("2023")
 RELATION = "CountryBordersCountry"
@@ -50,7 +52,7 @@ def task_of(sets: list[CandidateSet], examples: list[Example], *, nullable: bool
 
 
 def tuned(sets: list[CandidateSet], examples: list[Example], **options: Any) -> Tuned:
-    return tune(sets, examples, EDITION, relations=SPACE.relations, **options)
+    return tune_all(sets, examples, EDITION, relations=SPACE.relations, **options)
 
 
 def found(scores: tuple[float, ...], nothing: float | None = None) -> CandidateSet:
@@ -89,7 +91,7 @@ def test_only_what_hangs_together_is_searched(
 def test_a_study_begins_with_what_the_families_found() -> None:
     task = task_of(*problem(40), nullable=True)
     rows, inner = np.ones(40, dtype=np.bool_), np.arange(40) % 4
-    tried = list(search(task, rows, inner, None, trials=4, name="study"))
+    tried = list(Studies(TuningOptions(trials=4)).search(task, rows, inner))
     relative, sticky = fit(task, "relative", rows), fit(task, "sticky", rows)
     assert isinstance(relative, Relative)
     assert isinstance(sticky, Sticky)
@@ -157,8 +159,10 @@ def test_the_gold_of_a_held_out_subject_does_not_move_its_prediction_with_a_sear
 
 
 def written(folder: Path, made: Tuned) -> bytes:
-    given = thresholds.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="0", candidates_sha256="0")
-    thresholds.write(folder / "it.toml", made, given)
+    given = tuned_rules.Provenance.of(
+        made, Origin(), edition="2023", system="s", data_sha256="0", candidates_sha256="0"
+    )
+    tuned_rules.write(folder / "it.toml", made, given)
     return (folder / "it.toml").read_bytes()
 
 
@@ -188,16 +192,17 @@ class Interrupted(Outcomes):
 def test_a_study_that_was_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, lookups: int) -> None:
     rows, inner = np.ones(40, dtype=np.bool_), np.arange(40) % 4
     sets, examples = problem(40)
-    given: dict[str, Any] = {"rules": None, "trials": 14, "patience": 14, "name": "study"}
-    undisturbed = search(task_of(sets, examples), rows, inner, **given)
+    options = TuningOptions(trials=14)
+    undisturbed = Studies(options).search(task_of(sets, examples), rows, inner, patience=14)
     storage = open_storage(f"sqlite:///{tmp_path / 'studies.db'}")
+    studies = Studies(options, "study", storage)
     dying = Interrupted(sets, examples, EDITION)
     dying.left = lookups
     with pytest.raises(KeyboardInterrupt):
-        search(Task(RELATION, dying, nullable=False), rows, inner, **given, storage=storage)
-    done = optuna.load_study(study_name="study", storage=storage).get_trials(states=(TrialState.COMPLETE,))
+        studies.search(Task(RELATION, dying, nullable=False), rows, inner, patience=14)
+    done = optuna.load_study(study_name=f"study-{RELATION}", storage=storage).get_trials(states=(TrialState.COMPLETE,))
     assert 0 < len(done) < 14
-    resumed = search(task_of(sets, examples), rows, inner, **given, storage=storage)
+    resumed = studies.search(task_of(sets, examples), rows, inner, patience=14)
     close_storage(storage)
     assert list(resumed) == list(undisturbed)
     assert [f1.tolist() for f1 in resumed.values()] == [f1.tolist() for f1 in undisturbed.values()]

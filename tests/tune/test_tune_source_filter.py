@@ -12,10 +12,10 @@ from space import SPACE
 from lmkbc.select.composed import SourceFilter
 from lmkbc.select.pool import Pool
 from lmkbc.tune.families import Task, applicable, fit
-from lmkbc.tune.learn import tune
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import candidate_set, sources
+from tests.tuned import tuned as tune_all
 
 EDITION = SPACE.edition("2023")
 RELATION = "CountryBordersCountry"
@@ -46,7 +46,7 @@ def test_wordings_that_mislead_are_left_out() -> None:
     assert set(rule.sources) == set(GOOD)
     assert task.outcomes.f1(rule).mean() == 1.0
     assert task.outcomes.f1(fit(task, "cutoff", every)).mean() < 0.9
-    tuned = tune(sets, examples, EDITION, relations=SPACE.relations, trials=0)
+    tuned = tune_all(sets, examples, EDITION, relations=SPACE.relations, trials=0)
     assert isinstance(tuned.relations[RELATION].rule, SourceFilter)
     assert tuned.cv_macro_f1 == 1.0
 

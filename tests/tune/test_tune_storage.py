@@ -21,7 +21,8 @@ import numpy as np
 from lmkbc import Download, Edition, IdScorer, Metric
 from lmkbc.tune.families import Task
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.studies import close_storage, open_storage, search
+from lmkbc.tune.studies import Studies, close_storage, open_storage
+from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 
 url, trials, pause, seed = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
@@ -42,7 +43,8 @@ task = Task("r", Slow(sets, examples, edition), nullable=True)
 storage = open_storage(url)
 print("ready", flush=True)
 rows, inner = np.ones(20, dtype=bool), np.arange(20) % 2
-search(task, rows, inner, ["sticky"], trials=trials, patience=trials, seed=seed, name="shared", storage=storage)
+options = TuningOptions(rules=("sticky",), trials=trials, seed=seed)
+Studies(options, "shared", storage).search(task, rows, inner, patience=trials)
 close_storage(storage)
 """
 
@@ -67,7 +69,7 @@ def states(url: str) -> list[TrialState]:
     try:
         if not optuna.get_all_study_summaries(storage):
             return []
-        return [trial.state for trial in optuna.load_study(study_name="shared", storage=storage).get_trials()]
+        return [trial.state for trial in optuna.load_study(study_name="shared-r", storage=storage).get_trials()]
     finally:
         close_storage(storage)
 

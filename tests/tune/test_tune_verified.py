@@ -12,9 +12,10 @@ from msgspec import structs
 from space import SPACE
 
 from lmkbc.select.composed import Combine, Verified, with_verification
-from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.learn import Tuned
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
+from tests.tuned import tuned as tune_all
 
 EDITION = SPACE.edition("2023")
 HELPED, HURT, UNASKED = "CountryBordersCountry", "PersonPlaysInstrument", "PersonSpeaksLanguage"
@@ -44,7 +45,7 @@ def rows(relation: str, seed: int) -> list[tuple[CandidateSet, Example]]:
 
 def tuned(pairs: Sequence[tuple[CandidateSet, Example]], **options: Any) -> Tuned:
     sets, examples = [found for found, _ in pairs], [example for _, example in pairs]
-    return tune(sets, examples, EDITION, relations=SPACE.relations, **{"trials": 0, **options})
+    return tune_all(sets, examples, EDITION, relations=SPACE.relations, **{"trials": 0, **options})
 
 
 def unjudged(found: CandidateSet) -> CandidateSet:

@@ -25,7 +25,7 @@ from lmkbc.relation import Relation
 from lmkbc.run.pipeline import BLOCK
 from lmkbc.run.run import Run
 from lmkbc.run.subset import Subset
-from lmkbc.select.rule import PerRelation
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Query
 
 SHARD = BLOCK

@@ -17,7 +17,8 @@ from lmkbc.kb.build.facts import FACTS, MISSING, NOTHING, SPENT, Maker, Tables, 
 from lmkbc.select.calibration import Calibration
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.expected_f1 import ExpectedF1
-from lmkbc.select.rule import PerRelation, Rule
+from lmkbc.select.rule import Rule
+from lmkbc.select.selector import PerRelation
 from lmkbc.types import Candidate, CandidateSet, Nil, Query, Source, State
 
 RELATIONS = {name: SPACE.relation(name) for name in ("CountryBordersCountry", "hasArea", "personHasCityOfDeath")}

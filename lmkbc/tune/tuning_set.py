@@ -1,0 +1,111 @@
+"""Tuning set: everything on which the choice of rules depends, as one value; and the defaults of its options."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lmkbc.errors import InputError, OptionError
+
+if TYPE_CHECKING:  # the command line reads the defaults, and must not load arrays
+    from lmkbc.edition import Edition
+    from lmkbc.relation import Relation
+    from lmkbc.select.selector import PerRelation
+    from lmkbc.types import CandidateSet, Example
+
+FOLDS = 5
+SEED = 0
+TRIALS = 40
+"""Maximum number of Optuna trials per relation and fold."""
+PATIENCE = 15
+"""Trials without a gain after which a study ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningOptions:
+    """Options of tuning; published figures use the defaults.
+
+    rules: names of the families to try; None for all.
+    both_sides: whether to try the rule `mutual` for relations whose other side is queried.
+    trials: maximum Optuna trials per relation and fold, which end early without a gain; 0 for exact sweeps, grids and
+    calibrations alone.
+    """
+
+    rules: tuple[str, ...] | None = None
+    both_sides: bool = False
+    folds: int = FOLDS
+    trials: int = TRIALS
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        """Raise InputError for too few folds, or a negative number of trials."""
+        if self.folds < 2:
+            raise OptionError("folds", f"is {self.folds}: give at least 2 folds")
+        if self.trials < 0:
+            raise OptionError("trials", f"is {self.trials}: give 0 for exact sweeps alone, or more")
+
+
+@dataclass(frozen=True, eq=False)
+class TuningSet:
+    """Candidates with their gold, and all else on which the choice of rules depends.
+
+    sets: pooled candidates, linked if the edition needs ids. examples: their gold, in the same order.
+    relations: by the edition's spelling.
+    selector: what a run keeps, without the tuned rules.
+    """
+
+    sets: Sequence[CandidateSet]
+    examples: Sequence[Example]
+    edition: Edition
+    relations: Mapping[str, Relation]
+    selector: PerRelation
+    options: TuningOptions
+
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[CandidateSet],
+        examples: Sequence[Example],
+        edition: Edition,
+        *,
+        relations: Mapping[str, Relation],
+        selector: PerRelation,
+        options: TuningOptions,
+    ) -> TuningSet:
+        """Return the tuning set of candidates and gold in any order.
+
+        Raise InputError for candidates without gold, or if there is no answered query.
+        """
+        gold = {example.query: example for example in examples}
+        by_name = {(example.query.subject, example.query.relation): example for example in examples}
+        matched = []
+        for candidates in sets:
+            pair = candidates.query.subject, candidates.query.relation
+            example = gold.get(candidates.query) or by_name.get(pair)
+            if example is None:
+                raise InputError(
+                    f"{pair} has candidates but no gold: tune on the split that the candidates were made for"
+                )
+            matched.append(example)
+        if all(candidates.failed for candidates in sets):
+            raise InputError("there is no answered query to tune on: give candidates of a labelled split")
+        return cls(tuple(sets), tuple(matched), edition, relations, selector, options)
+
+    @property
+    def answered(self) -> TuningSet:
+        """Return the set without the queries that no model answered."""
+        rows = [row for row, found in enumerate(self.sets) if not found.failed]
+        return replace(self, sets=[self.sets[row] for row in rows], examples=[self.examples[row] for row in rows])
+
+    @property
+    def study(self) -> str:
+        """Return the name of the set's Optuna studies: a hash of everything, so that only a repeated run finds them."""
+        names = sorted({candidates.query.relation for candidates in self.sets} & self.relations.keys())
+        asked = [(name, self.relations[name]) for name in names]
+        facts = [(name, one.kind, one.nullable(self.edition.name), one.other_side()) for name, one in asked]
+        digest = hashlib.sha256(repr((self.edition.name, self.options, self.selector, facts)).encode())
+        for pair in zip(self.sets, self.examples, strict=True):
+            digest.update(repr(pair).encode("utf-8", "backslashreplace"))
+        return f"lmkbc-{digest.hexdigest()[:16]}"

@@ -1,0 +1,332 @@
+"""Tuning scores what a run keeps: for every rule of the registry, at every threshold, and for held-out subjects."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from space import SPACE
+
+from lmkbc import Relation
+from lmkbc.run.submission import answers
+from lmkbc.select import tuned_rules
+from lmkbc.select.composed import AbstentionThreshold
+from lmkbc.select.cutoffs import Cutoff, Relative, TopK
+from lmkbc.select.registry import RULES, build
+from lmkbc.select.rule import PrefixRule, SweptRule
+from lmkbc.select.selector import PerRelation, at_precision
+from lmkbc.tune import learn, nested
+from lmkbc.tune.families import Task, fit
+from lmkbc.tune.nested import Rules
+from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
+from lmkbc.tune.promises import PROMISED, Facts, held_out
+from lmkbc.tune.tuning_set import TuningOptions, TuningSet
+from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State
+from tests.candidates import candidate_set, sources
+from tests.conformance.test_every_rule import tables
+from tests.tune.test_tune_outcomes import SCORERS, edition
+from tests.tuned import SELECTORS, First, tuned
+
+RELATION = "knows"
+TEXTS = ("Ada", "ADA", "Bo", "Cy", "3", "7", "7.2", "40")
+SCORE = st.sampled_from((0.0, 0.1, 0.25, 0.25001, 0.5, 0.9, 1.0))
+Problem = tuple[list[CandidateSet], list[Example]]
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Up to four queries, some about each other: ties, repeated answers, empty lists, empty gold, several models."""
+    sets, examples = [], []
+    for subject in draw(st.lists(st.sampled_from(("Ada", "Bo", "Cy", "Di")), min_size=1, max_size=4, unique=True)):
+        query = Query(subject, RELATION)
+        made = []
+        for text in draw(st.lists(st.sampled_from(TEXTS), max_size=6)):
+            models = draw(st.sampled_from((("m",), ("n",), ("m", "n"))))
+            score, verification = draw(SCORE), draw(st.none() | SCORE)
+            by_model = tuple((model, score) for model in models)
+            made.append(Candidate(text, score, sources(*(f"{m}#0" for m in models)), text, by_model, verification))
+        made.sort(key=lambda one: -one.score)
+        nil = draw(st.none() | SCORE)
+        draws = tuple(draw(st.lists(st.sampled_from((State.ANSWERED, State.ABSTAINED)), min_size=1, max_size=3)))
+        sets.append(candidate_set(query, [*made, *([] if nil is None else [Nil(nil, sources("m#1"))])], draws))
+        names = st.lists(st.sampled_from(TEXTS), min_size=1, max_size=2)
+        gold = {texts[0]: GoldObject(tuple(texts), texts[0]) for texts in draw(st.lists(names, max_size=3))}
+        examples.append(Example(query, tuple(gold.values())))
+    return sets, examples
+
+
+def official(predictions: list[Prediction], examples: list[Example], scorer: str) -> list[float]:
+    """F1 of each query by the edition's scorer, as `lmkbc evaluate` computes it."""
+    made = edition(SCORERS[scorer])
+    gold = {x.query.pairs[0]: made.gold_column(x) for x in examples}
+    predicted = {one.query.pairs[0]: answers(made, one) for one in predictions}
+    scores = {pair: score.f1 for pair, score in made.metric.evaluate(predicted, gold, rows=True).rows}
+    return [scores[pair] for pair in gold]
+
+
+every = pytest.mark.parametrize("name", sorted(RULES))
+swept = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, SweptRule)))
+narrowed = pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
+few = settings(max_examples=max(settings.default.max_examples // 2, 20))
+
+
+def bounded(data: st.DataObject, rule: Any) -> Any:
+    """The rule with bounds on the number of objects, if it has any."""
+    if not isinstance(rule, PrefixRule):
+        return rule
+    least = data.draw(st.integers(0, 2))
+    return replace(rule, min=least, max=data.draw(st.sampled_from((max(least, 1), 3, rule.max))))
+
+
+@every
+@narrowed
+@few
+@given(data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)))
+def test_the_score_of_tuning_is_the_official_one_of_what_a_run_keeps(
+    name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str
+) -> None:
+    sets, examples = problem
+    rule = bounded(data, build(data.draw(tables(name))))
+    run = selector.under({RELATION: rule})
+    outcomes = Outcomes(run.read(sets), examples, edition(SCORERS[scorer]), selector=selector)
+    assert outcomes.f1(rule) == pytest.approx(official(run.select_all(sets), examples, scorer))
+
+
+@swept
+@narrowed
+@few
+@given(data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), gate=SCORE)
+def test_a_sweep_keeps_at_each_threshold_what_a_run_keeps(
+    name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str, gate: float
+) -> None:
+    sets, examples = problem
+    rule = bounded(data, build(data.draw(tables(name))))
+    assert isinstance(rule, SweptRule)
+    outcomes = Outcomes(sets, examples, edition(SCORERS[scorer]), selector=selector)
+    steps = swept_steps(outcomes, rule)
+    closing = AbstentionThreshold(inner=rule, threshold=gate)
+    behind = gated(steps, closing.open(outcomes.ranking), outcomes.prefix_f1[:, 0])
+    levels = rule.levels(outcomes.ranking).ravel()
+    for t in sorted({0.0, 2.0, *levels[levels >= 0], *np.nextafter(levels[levels >= 0], 3)}):
+        at = replace(rule, **{rule.swept: float(t)})
+        for some, whole in ((steps, at), (behind, replace(closing, inner=at))):
+            kept = selector.under({RELATION: whole}).select_all(sets)
+            for row, f1 in enumerate(official(kept, examples, scorer)):
+                assert Curve.of(some, np.arange(len(sets)) == row).total(t) == pytest.approx(f1), (t, row)
+
+
+@narrowed
+@few
+@given(problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), least=st.integers(0, 1))
+def test_no_other_threshold_is_better_than_the_one_that_is_fitted(
+    selector: PerRelation, problem: Problem, scorer: str, least: int
+) -> None:
+    sets, examples = problem
+    outcomes = Outcomes(sets, examples, edition(SCORERS[scorer]), selector=selector)
+    task, rows = Task(RELATION, outcomes, nullable=not least), np.ones(len(sets), dtype=np.bool_)
+
+    def total(rule: Any) -> float:
+        return sum(official(selector.under({RELATION: rule}).select_all(sets), examples, scorer))
+
+    cuts = (0.0, 0.05, 0.1, 0.2, 0.25, 0.250005, 0.25001, 0.4, 0.5, 0.7, 0.9, 0.95, 1.0, 1.5)
+    fitted = {name: total(fit(task, name, rows)) for name in ("cutoff", "relative", "top-k", "abstention-threshold")}
+    assert fitted["cutoff"] >= max(total(Cutoff(threshold=cut, min=least)) for cut in cuts) - 1e-9
+    assert fitted["top-k"] >= max(total(TopK(k=k)) for k in range(least, 7)) - 1e-9
+    assert fitted["relative"] >= max(total(Relative(ratio=cut + 1e-9, min=least)) for cut in cuts) - 1e-9
+    curve = Curve.of(cutoff_steps(outcomes, least), rows)
+    assert curve.best()[1] == pytest.approx(fitted["cutoff"])
+    inner = TopK(k=1)
+    strength = AbstentionThreshold(inner=inner, threshold=1.0).strength(outcomes.ranking)
+    best, promised = Curve.of(gate_steps(strength, outcomes.f1(inner), outcomes.prefix_f1[:, 0]), rows).best()
+    gates = [AbstentionThreshold(inner=inner, threshold=cut) for cut in (best, *cuts)]
+    assert total(gates[0]) == pytest.approx(promised)
+    assert promised >= max(map(total, gates)) - 1e-9
+
+
+BORDERS, SPOUSE, EPISODES = "CountryBordersCountry", "PersonHasSpouse", "SeriesHasNumberOfEpisodes"
+LMKBC23 = SPACE.edition("2023")
+
+
+def ring(relation: str, size: int, seed: int) -> Problem:
+    """Subjects in a ring: each names its neighbours and others, verified; every third has no object, one failed."""
+    rng = np.random.default_rng(seed)
+    names = [f"Q{seed}{place}" for place in range(size)]
+    sets, examples = [], []
+    for place, name in enumerate(names):
+        query = Query(name, relation, name)
+        near = [names[place - 1], names[(place + 1) % size]]
+        far = [names[(place + step) % size] for step in (3, 5)]
+        if relation == EPISODES:
+            near, far = [str(10 + place)], [str(40 + place), str(10 + place + 1)]
+        gold = () if relation == SPOUSE and place % 3 == 0 else tuple(GoldObject((text,), text) for text in near)
+        scores = {text: rng.uniform(0.3, 1) if gold else rng.uniform(0, 0.5) for text in near}
+        scores |= {text: rng.uniform(0, 0.7) for text in far}
+        found = [
+            Candidate(text, round(score, 2), sources("m#0"), text, (("m", round(score, 2)),), rng.uniform(0.2, 1))
+            for text, score in sorted(scores.items(), key=lambda item: -round(item[1], 2))
+        ]
+        draws = (State.MISSING,) if place == size - 1 else (State.ANSWERED,)
+        sets.append(candidate_set(query, () if place == size - 1 else found, draws))
+        examples.append(Example(query, gold))
+    return sets, examples
+
+
+SETS, EXAMPLES = (
+    [*borders, *spouses, *numbers]
+    for borders, spouses, numbers in zip(ring(BORDERS, 21, 1), ring(SPOUSE, 24, 2), ring(EPISODES, 16, 3), strict=True)
+)
+
+
+@narrowed
+def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
+    selector: PerRelation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chosen: list[tuple[Any, Rules]] = []
+
+    def choose(tasks: Any, judged: Any, rows: Any, *rest: Any, **more: Any) -> Rules:
+        subjects = {
+            task.outcomes.sets[row].query.subject for name, task in tasks.items() for row in np.flatnonzero(rows[name])
+        }
+        chosen.append((subjects, made := real(tasks, judged, rows, *rest, **more)))
+        return made
+
+    real = learn.choose
+    monkeypatch.setattr(learn, "choose", choose)
+    made = tuned(
+        SETS,
+        EXAMPLES,
+        LMKBC23,
+        relations=SPACE.relations,
+        selector=selector,
+        folds=3,
+        trials=3,
+        both_sides=True,
+        rules=("cutoff", "top-k", "abstention-threshold", "calibrated", "stab-mid"),
+    )
+    *folds, (everybody, final) = chosen
+    answered = [found for found in SETS if not found.failed]
+    assert everybody == {found.query.subject for found in answered}
+    by_query = dict(zip((found.query for found in SETS), made.predictions, strict=True))
+    held = []
+    for subjects, rules in folds:
+        run = {one.query: one for one in selector.under(rules.best).select_all(SETS)}
+        unseen = [found.query for found in answered if found.query.subject not in subjects]
+        assert [by_query[query] for query in unseen] == [run[query] for query in unseen]
+        held += unseen
+    assert sorted(held, key=str) == sorted((found.query for found in answered), key=str)
+    path = tmp_path / "t.toml"
+    about = tuned_rules.Provenance.of(
+        made, tuned_rules.Origin(), edition="2023", system="s", data_sha256="", candidates_sha256=""
+    )
+    tuned_rules.write(path, made, about)
+    again = tuned_rules.read(path, selector).selector
+    table = learn.official({one.query: one for one in again.select_all(SETS)}, EXAMPLES, LMKBC23)
+    assert made.insample_macro_f1 == table.overall.f1
+    assert made.cv_macro_f1 == learn.official(by_query, EXAMPLES, LMKBC23).overall.f1
+    assert {name: one.rule for name, one in made.relations.items()} == final.best == again.rules
+
+
+@narrowed
+def test_facts_that_promise_a_precision_are_those_that_a_run_keeps(selector: PerRelation) -> None:
+    made = tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, selector=selector, trials=0, rules=("top-k",))
+    whole = {name: one.calibration for name, one in made.confidences.relations.items()}
+    curves = {name: one.curve for name, one in made.confidences.relations.items()}
+    run = at_precision(replace(selector, calibrations=whole, curves=curves), 0.5)
+    assert run.reached
+    for name, point in run.reached.items():
+        sets = [found for found in SETS if found.query.relation == name and not found.failed]
+        examples = [x for x in EXAMPLES if x.query in {found.query for found in sets}]
+        outcomes = Outcomes(sets, examples, LMKBC23, selector=selector)
+        p, rows = whole[name].probabilities(outcomes.ranking), np.ones(len(sets), dtype=np.bool_)
+        facts = Facts.of(outcomes, p, rows, max_facts=curves[name].max)
+        above = (p >= point.threshold).sum(axis=1)
+        counts = [len(one.objects) for one in run.select_all(sets)]
+        limited = len(selector.answer(sets[0].query, sets[0].candidates)) == 1
+        assert counts == [min(int(n), 1) if limited or curves[name].max == 1 else int(n) for n in above]
+        kept, right = facts.kept(np.full(len(sets), point.threshold))
+        if not limited:
+            assert kept.tolist() == counts
+            table = learn.official({one.query: one for one in run.select_all(sets)}, examples, LMKBC23)
+            assert right.sum() / kept.sum() == pytest.approx(table.relations[name].micro_p)
+        assert max(kept) <= max(counts)
+
+
+def test_confidences_of_held_out_queries_do_not_know_their_gold() -> None:
+    sets, examples = ring(SPOUSE, 24, 2)
+    rows, fold = {SPOUSE: np.ones(23, dtype=np.bool_)}, {SPOUSE: np.arange(23) % 4}
+
+    def confidence(flipped: int) -> Any:
+        changed = [
+            replace(x, objects=(GoldObject(("Q9",), "Q9"),)) if place % 4 == flipped else x
+            for place, x in enumerate(examples[:-1])
+        ]
+        outcomes = Outcomes(sets[:-1], changed, LMKBC23)
+        return held_out({SPOUSE: Task(SPOUSE, outcomes, nullable=True)}, rows, fold)[SPOUSE]
+
+    before, after = confidence(-1), confidence(2)
+    assert (before[2::4] == after[2::4]).all()
+    assert (before[0::4] != after[0::4]).any()
+    assert PROMISED == 0.9
+
+
+def test_weights_of_all_relations_are_fitted_without_the_fold_that_they_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def recorded(some: Any) -> Any:
+        sizes.append(sum(part.right.size for part in some))
+        return real(some)
+
+    real = nested.general
+    monkeypatch.setattr(nested, "general", recorded)
+    tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, trials=0, folds=2, rules=("top-k",))
+    each = learn.INNER_FOLDS + 1  # the last is of all training rows
+    for first in range(0, len(sizes), each):
+        *folds, whole = sizes[first : first + each]
+        assert sum(folds) == (learn.INNER_FOLDS - 1) * whole
+
+
+def test_a_relation_has_its_own_rule_or_the_general_one() -> None:
+    run = PerRelation(TopK(k=2), {SPOUSE: TopK(k=0), EPISODES: TopK(k=1)})
+    some = [SETS[0], SETS[21], SETS[-2], SETS[1]]
+    assert [len(made.objects) for made in run.select_all(some)] == [2, 0, 1, 2]
+
+
+def data(**changes: Any) -> TuningSet:
+    given = {
+        "sets": SETS[:5],
+        "examples": EXAMPLES[:5],
+        "edition": LMKBC23,
+        "relations": SPACE.relations,
+        "selector": PLAIN,
+        "options": TuningOptions(),
+    }
+    return TuningSet(**{**given, **changes})
+
+
+def test_a_study_is_named_by_all_on_which_tuning_depends() -> None:
+    empty = replace(EXAMPLES[0], objects=())
+    less = replace(SETS[0], candidates=SETS[0].candidates[1:])
+    alone: dict[str, Relation] = {**SPACE.relations, BORDERS: replace(SPACE.relations[BORDERS], symmetric=False)}
+    changes: dict[str, list[Any]] = {
+        "sets": [[less, *SETS[1:5]], SETS[:4]],
+        "examples": [[empty, *EXAMPLES[1:5]]],
+        "edition": [SPACE.edition("2024")],
+        "relations": [alone],
+        "selector": [First(PLAIN.general), PerRelation(TopK(k=1))],
+        "options": [
+            TuningOptions(**{name: value})
+            for name, value in {"rules": ("top-k",), "both_sides": True, "folds": 4, "trials": 3, "seed": 1}.items()
+        ],
+    }
+    assert changes.keys() == {field.name for field in fields(TuningSet)}
+    assert len(changes["options"]) == len(fields(TuningOptions))
+    others = [data(**{name: value}).study for name, values in changes.items() for value in values[:1]]
+    others += [data(options=options).study for options in changes["options"][1:]]
+    others.append(data(selector=changes["selector"][1]).study)
+    assert len({data().study, *others}) == 1 + len(others)
+    assert data().study == data(sets=[replace(found) for found in SETS[:5]]).study

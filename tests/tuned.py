@@ -1,0 +1,51 @@
+"""Tuning as tests call it, and selectors that keep less than their rules do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmkbc.edition import Edition
+from lmkbc.progress import Report, silent
+from lmkbc.relation import Relation
+from lmkbc.select.selector import PerRelation
+from lmkbc.tune.learn import Tuned, tune
+from lmkbc.tune.outcomes import PLAIN
+from lmkbc.tune.tuning_set import TuningOptions, TuningSet
+from lmkbc.types import Candidate, CandidateSet, Example, Query
+
+
+def tuned(
+    sets: Sequence[CandidateSet],
+    examples: Sequence[Example],
+    edition: Edition,
+    *,
+    relations: Mapping[str, Relation],
+    selector: PerRelation = PLAIN,
+    storage: str | None = None,
+    report: Report = silent,
+    **options: Any,
+) -> Tuned:
+    how = TuningOptions(**options)
+    data = TuningSet.of(sets, examples, edition, relations=relations, selector=selector, options=how)
+    return tune(data, storage=storage, report=report)
+
+
+@dataclass(frozen=True)
+class First(PerRelation):
+    """A run that keeps the first object of what a rule keeps, as a limit on answers would."""
+
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return super().answer(query, objects)[:1]
+
+
+@dataclass(frozen=True)
+class Without(PerRelation):
+    """A run that leaves out one object, wherever it stands."""
+
+    def answer(self, query: Query, objects: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return tuple(one for one in super().answer(query, objects) if one.text != "7")
+
+
+SELECTORS = (PLAIN, First(PLAIN.general), Without(PLAIN.general))
