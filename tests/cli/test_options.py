@@ -123,12 +123,13 @@ def test_each_option_is_read_or_refused(
     monkeypatch.chdir(tmp_path)
     command, scene = called(words)
     served = {"base_url": place["url"]} if "base_url" in scene else {}
-    calls = []
-    for name in scene:
-        fresh = {"store": Path(f"{name}.sqlite"), "out": Path(name)}  # no answer of another call
-        own = served | {option: path for option, path in fresh.items() if served and option in scene}
-        calls.append((name, scene | own | WHERE.get(f"{words} {name}", WHERE.get(name, {}))))
-    assert [name for name, values in calls if unread(command, values, name)] == []
+    fresh = {option: path for option, path in (("store", "{}.sqlite"), ("out", "{}")) if served and option in scene}
+
+    def values(name: str) -> dict[str, Any]:  # no answer of another call is kept
+        own = {option: Path(path.format(name)) for option, path in fresh.items()}
+        return scene | served | own | WHERE.get(f"{words} {name}", WHERE.get(name, {}))
+
+    assert [name for name in scene if unread(command, values(name), name)] == []
 
 
 @pytest.mark.parametrize(("words", "values", "given"), LEFT_OUT)
