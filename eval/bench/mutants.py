@@ -16,6 +16,7 @@ import json
 import os
 import queue
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +42,7 @@ FLAGS = ("frozen", "slots", "kw_only", "eq", "repr")
 UNMEASURED = "kill or ray or server"
 """Tests that take minutes or processes of their own; none of them is about these packages."""
 NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
-TESTS_SECONDS = 60.0
+TESTS_SECONDS = 60
 """Most time of the tests that try one mutant, by the record."""
 
 
@@ -156,18 +158,14 @@ def recorded(packages: Sequence[str], processes: int) -> tuple[CoverageData, dic
     return kept, seconds
 
 
-def _pytest(checkout: Path, words: Sequence[str], given: Mapping[str, str], limit: float | None = None) -> int | None:
-    """Return the exit status of the tests, None if they took too long."""
+def _pytest(checkout: Path, words: Sequence[str], given: Mapping[str, str], most: int = resource.RLIM_INFINITY) -> int:
+    """Return the exit status of the tests. most: CPU-seconds, after which a loop without end is stopped."""
     from checkout import DATA
 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     env = {**os.environ, "PYTHONPATH": str(checkout), "LMKBC_DATA": DATA, "PYTHONDONTWRITEBYTECODE": "1", **given}
-    try:
-        return subprocess.run(
-            command, cwd=checkout, env=env, timeout=limit, capture_output=True, check=False
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return None
+    limit = partial(resource.setrlimit, resource.RLIMIT_CPU, (most, most))
+    return subprocess.run(command, cwd=checkout, env=env, preexec_fn=limit, capture_output=True, check=False).returncode
 
 
 def chosen(mutant: Mutant, coverage: CoverageData, seconds: Mapping[str, float]) -> list[str]:
@@ -176,7 +174,7 @@ def chosen(mutant: Mutant, coverage: CoverageData, seconds: Mapping[str, float])
     first, last = mutant.lines
     tests = {test for line in range(first, last + 1) for test in by_line.get(line, ()) if test}
     tests = tests or {test for reached in by_line.values() for test in reached if test}
-    left, found = TESTS_SECONDS, list[str]()
+    left, found = float(TESTS_SECONDS), list[str]()
     for test in sorted(tests, key=lambda one: (seconds.get(one, 1.0), one)):
         left -= seconds.get(test, 1.0)
         found += [test] if left > 0 or not found else []
