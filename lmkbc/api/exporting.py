@@ -91,11 +91,13 @@ def export(
     InputError for wrong input, and for a base that is damaged or not finished.
     """
     check_known(format, [*map(str, Format)], f"format is {format!r}, which is no format")
-    if not 0 <= least <= 1:
-        raise OptionError("least", f"is {least}: give 0 to 1")
-    for option, value in (("limit", limit), ("batch", batch)):
-        if value is not None and value < 1:
-            raise OptionError(option, f"is {value}: give at least 1")
+    for option, value, is_right, bounds in (
+        ("least", least, 0 <= least <= 1, "0 to 1"),
+        ("limit", limit, limit is None or limit >= 1, "at least 1"),
+        ("batch", batch, batch >= 1, "at least 1"),
+    ):
+        if not is_right:
+            raise OptionError(option, f"is {value}: give {bounds}")
     checked_base(base)
     try:
         day = None if date is None else calendar.fromisoformat(date).isoformat()
