@@ -239,13 +239,13 @@ class Killed:
     """Runs a generator until its batch job is noted, and no further."""
 
     def __init__(self, generator: AnswerGenerator) -> None:
-        self._generator, noted = generator, generator._model._store.set_note  # type: ignore[attr-defined]
+        self._generator, noted = generator, generator._model.store.set_note  # type: ignore[attr-defined]
 
         def note(key: str, value: Any) -> None:
             noted(key, value)
             raise KeyboardInterrupt
 
-        generator._model._store.set_note = note  # type: ignore[attr-defined]
+        generator._model.store.set_note = note  # type: ignore[attr-defined]
 
     def run(self) -> None:
         list(self._generator.generate(queries(4)))

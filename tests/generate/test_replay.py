@@ -222,7 +222,7 @@ def test_any_recipe_of_a_language_model_runs_on_recorded_answers(name: str, tmp_
             lists = [{"object": "Peru", "score": 0.99}], []
             return [{"SubjectEntity": QUERIES[place].subject, "candidates": own} for place, own in enumerate(lists)]
         style = spec.prompt
-        if style.parse_as == "split" and not style.brackets:
+        if style.parse_as == "split" and not style.format.brackets:
             return map(said, (0, 1), ("Peru", style.null))
         return map(said, (0, 1), ("ANSWER: Peru", "ANSWER: none") if style.parse_as == "line" else ('["Peru"]', "[]"))
 
