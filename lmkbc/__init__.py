@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lmkbc.errors import InputError, LmkbcError
     from lmkbc.generate.spec import GeneratorSpec
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
+    from lmkbc.scoring.kinds import KindScorer
     from lmkbc.scoring.matchers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
     from lmkbc.scoring.table import Metric
     from lmkbc.select.rule import Rule
@@ -45,6 +46,7 @@ _HOMES = {
     "lmkbc.errors": ("InputError", "LmkbcError"),
     "lmkbc.generate.spec": ("GeneratorSpec",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
+    "lmkbc.scoring.kinds": ("KindScorer",),
     "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
     "lmkbc.select.rule": ("Rule",),
@@ -64,6 +66,7 @@ __all__ = [
     "GeneratorSpec",
     "IdScorer",
     "InputError",
+    "KindScorer",
     "KnowledgeBase",
     "LmkbcError",
     "MatchingScorer",
