@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lmkbc.answer.dates import read_date
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
-from lmkbc.scoring.kinds import KindScorer
+from lmkbc.scoring.kinds import KindScorer, meaning
 from lmkbc.scoring.matchers import ValueScorer, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
@@ -157,7 +156,7 @@ def misfit(edition: Edition, relation: Relation, value: str) -> bool:
     if edition.target != "id" or as_qid(value) == value or relation.is_verbatim():
         return False
     if relation.kind == "date":
-        return read_date(value) is None
+        return meaning(value, relation) is None
     read = number(value) if relation.kind == "number" else None
     return read is None or not math.isfinite(read)
 
@@ -173,11 +172,10 @@ def fault(edition: Edition, name: str, relation: Relation, value: str) -> str:
 
     name: the edition's name of the relation. value: stripped.
     """
-    if relation.kind == "date":
-        return "" if read_date(value) else "is no date: write '1985', '1985-10' or '1985-10-12', or [] if there is none"
-    if isinstance(edition.metric.scorer, KindScorer) and relation.kind == "number":
-        sound = edition.metric.scorer.meaning(value, name) is not None
-        return "" if sound else "is no number: give digits, as in '74.36', or [] if there is none"
+    if relation.kind == "date" or (isinstance(edition.metric.scorer, KindScorer) and relation.kind == "number"):
+        example = "'1985', '1985-10' or '1985-10-12'" if relation.kind == "date" else "digits, as in '74.36'"
+        is_readable = meaning(value, relation) is not None
+        return "" if is_readable else f"is no {relation.kind}: write {example}, or [] if there is none"
     read = number(value) if relation.kind == "number" else None
     is_sound = read is not None and math.isfinite(read) and _GROUPED.fullmatch(value) is not None
     if edition.target == "id":

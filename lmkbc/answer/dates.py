@@ -109,16 +109,21 @@ class PartialDate:
 
 _BC, _AD, _MONTH = "\ue000", "\ue001", "\ue002"
 """Signs that replace eras and the names of months before a text is read; a month has two digits behind its sign."""
-_BC_WORDS = ("v. u. Z.", "a. de C.", "a. n. e.", "avant notre ère", "př. Kr.", "пр. н. е.")
-_AD_WORDS = ("u. Z.", "n. u. Z.", "d. de C.", "de notre ère")
-_WORD = re.compile(r"[^\W\d_]{3,}\.?")
+_ERAS = (
+    {"v. u. Z.", "a. de C.", "a. n. e.", "avant notre ère", "př. Kr.", "пр. н. е."},
+    {"u. Z.", "n. u. Z.", "d. de C.", "de notre ère"},
+)
+"""Names of the eras before and after Christ that CLDR lacks."""
+_WORD = re.compile(r"((?<!\d)\d{1,2}\.?\s(?:de\s)?)?([^\W\d_]{2,})(\.?)")
+_NO_MONTHS = frozenset(("out", "set", "ago"))
+"""Words that abbreviate months in Portuguese and Italian, and are English words."""
 
 
 @cache
 def _months() -> dict[str, int]:
     """Return the number of the month that a folded name means; 0 if it means different ones in two languages.
 
-    Abbreviations of other languages than English need their dot, so that "out 1985" is no October.
+    An abbreviation in another language than English has a dot behind it.
     """
     from babel import Locale
 
@@ -127,24 +132,21 @@ def _months() -> dict[str, int]:
         for context in Locale(language).months.values():
             for width, dotted in (("wide", False), ("abbreviated", language != "en")):
                 for number, name in context.get(width, {}).items():
-                    if not dotted or name.endswith("."):
-                        key = folded_key(name) + "." * dotted
-                        months[key] = number if months.get(key, number) == number else 0
+                    key = folded_key(name) + "." * dotted
+                    months[key] = number if months.get(key, number) == number else 0
     return months
 
 
 @cache
 def _eras() -> re.Pattern[str]:
-    """Return a pattern of eras, in which the group "bc" is one before Christ."""
+    """Return a pattern of eras, in which the group "bc" is one before Christ. "i. e." is not read as Hungarian."""
     from babel import Locale
 
     eras = [Locale(language).eras[width] for language in LANGUAGES for width in ("wide", "abbreviated")]
     before, after = (
         "|".join(re.sub(r"(?:\\[\s\xa0])+", r"\\s*", re.escape(word.replace(".", ". ").strip())) for word in words)
-        for words in (
-            sorted({*_BC_WORDS, *(era[0] for era in eras)} - {"i. e."}, key=len, reverse=True),  # English "that is"
-            sorted({*_AD_WORDS, *(era[1] for era in eras)}, key=len, reverse=True),
-        )
+        for number, more in enumerate(_ERAS)
+        for words in [sorted({*more, *(era[number] for era in eras)} - {"i. e."}, key=len, reverse=True)]
     )
     return re.compile(
         rf"(?<![^\W\d_])(?:(?P<bc>B\.?\s?C\.?(?:\s?E\b\.?)?|{before})|C\.?\s?E\.?|A\.?\s?D\.?|{after})(?![^\W\d_])",
@@ -162,10 +164,13 @@ def _with_signs(text: str) -> str:
     return " ".join(text.split())
 
 
-def _month(word: re.Match[str]) -> str:
-    folded, months = folded_key(word[0]), _months()
-    number = months.get(f"{folded}.") if word[0].endswith(".") and folded not in months else months.get(folded)
-    return word[0] if number is None else f"{_MONTH}{number:02}"
+def _month(found: re.Match[str]) -> str:
+    """Return a word as a month. An abbreviation in another language than English counts behind a day, or with a dot."""
+    day, word, months = found[1] or "", folded_key(found[2]), _months()
+    number = months.get(word)
+    if number is None and (day or (found[3] and word not in _NO_MONTHS)):
+        number = months.get(f"{word}.")
+    return found[0] if number is None else f"{day}{_MONTH}{number:02}"
 
 
 _TH = r"(?:st|nd|rd|th|er|ère|ème|e|º|ª|°|\.|:[ae]|-?(?:го|й|ий|lea|a))?"
@@ -176,7 +181,7 @@ _CENTURIES = (
 )
 _DECADE_ENDS = r"(?:'?s|er(?:n|[- ]?jahren?)?|-?[ех](?: го\w+)?|-?(?:tal(?:et)?|lu\w+))"
 _DECADES = r"(?:années|anni|años|anos|anys|anii|década de|lata|léta|roky)"
-_JOINT = r"[\s,.]{0,3}(?:(?:of|de|del|di|d'|do|roku|den)\.?\s)?"
+_JOINT = r"[\s,.]{0,3}(?:(?:of|de|del|di|do|roku|den)\.?\s|d')?"
 _CIRCA = (
     r"(?P<circa>(?:c|ca|cca|circa|around|about|approximately|approx|roughly|etwa|um|ungefähr|environ|vers|hacia"
     r"|alrededor de|verso|rond|omstreeks|około|ok|okolo|kolem|около|ок|omkring|runt|noin|cerca de|por volta de)\.?\s"
@@ -197,8 +202,9 @@ _FORMS = (
     r"(?P<month_6>\d{1,2})/(?P<year_6>\d{4})",
     rf"(?:(?P<day_7>\d{{1,2}}){_TH}{_JOINT})?{_MONTH}(?P<month_7>\d\d){_JOINT}"  # 12 October 1985, October 12, 1985
     rf"(?:(?P<day_8>\d{{1,2}}){_TH},?\s)?(?:(?P<before_2>{_ERA})\s)?(?P<year_7>\d{{1,6}})",
-    rf"(?P<year_9>\d{{3,4}})\.?,?\s(?:m\.\s)?{_MONTH}(?P<month_9>\d\d)"  # 1985. október 12., 1985 m. spalio 12 d.
+    rf"(?P<year_9>\d{{3,4}})\.?,?\s(?:[mg]\.\s)?{_MONTH}(?P<month_9>\d\d)"  # 1985. október 12., 1985 m. spalio 12 d.
     r"(?:\s(?P<day_9>\d{1,2})(?:-?\w{1,3})?\.?(?:\sd\.)?)?",
+    rf"(?P<year_10>\d{{3,4}})\.\sgada\s(?P<day_10>\d{{1,2}})\.\s{_MONTH}(?P<month_10>\d\d)",
     rf"(?P<decade>\d{{0,5}}0){_DECADE_ENDS}(?P<explicit> \(decade\))?|{_DECADES}\s(?P<decade_2>\d{{3}}0)",
     rf"(?P<century>\d{{1,2}}|[ivx]{{1,5}}){_TH}[-\s]?{_CENTURIES}",
     rf"{_CENTURIES}\s(?:al\s)?(?P<century_2>[ivx]{{1,5}}|\d{{1,2}})(?:-lea)?",

@@ -110,7 +110,7 @@ def _draw(
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
         text, cut = line.text, reply.finish in CUT_OFF and not ended and line.last
-    if style.objects == "ids" and relation.kind != "number" and (ids := _QID.findall(f"{text}_" if cut else text)):
+    if style.objects == "ids" and relation.kind == "entity" and (ids := _QID.findall(f"{text}_" if cut else text)):
         # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
         found = tuple(Candidate(one, _sureness(one, reply), (source,), one) for one in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
@@ -145,7 +145,7 @@ def _whole(
     text: str, objects: Sequence[str], query: Query, relation: Relation, style: PromptStyle, clean: Clean
 ) -> tuple[str, ...]:
     """Return the objects of a cut-off text that do not depend on how the text would continue."""
-    ends = ("7",) if relation.kind == "number" else ("zq", "zq, Zq", " Zq")
+    ends = ("7",) if relation.has_values() else ("zq", "zq, Zq", " Zq")
     further = [{*_parsed(text + end, query, relation, style, clean).objects} for end in ends]
     return tuple(one for one in objects if all(one in found for found in further))
 

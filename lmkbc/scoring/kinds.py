@@ -7,10 +7,10 @@ that a gold of -38.83 accepts 5000, and a gold of 0 accepts nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache
 from typing import Any, Literal
 
 from lmkbc.answer.dates import PartialDate, read_date
@@ -48,10 +48,10 @@ class KindScorer:
 
     def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
         """Return the indices of the gold objects that an answer could match."""
-        lists, equal = _alias_lists(gold), self._comparison(relation)
-        if equal is None:
+        lists, asked = _alias_lists(gold), self._compared(relation)
+        if asked is None:
             return _TEXTS.matches(value, lists, relation)
-        return tuple(i for i, names in enumerate(lists) if any(equal(value, name) for name in names))
+        return tuple(i for i, names in enumerate(lists) if any(self._is_equal(value, name, asked) for name in names))
 
     def count(self, matches: Sequence[tuple[int, ...]]) -> int:
         """Return the size of a maximum matching."""
@@ -59,39 +59,36 @@ class KindScorer:
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. Answers of one meaning count once."""
-        if self._comparison(relation) is None:
+        asked = self._compared(relation)
+        if asked is None:
             return _TEXTS.score(predicted, _alias_lists(gold), relation)
         first = (value[0] if isinstance(value, list) and value else value for value in predicted)
-        answers = {self.meaning(text, relation) or text.strip(): text for text in first if isinstance(text, str)}
+        answers = {meaning(text, asked) or text.strip(): text for text in first if isinstance(text, str)}
         return self.count([self.matches(text, gold, relation) for text in answers.values()]), len(answers), len(gold)
 
-    def meaning(self, text: str, relation: str) -> Decimal | PartialDate | str | None:
-        """Return what a text means as an object of a relation; None if it is no number, or no date, as due."""
-        asked = self.relations.get(relation)
-        if asked is None or asked.kind not in ("number", "date"):
-            return text.strip()
-        return read_date(text) if asked.kind == "date" else quantity_in(text, asked.unit)
+    def _compared(self, name: str) -> Relation | None:
+        """Return a relation whose objects are not compared folded; None for any other."""
+        asked = self.relations.get(name)
+        return asked if asked and (asked.has_values() or asked.kind in self.exact) else None
 
-    def _comparison(self, relation: str) -> Callable[[str, str], bool] | None:
-        """Return the test of an answer and a gold name of a relation; None if they are compared folded."""
-        asked = self.relations.get(relation)
-        if asked is None or not (asked.kind in self.exact or asked.has_values()):
-            return None
-        return partial(self._equal, asked)
-
-    def _equal(self, relation: Relation, value: str, name: str) -> bool:
-        if relation.kind == "number":
-            return near(quantity_in(value, relation.unit), quantity_in(name, relation.unit), relation)
-        if relation.kind == "date":
-            return same_date(read_date(value), read_date(name), self.coarser)
-        return value.strip() == name.strip()
+    def _is_equal(self, value: str, name: str, relation: Relation) -> bool:
+        given, true = meaning(value, relation), meaning(name, relation)
+        if isinstance(given, Decimal) and isinstance(true, Decimal):
+            relative, absolute = Decimal(str(relation.tolerance)), Decimal(str(relation.absolute_tolerance))
+            return abs(given - true) <= max(relative * abs(true), absolute)
+        if isinstance(given, PartialDate) and isinstance(true, PartialDate):
+            precision = min(given.precision, true.precision)
+            is_fine = precision == true.precision or self.coarser == "right"
+            return is_fine and given.at(precision) == true.at(precision)
+        return given is not None and given == true
 
 
 def _alias_lists(gold: Sequence[Any]) -> list[Sequence[str]]:
     return [[names] if isinstance(names, str) else names for names in gold]
 
 
-def quantity_in(text: str, unit: str | None) -> Decimal | None:
+@lru_cache(maxsize=1 << 14)
+def _quantity(text: str, unit: str | None) -> Decimal | None:
     """Return the number in a text, converted into a unit if the text names another one; None if there is none.
 
     Commas are read between thousands alone: "1,5" is no number.
@@ -99,29 +96,18 @@ def quantity_in(text: str, unit: str | None) -> Decimal | None:
     text = text.strip().replace("\u2212", "-")
     if (found := _NUMBER.match(text)) is None:
         return None
-    value = Decimal(found[1].replace(",", ""))
-    if found.end() == len(text):
+    value, behind = Decimal(found[1].replace(",", "")), text[found.end() :]
+    if not behind or folded_key(behind) == folded_key(unit or ""):
         return value
-    own, stated = unit_of(unit), unit_at(text, found.end())
-    if own is None:
-        return value if folded_key(text[found.end() :]) == folded_key(unit or "") else None
-    if stated is None or stated.end < len(text):
+    own, stated = unit_of(unit), unit_at(behind, 0)
+    if own is None or stated is None or stated.end < len(behind):
         return None
     made = (converted(value, one, own) for one in stated.units)
     return next((one for one in made if one is not None), None)
 
 
-def near(value: Decimal | None, gold: Decimal | None, relation: Relation) -> bool:
-    """Return whether a number is within a relation's tolerances of gold: the relative or the absolute one."""
-    if value is None or gold is None:
-        return False
-    relative, absolute = Decimal(str(relation.tolerance)), Decimal(str(relation.absolute_tolerance))
-    return abs(value - gold) <= max(relative * abs(gold), absolute)
-
-
-def same_date(value: PartialDate | None, gold: PartialDate | None, coarser: Coarser) -> bool:
-    """Return whether a date equals gold at the precision of gold, or, if coarser ones are right, at its own."""
-    if value is None or gold is None or (value.precision < gold.precision and coarser == "wrong"):
-        return False
-    precision = min(value.precision, gold.precision)
-    return value.at(precision) == gold.at(precision)
+def meaning(text: str, relation: Relation) -> Decimal | PartialDate | str | None:
+    """Return what a text means as an object of a relation; None if it is no number, or no date, as due."""
+    if relation.kind == "date":
+        return read_date(text)
+    return _quantity(text, relation.unit) if relation.kind == "number" else text.strip()
