@@ -165,7 +165,7 @@ class Relation:
     unit: unit of a number ("km2", "minutes"), or what it counts ("spectators"). Numbers in other units of the dimension
     are converted.
     tolerance, absolute_tolerance: greatest difference at which a number counts as right, as a share of gold and in the
-    unit, of which the greater one holds; for editions whose scorer compares kinds.
+    unit. The greater one holds. Scorers of official scripts have their own.
     unit_id: Wikidata item of the unit, in which numbers are exported; None if the number counts things.
     symmetric: (s, r, o) implies (o, r, s).
     inverse_of: name of the relation t for which (s, r, o) implies (o, t, s).
