@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
+from lmkbc.scoring.kinds import KindScorer, meaning
 from lmkbc.scoring.matchers import ValueScorer, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
@@ -57,6 +58,7 @@ class Edition:
     folder: directory of the splits, below the data directory.
     column: the scored column.
     target: "id" (QIDs, so predictions are linked) or "string".
+    metric: the official metric; without one, objects are compared by their kinds (see `KindScorer`).
     held_out: the labelled split that tuning may use.
     repeats: (subject, relation) pairs that the published splits hold twice; any other repeated query is refused.
     profiles: name -> an earlier scorer of the edition, which computed some of its published scores.
@@ -68,7 +70,7 @@ class Edition:
     splits: Mapping[str, Download | None]
     column: Literal["ObjectEntities", "ObjectEntitiesID"]
     target: Literal["id", "string"]
-    metric: Metric
+    metric: Metric = field(default_factory=lambda: Metric(KindScorer(), average="row", detailed=True))
     profiles: Mapping[str, Metric] = field(default_factory=dict)
     held_out: str = "val"
     repeats: frozenset[tuple[str, str]] = frozenset()
@@ -105,6 +107,13 @@ class Edition:
             has = did_you_mean(profile, self.profiles) if self.profiles else "it has none, so leave --profile out"
             raise InputError(f"edition {self.name} has no metric profile {profile!r}: {has}")
         return replace(self, metric=self.profiles[profile])
+
+    def knowing(self, relations: Mapping[str, Relation]) -> Edition:
+        """Return the edition with the relations that its scorer needs, by every spelling; official ones need none."""
+        if not isinstance(self.metric.scorer, KindScorer):
+            return self
+        asked = {name: relations[name] for name in self.relations}
+        return replace(self, metric=replace(self.metric, scorer=replace(self.metric.scorer, relations=asked)))
 
     def value(self, candidate: Candidate) -> str:
         """Return the value that a submission contains for a candidate: its QID (or literal), or its text."""
@@ -144,8 +153,10 @@ class Edition:
 
 def misfit(edition: Edition, relation: Relation, value: str) -> bool:
     """Return whether an edition of QIDs cannot accept a value: it is neither a QID nor a literal of the relation."""
-    if edition.target != "id" or as_qid(value) == value or relation.kind == "string":
+    if edition.target != "id" or as_qid(value) == value or relation.is_verbatim():
         return False
+    if relation.kind == "date":
+        return meaning(value, relation) is None
     read = number(value) if relation.kind == "number" else None
     return read is None or not math.isfinite(read)
 
@@ -161,6 +172,10 @@ def fault(edition: Edition, name: str, relation: Relation, value: str) -> str:
 
     name: the edition's name of the relation. value: stripped.
     """
+    if relation.kind == "date" or (isinstance(edition.metric.scorer, KindScorer) and relation.kind == "number"):
+        example = "'1985', '1985-10' or '1985-10-12'" if relation.kind == "date" else "digits, as in '74.36'"
+        is_readable = meaning(value, relation) is not None
+        return "" if is_readable else f"is no {relation.kind}: write {example}, or [] if there is none"
     read = number(value) if relation.kind == "number" else None
     is_sound = read is not None and math.isfinite(read) and _GROUPED.fullmatch(value) is not None
     if edition.target == "id":

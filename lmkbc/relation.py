@@ -146,7 +146,10 @@ class Precondition:
         )
 
 
-Kind = Literal["entity", "string", "number"]
+Kind = Literal["entity", "string", "url", "identifier", "number", "date"]
+"""Kind of objects. Strings, URLs and identifiers are read as a model wrote them, neither parted nor cleaned."""
+VALUES: tuple[Kind, ...] = ("number", "date")
+"""Kinds whose objects are read from a text, and compared by what they mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +164,8 @@ class Relation:
     triple: verb phrase between subject and object.
     unit: unit of a number ("km2", "minutes"), or what it counts ("spectators"). Numbers in other units of the dimension
     are converted.
+    tolerance, absolute_tolerance: greatest difference at which a number counts as right, as a share of gold and in the
+    unit. The greater one holds. Scorers of official scripts have their own.
     unit_id: Wikidata item of the unit, in which numbers are exported; None if the number counts things.
     symmetric: (s, r, o) implies (o, r, s).
     inverse_of: name of the relation t for which (s, r, o) implies (o, t, s).
@@ -185,6 +190,8 @@ class Relation:
     statement: str
     unit: str | None = None
     unit_id: str | None = None
+    tolerance: float = 0.05
+    absolute_tolerance: float = 0.0
     symmetric: bool = False
     inverse_of: str = ""
     functional: bool = False
@@ -201,7 +208,11 @@ class Relation:
         refuse(
             *((not getattr(self, text).strip(), f"{text} is empty") for text in texts),
             (not self.names, "names is empty: give at least one edition's spelling"),
-            (self.kind not in get_args(Kind), f"kind is {self.kind!r}: use 'entity', 'string' or 'number'"),
+            (self.kind not in get_args(Kind), f"kind is {self.kind!r}: use {', '.join(map(repr, get_args(Kind)))}"),
+            (
+                not (self.tolerance >= 0 and self.absolute_tolerance >= 0),
+                "tolerance and absolute_tolerance must be at least 0",
+            ),
             (
                 self.unit is not None and self.kind != "number",
                 f"unit is {self.unit!r} but kind is {self.kind!r}: only numbers have units",
@@ -245,6 +256,14 @@ class Relation:
     def has_one_object(self) -> bool:
         """Return whether a subject has at most one object."""
         return self.functional or self.kind == "number"
+
+    def has_values(self) -> bool:
+        """Return whether its objects are numbers or dates."""
+        return self.kind in VALUES
+
+    def is_verbatim(self) -> bool:
+        """Return whether its objects are texts that are neither parted nor cleaned."""
+        return self.kind != "entity" and not self.has_values()
 
     def nullable(self, edition: str) -> bool:
         """Return whether a subject may have no object: from the edition's train split if known, else as declared."""

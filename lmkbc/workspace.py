@@ -103,7 +103,7 @@ class Workspace:
                 if name not in self.relations:
                     hint = did_you_mean(name, self.relations)
                     raise InputError(f"{path}: relations names {name!r}, which no module in relations/ has; {hint}")
-            editions[edition.name] = edition
+            editions[edition.name] = edition.knowing(self.relations)
         return editions
 
     def relation(self, name: str) -> Relation:

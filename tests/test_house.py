@@ -18,12 +18,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
-    errors progress settings names http answer.units
+    errors progress settings names http answer.units answer.dates
     types
     notes
     relation
     plugins
-    scoring.matchers scoring.table scoring
+    scoring.matchers scoring.table scoring.kinds scoring
     edition
     files
     workspace

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lmkbc.answer.abstain import is_placeholder
+from lmkbc.answer.dates import find_dates, read_date
 from lmkbc.answer.numbers import read_numbers
 from lmkbc.names import _TRAILER, LONGEST, folded_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
@@ -102,13 +103,15 @@ def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tu
 
     - "placeholder": a word for the object type alone.
     - "no name": prose, a word piece or mere marks.
-    - "no number": a text without a number that plain digits can hold.
+    - "no number": a text without a number that plain digits can hold. "no date": a text without a date.
     """
     kept: dict[str, str] = {}
     dropped: dict[Dropped, None] = {}
     for text in objects:
-        if relation.kind == "number":
-            names, rule = _numbers(text, relation)
+        if relation.has_values():
+            names, rule = _values(text, relation)
+        elif relation.is_verbatim():
+            names, rule = [text], ""
         else:
             name, rule = _name(text, relation, subject)
             names = [] if rule else [name]
@@ -127,6 +130,14 @@ def shaped(text: str, relation: Relation, subject: str, how: Clean) -> tuple[tup
     if how is True:
         return sifted((text,), relation, subject)
     return ((how and vocabulary(relation.shape).canonical(text)) or text,), ()
+
+
+def read_values(text: str, relation: Relation) -> list[str]:
+    """Return the numbers or dates that a text gives for a relation, as plain digits or as dates are written."""
+    if relation.kind == "number":
+        return read_numbers(text, relation)
+    whole = read_date(text)
+    return list(dict.fromkeys(map(str, [whole] if whole else find_dates(text))))
 
 
 def trim(text: str) -> str:
@@ -215,16 +226,17 @@ def _forms(name: str) -> tuple[str, list[str]]:
     return folded_key(name), without_legal_form(name)
 
 
-def _numbers(text: str, relation: Relation) -> tuple[list[str], str]:
-    """Return the numbers in a text that the shape allows, and the rule that the last other number violates."""
+def _values(text: str, relation: Relation) -> tuple[list[str], str]:
+    """Return the numbers or dates in a text that the shape allows, and the rule that the last other one violates."""
     kept: list[str] = []
     rule = ""
-    for digits in read_numbers(text, relation):
-        if violated := _violated_rule(Decimal(digits), relation.shape):
+    for value in read_values(text, relation):
+        date = read_date(value) if relation.kind == "date" else None
+        if violated := _violated_rule(Decimal(date.astronomical if date else value), relation.shape):
             rule = violated
         else:
-            kept.append(digits)
-    return kept, rule or "no number"
+            kept.append(value)
+    return kept, rule or f"no {relation.kind}"
 
 
 def _violated_rule(value: Decimal, shape: Shape) -> str:

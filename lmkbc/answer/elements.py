@@ -117,8 +117,13 @@ _NOT = ("no", "false", "✗", "✘", "❌", "✖")
 """Cells of a table that say that a row's object is none."""
 
 
-_NUMBER_KEYS = frozenset("number count amount total quantity".split())
-"""Further keys of a number; beside names, they count them."""
+_VALUE_KEYS = {
+    "number": frozenset("number count amount total quantity".split()),
+    "date": frozenset("date year time".split()),
+    "url": frozenset(("url", "link", "website")),
+    "identifier": frozenset(("id", "code", "identifier")),
+}
+"""Further keys of objects by kind. A number beside names counts them."""
 
 
 _OTHER_KEYS = frozenset(
@@ -210,8 +215,8 @@ def column(table: TextTable, relation: Relation, subject: str) -> list[str]:
     rows = [row for row in table.rows if row and folded_key(row[0]) not in ("total", "sum", "all")]
     rows = [row for row in rows if not any(cell.casefold() in _NOT for cell in row[1:])] or rows
     cells = [[row[place] if place < len(row) else "" for row in rows] for place in range(width)]
-    if relation.kind == "number":
-        about = phrase_terms(relation) | stems("value")
+    if relation.has_values():
+        about = phrase_terms(relation) | stems(f"value {relation.kind}")
         if fields := [": ".join(row) for row in rows if has_term(folded_key(row[0]), about)]:
             return fields[:1]
         wanted = [place for place in range(width) if has_term(folded_key(head[place].replace("_", " ")), about)]
@@ -233,7 +238,7 @@ def _named_by_keys(items: Sequence[Word | Bracketed], relation: Relation) -> lis
     items = [item for item in items if item.key is not None or not isinstance(item, Word) or item.whole]
     keys = [item.key or "" for item in items]
     simple = [item.bracket == "{" if isinstance(item, Bracketed) else not item.text[:1].isupper() for item in items]
-    if relation.kind == "number" or not all(simple) or not all(key[:1].isupper() for key in keys):
+    if relation.kind != "entity" or not all(simple) or not all(key[:1].isupper() for key in keys):
         return []
     if any(folded_key(key).replace(" ", "") in _ANSWER_KEYS | _OTHER_KEYS for key in keys):
         return []
@@ -255,7 +260,7 @@ def _answer_fields(items: list[Word | Bracketed], relation: Relation) -> list[Wo
     if calls := [item for key, item in keyed if key in _ARGUMENTS and len(items) > 1]:
         return calls
     names = _ANSWER_KEYS | {folded_key(name).replace(" ", "") for name in relation.spellings()}
-    names |= _NUMBER_KEYS if relation.kind == "number" else frozenset()
+    names |= _VALUE_KEYS.get(relation.kind, frozenset())
     others = [item for key, item in keyed if key not in _OTHER_KEYS]
     others = [item for item in others if isinstance(item, Bracketed)] or others
     kinds, never = object_terms(relation), relation.shape.stop

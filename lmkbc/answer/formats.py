@@ -21,12 +21,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from lmkbc.answer.abstain import is_mute
-from lmkbc.answer.clean import Clean
-from lmkbc.answer.elements import elements, mended, narrowed
-from lmkbc.answer.literal import has_empty_list, read_literals
+from lmkbc.answer.clean import Clean, read_values
 from lmkbc.answer.numbers import plain
-from lmkbc.answer.parse import Parsed, parse, parted
+from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.relation import Kind, Relation
 from lmkbc.types import State
 
@@ -113,7 +110,7 @@ class AnswerFormat:
         whole = parsed(text)
         if not cut:
             return whole
-        further = [{*parsed(text + end).objects} for end in (("7",) if relation.kind == "number" else ENDS)]
+        further = [{*parsed(text + end).objects} for end in (("7",) if relation.has_values() else ENDS)]
         if reading == ANY_FORM:  # a bracket within a name may be taken for the list's end
             further.append({name for name in whole.objects if name.count("[") == name.count("]")})
         return Parsed(whole.state, tuple(name for name in whole.objects if all(name in names for names in further)))
@@ -220,6 +217,9 @@ def named(line: str, marks: str, relation: Relation, null: str) -> Parsed:
         if number is None:
             return Parsed(State.UNPARSED)
         return Parsed(State.ANSWERED, (plain(Decimal(number[0].replace(",", ""))),))
+    if relation.kind != "entity":
+        values = tuple(read_values(line, relation)) if relation.kind == "date" else (line.strip(),)
+        return Parsed(State.ANSWERED if values else State.UNPARSED, values)
     names: list[str] = []
     for part in re.split(f"[{re.escape(marks)}]", line):
         name = part.strip(" .")
@@ -247,36 +247,3 @@ def _unmarked(line: str, mark: str) -> str:
     while found := head.match(line):
         line = line[found.end() :].strip()
     return line
-
-
-_NULLS = ("null", "None")
-"""Literals for nothing in JSON and Python."""
-
-
-def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines: bool = False) -> Parsed:
-    """Return the objects of one raw completion as written.
-
-    null: text for no object, besides an empty list. lines: whether to read all lines of plain text; else the first.
-    """
-    answer, _ = narrowed(text)
-    if not answer:
-        return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
-    if is_mute(answer):
-        return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
-    words, empty = _words(answer, relation, subject, lines)
-    if not words:
-        return Parsed(State.ABSTAINED if empty else State.UNPARSED)
-    nothing = words == (null,) or words == _words(null, relation, subject, lines)[0]
-    return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
-
-
-def _words(answer: str, relation: Relation, subject: str, lines: bool) -> tuple[tuple[str, ...], bool]:
-    """Return the elements of an answer's literals, else the parts of its text, and whether a list is empty."""
-    groups = read_literals(mended(answer), commas="," in relation.shape.separators)
-    empty = any(map(has_empty_list, groups))
-    words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
-    if any(not word.quoted and word.text in _NULLS for word in words):
-        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
-    if not groups:
-        words = parted(answer if lines else answer.split("\n", 1)[0], relation)
-    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

@@ -29,11 +29,10 @@ from lmkbc.answer.abstain import (
     phrase_terms,
     terms,
 )
-from lmkbc.answer.clean import trim, vocabulary
+from lmkbc.answer.clean import read_values, trim, vocabulary
 from lmkbc.answer.elements import SHORT, column, elements, is_head, mended, narrowed
 from lmkbc.answer.literal import Bracketed, Word, has_empty_list, read_literals
 from lmkbc.answer.markup import read_fields, read_table
-from lmkbc.answer.numbers import read_numbers
 from lmkbc.names import LONGEST, folded_key, shown, without_trailer
 from lmkbc.relation import Relation
 from lmkbc.types import State
@@ -42,6 +41,7 @@ _IDENTIFIER = re.compile(r"[a-z]+(?:_[a-z]+)+")
 """A name in a program; no object is written so."""
 
 
+_URL = re.compile(r"""https?://(?:[^\s<>"'()\[\]]|\([^\s()]*\))+(?<![.,;:*`])""")
 _NUMBERING = re.compile(r"(?:\(?\d{1,3}[.)]\s*)+")
 
 
@@ -86,18 +86,22 @@ def parse(text: str, relation: Relation, subject: str, null: str = "") -> Parsed
     whole object.
     """
     answer, marked = narrowed(text)
+    if relation.kind == "url" and answer is not None and (found := _URL.findall(answer) or _URL.findall(text)):
+        return Parsed(State.ANSWERED, tuple(dict.fromkeys(found)))
     if not answer:
         return Parsed(State.TRUNCATED if answer is None or marked else State.UNPARSED)
-    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind != "number":
+    if len(answer) < SHORT and _NUMBERING.fullmatch(answer) and relation.kind == "entity":
         return Parsed(State.UNPARSED)
     if null and answer.rstrip(".").casefold() == null.rstrip(".").casefold():
         return Parsed(State.ABSTAINED)
     if is_mute(answer) or is_failure(answer):
         return Parsed(State.UNPARSED)
-    is_number = relation.kind == "number"
+    if relation.is_verbatim():
+        none = is_abstention(answer, relation)
+        return Parsed(State.ABSTAINED) if none else verbatim(text, relation, subject, null)
     return (
         _from_literals(answer, relation, subject)
-        or (_from_numbers(answer, relation) if is_number else _from_words(answer, relation, subject, marked))
+        or (_from_values(answer, relation) if relation.has_values() else _from_words(answer, relation, subject, marked))
         or Parsed(_why_nothing(answer, relation))
     )
 
@@ -107,13 +111,14 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
     whole = mended(text)
     table = None if text[:1] in ("[", "{", "(") else read_table(text, lambda cell: is_head(cell, relation))
     if table and (cells := column(table, relation, subject)):
-        if relation.kind == "number":
+        if relation.has_values():
             words = [Word(cell, quoted=False) for cell in cells]
         else:
             words = parted(cells[0], relation) if len(cells) == 1 else [item(cell, relation) for cell in cells]
         groups = [Bracketed("[", [*words], closed=True)]
     else:
-        groups = read_literals(whole, commas="," in relation.shape.separators) or read_fields(text)
+        commas = "," in relation.shape.separators and relation.kind != "date"
+        groups = read_literals(whole, commas=commas) or read_fields(text)
         words = [word for group in groups for word in elements(group, relation, subject, units=True)]
     words = [part for word in words for part in _several(word, relation)]
     objects, denied = _judge(words, relation, subject)
@@ -130,7 +135,7 @@ def _from_literals(text: str, relation: Relation, subject: str) -> Parsed | None
 def _several(word: Word, relation: Relation) -> list[Word]:
     """Return the parts of a text that is the value of a key and no name, as in {"answer": "Chile, Bolivia"}."""
     key = folded_key(word.key or "").replace(" ", "")
-    if relation.kind == "number" or not key or key in ("name", "label") or not word.quoted:
+    if relation.has_values() or not key or key in ("name", "label") or not word.quoted:
         return [word]
     parts = bulleted(word.text, relation) or parted(word.text, relation)
     if not parts or vocabulary(relation.shape).canonical(trim(word.text)) is not None:
@@ -146,14 +151,14 @@ def _judge(words: Iterable[Word], relation: Relation, subject: str) -> tuple[tup
         if not word.whole or len(word.text) > 4 * LONGEST or _IDENTIFIER.fullmatch(word.text):
             continue
         text = _tidy(word, relation)
-        if relation.kind == "number" and any(char.isdigit() for char in text):
-            objects |= dict.fromkeys(read_numbers(text, relation))
+        if relation.has_values() and any(char.isdigit() for char in text):
+            objects |= dict.fromkeys(read_values(text, relation))
         elif vocabulary(relation.shape).canonical(text):
             objects[text] = None
         elif is_abstention(text, relation) or (word.quoted and not shown(word.text)):
             denied = True
-        elif relation.kind == "number":
-            objects |= dict.fromkeys(read_numbers(text, relation))
+        elif relation.has_values():
+            objects |= dict.fromkeys(read_values(text, relation))
         elif _is_named(text, word.quoted) and not is_prose(text, subject, word.quoted):
             objects[text] = None
     return tuple(objects), denied
@@ -165,22 +170,23 @@ def _is_named(text: str, quoted: bool) -> bool:
 
 
 def _tidy(word: Word, relation: Relation) -> str:
-    text = trim(word.text)
+    text = word.text if relation.kind == "date" else trim(word.text)
     if not word.quoted and (hedge := _HEDGE.match(text)):
         text = trim(text[hedge.end() :])
-    return text if relation.shape.closed or relation.kind == "number" else trim(without_trailer(text)) or text
+    return text if relation.shape.closed or relation.has_values() else trim(without_trailer(text)) or text
 
 
-def _from_numbers(text: str, relation: Relation) -> Parsed | None:
-    """Return the numbers of the first line with a word of the relation, else of the first line that has any."""
+def _from_values(text: str, relation: Relation) -> Parsed | None:
+    """Return the values of the first line with a word of the relation, else of the first line that has any."""
     found: list[tuple[bool, tuple[str, ...]]] = []
     for line in text.split("\n", 20)[:20]:
         if not found and is_abstention(without_trailer(trim(line[: 4 * LONGEST])), relation):
             return Parsed(State.ABSTAINED)
         if is_refusal(line[: 4 * LONGEST]) and not _ESTIMATED.search(line):
             continue
-        if numbers := read_numbers(line[bullet.end() :] if (bullet := BULLET.match(line)) else line, relation):
-            found.append((has_term(folded_key(line[:LONGEST]), phrase_terms(relation)), tuple(numbers)))
+        bullet = BULLET.match(line) if relation.kind == "number" else None  # "c. 1985" is no point of a list
+        if values := read_values(line[bullet.end() :] if bullet else line, relation):
+            found.append((has_term(folded_key(line[:LONGEST]), phrase_terms(relation)), tuple(values)))
     return Parsed(State.ANSWERED, max(found, key=itemgetter(0))[1]) if found else None
 
 
@@ -435,3 +441,38 @@ def _names_of(clause: str, relation: Relation, subject: str) -> str:
 
 def _is_capitalised(word: str) -> bool:
     return word.lstrip("\"'“‘*_([")[:1].isupper()
+
+
+_NULLS = ("null", "None")
+"""Literals for nothing in JSON and Python."""
+
+
+def verbatim(text: str, relation: Relation, subject: str, null: str = "", lines: bool = False) -> Parsed:
+    """Return the objects of one raw completion as written.
+
+    null: text for no object, besides an empty list. lines: whether to read all lines of plain text; else the first.
+    """
+    answer, _ = narrowed(text)
+    if not answer:
+        return Parsed(State.TRUNCATED if answer is None else State.UNPARSED)
+    if is_mute(answer):
+        return Parsed(State.ABSTAINED if answer == null else State.UNPARSED)
+    words, empty = _words(answer, relation, subject, lines)
+    if not words:
+        return Parsed(State.ABSTAINED if empty else State.UNPARSED)
+    nothing = words == (null,) or words == _words(null, relation, subject, lines)[0]
+    return Parsed(State.ABSTAINED) if nothing else Parsed(State.ANSWERED, words)
+
+
+def _words(answer: str, relation: Relation, subject: str, lines: bool) -> tuple[tuple[str, ...], bool]:
+    """Return the elements of an answer's literals, else the parts of its text, and whether a list is empty."""
+    groups = read_literals(mended(answer), commas="," in relation.shape.separators)
+    empty = any(map(has_empty_list, groups))
+    words = [word for group in groups for word in elements(group, relation, subject) if word.whole]
+    if any(not word.quoted and word.text in _NULLS for word in words):
+        words, empty = [word for word in words if word.quoted or word.text not in _NULLS], True
+    if not groups:
+        plain = answer if lines else answer.split("\n", 1)[0]
+        is_parted = relation.kind in ("entity", "number")
+        words = parted(plain, relation) if is_parted else [Word(line, quoted=False) for line in plain.split("\n")]
+    return tuple(text for word in words if (text := word.text.strip())), empty or any(not word.text for word in words)

@@ -63,7 +63,7 @@ def without_subject(candidates: CandidateSet, relation: Relation) -> CandidateSe
     QIDs are compared. Names are compared if the query or the candidate has no QID.
     """
     query = candidates.query
-    if relation.shape.may_be_subject or relation.kind == "number":
+    if relation.shape.may_be_subject or relation.kind != "entity":
         return candidates
 
     def is_subject(candidate: Candidate) -> bool:

@@ -245,8 +245,8 @@ class Linker:
             return Link(candidate.id, "given", "kept")
         if not text:
             return Link(None, "nothing", "empty text")
-        if relation.kind == "string":
-            return Link(text, "literal", "string")
+        if relation.kind not in ("entity", "number"):
+            return Link(text, "literal", relation.kind)
         if relation.kind == "number":
             return Link(text, "literal", "number") if number(text) is not None else _unlinked("not a number", text)
         if len(text) > LONGEST_NAME:

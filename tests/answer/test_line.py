@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from space import SPACE
 
@@ -10,6 +12,7 @@ from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.errors import InputError
 from lmkbc.models.base import Reply
+from lmkbc.relation import Kind
 from lmkbc.settings import checked
 from lmkbc.types import CandidateSet, Query, State
 
@@ -70,6 +73,21 @@ def test_the_first_number_of_a_line_counts(line: str, number: str | None) -> Non
     parsed = named(line, ",;", AREA, "None")
     assert parsed.objects == (() if number is None else (number,))
     assert (parsed.state is State.UNPARSED) == (number is None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "objects"),
+    [
+        ("date", "October 12, 1985.", ("1985-10-12",)),
+        ("date", "soon", ()),
+        ("string", "Liberty, equality; X. ", ("Liberty, equality; X.",)),
+        ("url", "https://a.org/b,c", ("https://a.org/b,c",)),
+    ],
+)
+def test_dates_are_read_in_a_line_and_texts_stay_whole(kind: Kind, line: str, objects: tuple[str, ...]) -> None:
+    asked = replace(AREA, kind=kind, unit=None, unit_id=None)
+    parsed = named(line, ",;", asked, "None")
+    assert (parsed.objects, parsed.state) == (objects, State.ANSWERED if objects else State.UNPARSED)
 
 
 def test_a_reply_is_read_by_its_line_and_spellings_alone_are_replaced() -> None:

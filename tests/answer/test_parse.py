@@ -11,9 +11,8 @@ from growth import in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lmkbc.answer.formats import verbatim
 from lmkbc.answer.numbers import read_numbers
-from lmkbc.answer.parse import Parsed, parse
+from lmkbc.answer.parse import Parsed, parse, verbatim
 from lmkbc.relation import EntityType, Relation, Shape
 from lmkbc.types import State
 

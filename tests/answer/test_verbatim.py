@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from space import SPACE
 
 from lmkbc.answer.abstain import relation_words
-from lmkbc.answer.formats import FORMATS, verbatim
+from lmkbc.answer.formats import FORMATS
+from lmkbc.answer.parse import verbatim
 from lmkbc.names import folded_key
 from lmkbc.types import State
 

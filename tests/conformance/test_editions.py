@@ -28,12 +28,13 @@ from lmkbc.workspace import Workspace
 FILES = sorted(SPACE.folder("eval").glob("*.py"))
 every = pytest.mark.parametrize("edition", SPACE.editions.values(), ids=list(SPACE.editions))
 IDS, NAMES, NUMBERS = ("Q2", "Q30", "Q400"), ("Lima", "Oslo", "New York"), ("12", "170", "3000")
+DATES = ("1985", "1990-10", "44 BC")
 
 
 def values(edition: Edition, relation: str) -> Sequence[str]:
     """Objects that the relation may have, as the edition writes them."""
-    if SPACE.relation(relation).kind == "number":
-        return NUMBERS
+    if SPACE.relation(relation).has_values():
+        return NUMBERS if SPACE.relation(relation).kind == "number" else DATES
     return IDS if edition.target == "id" else NAMES
 
 

@@ -26,7 +26,8 @@ from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export import quickstatements
-from lmkbc.kb.export.wikidata_json import has_unit, known_number
+from lmkbc.kb.export.dates import exact, known_dates
+from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
 from lmkbc.link.index_sources import lines, open_dump
 from lmkbc.link.wikibase import Empty, ShapeError, Statement, decode
 from lmkbc.names import as_qid, folded_key
@@ -78,8 +79,8 @@ class Known:
         keys = ((subject, fact.about.property) for subject in subjects if subject)
         key = next((key for key in keys if key in self.objects), None)
         known = self.objects[key] if key else None
-        value = fact.literal if fact.about.kind == "number" else fact.object_id
-        named = self.named or fact.about.kind == "string"
+        value = fact.object_id if fact.about.kind == "entity" else exact(fact)
+        named = self.named or fact.about.kind in TEXTS
         values = {value, folded_key(fact.object) if named else None} - {None}
         if key is None or known is None or not values:
             return MarkedFact(fact, Mark.NEW, False, _NOTHING)
@@ -112,9 +113,10 @@ def read(paths: Sequence[Path], properties: Mapping[str, About], subjects: froze
         if about is None or subject not in subjects:
             continue
         if about.kind != "number":
-            stated[subject, name].add(_value(value))
+            is_date, is_text = about.kind == "date", about.kind in TEXTS
+            stated[subject, name] |= known_dates(value) if is_date else {_value(value, is_text)}
             continue
-        number, has_own = known_number(value, item, about)
+        number, has_own = known_number(decimal(value) or value, item, about)
         if number is None:
             left_out[name] += 1
             continue
@@ -151,8 +153,8 @@ def of_split(examples: Iterable[Example], property_of: Callable[[str], str]) -> 
     return Known(by_key, named=True)
 
 
-def _value(text: str) -> str:
-    return as_qid(text) or decimal(text) or folded_key(text)
+def _value(text: str, is_text: bool = False) -> str:
+    return folded_key(text) if is_text else as_qid(text) or decimal(text) or folded_key(text)
 
 
 def _is_dump(path: Path) -> bool:
@@ -161,12 +163,14 @@ def _is_dump(path: Path) -> bool:
 
 
 class _Value(msgspec.Struct, gc=False):
-    """Value of a statement: the id of an item, an amount with the address of its unit, or a text in a language."""
+    """Value of a statement: an item's id, an amount with its unit's address, a text, or a time with its precision."""
 
     id: str | None = None
     amount: str | None = None
     unit: str = ""
     text: str | None = None
+    time: str | None = None
+    precision: int = 0
 
 
 def _entities(
@@ -199,11 +203,15 @@ def _entities(
         raise InputError(f"{paths[-1]} ends before the closing bracket: get it whole, or give all its pieces in order")
 
 
+def _text(value: _Value) -> str | None:
+    return value.id or value.amount or value.text or (value.time and f"{value.time}/{value.precision}")
+
+
 def _statements(subject: str, claims: Any) -> Iterator[tuple[str, str, str, str | None]]:
     for name in claims.__struct_fields__:
         for claim in getattr(claims, name):
             if claim.rank != "deprecated" and claim.mainsnak.datavalue is not None:
                 value = claim.mainsnak.datavalue.value
-                if text := value if isinstance(value, str) else value.id or value.amount or value.text:
+                if text := value if isinstance(value, str) else _text(value):
                     unit = "" if isinstance(value, str) else value.unit
                     yield subject, name, text, as_qid(unit.rpartition("/")[2])

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from lmkbc.answer.dates import read_date
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run.statements import Statements
@@ -146,11 +147,12 @@ class Maker:
         numbers = (kept.id or "", kept.text) if relation.kind == "number" else ()
         stated = next((text for text in numbers if decimal(text) is not None), "")
         number = decimal(stated)
+        date = read_date(kept.text) if relation.kind == "date" else None
         qid = kept.id if relation.kind == "entity" and kept.id and as_qid(kept.id) == kept.id else None
         return (
             writable(kept.text),
             qid,
-            number,
+            str(date) if date else number,
             relation.unit if number is not None else None,
             round(p, 6),
             calibrated,

@@ -190,8 +190,9 @@ ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 
 
 class FactRow(NamedTuple):
-    """A row of facts, and its relation's description. literal: plain digits of a number, None for other objects.
+    """A row of facts, and its relation's description.
 
+    literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
     stated_by: splits whose labelled rows state the fact; None if no row does.
     """
 

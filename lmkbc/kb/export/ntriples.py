@@ -2,7 +2,8 @@
 
 Whatever a model wrote, a line is one triple of absolute IRIs and escaped text. A thing without an item gets a node in
 the user's own IRI space, made from its name. Its label is the name too, so two things with one name share a node. The
-only facts left out are numbers that cannot be parsed.
+only facts left out are numbers and dates that cannot be parsed, and addresses that are no absolute IRIs. XML Schema has
+no type for a decade or a century: they are intervals of EDTF, the Library of Congress's format of dates.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
+from lmkbc.kb.export.dates import CIRCA, NATURE, calendar, date_of, lexical, moment
 from lmkbc.kb.export.wikidata_json import ENTITY, quantity, signed
 
 PROP = "http://www.wikidata.org/prop/"
@@ -26,6 +28,7 @@ CREATED = "<http://purl.org/dc/terms/created>"
 OWN = "urn:lmkbc:"
 """Default IRI space for things without an item in Wikidata."""
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]*[/#:]")
+_URL = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\\x7f-\x9f]+")
 _ESCAPED = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029\ufffe\uffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r"}
 
@@ -43,10 +46,10 @@ def iri(space: str, name: str = "") -> str:
 
 
 def text(value: str, datatype: str = "") -> str:
-    """Return a literal, plain or of one of XML Schema's types."""
+    """Return a literal, plain, of one of XML Schema's types, or of the type with an IRI."""
     escaped = _ESCAPED.sub(lambda char: _SHORT.get(char[0]) or f"\\u{ord(char[0]):04X}", value)
     escaped = escaped.encode("utf-8", "backslashreplace").decode() if not escaped.isascii() else escaped
-    return f'"{escaped}"' + (f"^^<{XSD}{datatype}>" if datatype else "")
+    return f'"{escaped}"' + (f"^^<{datatype if ':' in datatype else XSD + datatype}>" if datatype else "")
 
 
 def line(subject: str, predicate: str, value: str) -> str:
@@ -78,11 +81,15 @@ class Triples:
             yield line(self.node(fact.object, None), RDFS_LABEL, text(fact.object))
 
     def value(self, fact: FactRow) -> str | None:
-        """Return the object as a simple value; None for a number that cannot be parsed."""
+        """Return the object as a simple value; None for one that cannot be written."""
         if fact.about.kind == "entity":
             return self.node(fact.object, fact.object_id)
-        if fact.about.kind == "string":
+        if fact.about.kind in ("string", "identifier"):
             return text(fact.object)
+        if fact.about.kind == "url":
+            return f"<{fact.object}>" if _URL.fullmatch(fact.object) and fact.object.isascii() else None
+        if fact.about.kind == "date":
+            return None if (date := date_of(fact)) is None else text(*lexical(date))
         return None if (number := quantity(fact)) is None else text(signed(number[0]), "decimal")
 
     def truthy(self, fact: FactRow) -> Iterator[str]:
@@ -92,7 +99,7 @@ class Triples:
             yield from self.labels(fact)
 
     def statement(self, fact: FactRow) -> Iterator[str]:
-        """Yield a fact as a statement node. A number with its unit is a value node."""
+        """Yield a fact as a statement node. A number with its unit and a date with its precision are value nodes."""
         if (value := self.value(fact)) is None:
             return
         subject, name = self.node(fact.subject, fact.subject_id), fact.about.property
@@ -108,6 +115,16 @@ class Triples:
             yield line(content, RDF_TYPE, iri(WIKIBASE, "QuantityValue"))
             yield line(content, iri(WIKIBASE, "quantityAmount"), text(signed(digits), "decimal"))
             yield line(content, iri(WIKIBASE, "quantityUnit"), iri(ENTITY, unit or NO_UNIT))
+        if date := date_of(fact):
+            content = self._hashed("value", str(date.at(date.precision)))
+            yield line(node, iri(f"{PROP}statement/value/", name), content)
+            yield line(content, RDF_TYPE, iri(WIKIBASE, "TimeValue"))
+            yield line(content, iri(WIKIBASE, "timeValue"), text(moment(date), "dateTime"))
+            yield line(content, iri(WIKIBASE, "timePrecision"), text(str(int(date.precision)), "integer"))
+            yield line(content, iri(WIKIBASE, "timeTimezone"), text("0", "integer"))
+            yield line(content, iri(WIKIBASE, "timeCalendarModel"), f"<{calendar(date)}>")
+            if date.circa:
+                yield line(node, iri(f"{PROP}qualifier/", NATURE), iri(ENTITY, CIRCA))
         qualifiers = [("confidence", f"{fact.confidence:.6f}", "decimal")]
         qualifiers += [("model", model, "") for model in fact.model.split("; ") if model]
         qualifiers += [*(("source", source, "") for source in fact.sources), ("run", self.run, "")]

@@ -22,7 +22,8 @@ from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.wikidata_json import known_number, plain, quantity
+from lmkbc.kb.export.dates import CIRCA, NATURE, date_of, exact, known_dates, timestamp
+from lmkbc.kb.export.wikidata_json import TEXTS, known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 
 NOTICE = "README.txt"
@@ -32,8 +33,10 @@ REVIEW = (
     "add a reference to a source that says so (S854, S248), and delete what no source confirms. Confidence is what\n"
     "the model's answers make likely, not a proof.\n"
 )
+_HISTORICAL = re.compile(r"^-(\d{4,6})(?=-\d\d-\d\dT)")
+"""Year before Christ of a time in RDF. Wikidata's other formats have no year 0, so that it is a year further back."""
 Known = set[tuple[str, str, str]]
-"""Subject, property, and the object: a QID, or a number in plain digits, in the unit of the facts."""
+"""Subject, property, and the object: a QID, a number in plain digits in the unit of the facts, a date, or a text."""
 _TRIPLE = re.compile(
     rf"\s*<http://www\.wikidata\.org/entity/({QID})>\s*<http://www\.wikidata\.org/prop/direct/(P[1-9][0-9]*)>\s*"
     rf'(?:<http://www\.wikidata\.org/entity/({QID})>|"([^"\\]*)"(?:\^\^<[^>]*>)?)\s*\.\s*'
@@ -48,8 +51,9 @@ def read_known(path: Path, properties: Mapping[str, About]) -> Known:
     triples: Known = set()
     for subject, name, value in statements(path):
         if (about := properties.get(name)) is not None:
-            number = known_number(value, None, about)[0] if about.kind == "number" else None
-            triples.add((subject, name, number or value))
+            number = known_number(decimal(value) or value, None, about)[0] if about.kind == "number" else None
+            values = known_dates(value) if about.kind == "date" else (number or value,)
+            triples.update((subject, name, known) for known in values)
     return triples
 
 
@@ -71,7 +75,7 @@ def _triples(path: Path) -> Iterator[tuple[str, str, str]]:
     with reader.stream(path) as file:
         for raw in file:
             match = _TRIPLE.fullmatch(raw.decode("utf-8", "replace"))
-            if match and (value := match[3] or decimal(match[4]) or match[4]):
+            if match and (value := match[3] or _HISTORICAL.sub(lambda year: f"-{int(year[1]) + 1:04}", match[4])):
                 yield match[1], match[2], value
     if raw.strip() and not raw.lstrip().startswith(b"#") and not raw.partition(b" #")[0].rstrip().endswith(b"."):
         raise InputError(f"{path} ends in the middle of a line, so it was cut off: get it whole")
@@ -83,47 +87,66 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
         qid, name = as_qid(subject), name.strip().rpartition("/")[2]
         if qid is None or not re.fullmatch(r"P[1-9][0-9]*", name):
             raise InputError(f"{row.place}: {subject!r}, {name!r} are no item and property; write them like Q42, P31")
-        yield qid, name, as_qid(value) or decimal(value) or value.strip()
+        yield qid, name, as_qid(value) or value.strip()
 
 
 class Proposal(NamedTuple):
-    """Statement to check: item, property, value as in commands, and summary."""
+    """Statement to check: item, property, value as in commands, summary, and a qualifier's property and value."""
 
     subject: str
     property: str
     value: str
     summary: str
+    qualifier: tuple[str, str] | tuple[()] = ()
 
 
 def proposals(facts: Iterator[FactRow], known: Known) -> Iterator[Proposal]:
-    """Yield each unknown fact about an item, if its object is an item or a number."""
+    """Yield each unknown fact about an item whose object is an item, a number or a date, or a text without quotes."""
     for fact in facts:
-        value = fact.object_id if fact.about.kind == "entity" else fact.literal
+        kind, date = fact.about.kind, date_of(fact)
+        value = fact.object_id if kind == "entity" else _writable(fact.object) if kind in TEXTS else exact(fact)
         if fact.subject_id is None or value is None or (fact.subject_id, fact.about.property, value) in known:
             continue
-        number, unit = quantity(fact) or (value, None)
-        written = number + (f"U{unit[1:]}" if unit else "")
+        number, unit = quantity(fact) or (f'"{value}"' if kind in TEXTS else value, None)
+        written = timestamp(date) if date else number + (f"U{unit[1:]}" if unit else "")
         about = f"{fact.subject} - {fact.relation} - {fact.object}; {fact.model}, confidence {fact.confidence:.2f}"
-        yield Proposal(fact.subject_id, fact.about.property, written, f"unchecked, for review: {comment(about)}")
+        yield Proposal(
+            fact.subject_id,
+            fact.about.property,
+            written,
+            f"unchecked, for review: {comment(about)}",
+            (NATURE, CIRCA) if date and date.circa else (),
+        )
+
+
+def _writable(text: str) -> str | None:
+    """Return a text that a command can hold; None for one that ends it, and for what Wikidata does not accept."""
+    ends = any(mark in text for mark in ('"', "|", "/*", "*/"))
+    return None if ends or not text or text != plain(text) else text
 
 
 def commands(batch: Sequence[Proposal]) -> str:
     """Return commands of version 1."""
     return "".join(
-        f"{proposal.subject}\t{proposal.property}\t{proposal.value} /* {proposal.summary} */\n" for proposal in batch
+        "\t".join((proposal.subject, proposal.property, proposal.value, *proposal.qualifier))
+        + f" /* {proposal.summary} */\n"
+        for proposal in batch
     )
 
 
 def table(batch: Sequence[Proposal]) -> str:
-    """Return CSV commands: a row per statement, and two columns per property, for its value and a summary."""
+    """Return CSV commands: a row per statement, and columns per property, for its value, a qualifier and a summary."""
     columns = {name: at for at, name in enumerate(dict.fromkeys(proposal.property for proposal in batch))}
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["qid", *(cell for name in columns for cell in (name, "#"))])
+    behind = [f"qal{NATURE[1:]}", "#"] if any(proposal.qualifier for proposal in batch) else ["#"]
+    writer.writerow(["qid", *(cell for name in columns for cell in (name, *behind))])
+    width = 1 + len(behind)
     for proposal in batch:
-        cells = [""] * 2 * len(columns)
-        at = 2 * columns[proposal.property]
-        cells[at : at + 2] = proposal.value, proposal.summary
+        cells = [""] * width * len(columns)
+        at = width * columns[proposal.property]
+        qualified = (proposal.qualifier or ("", ""))[1 : len(behind)]
+        cells[at : at + width] = proposal.value, *qualified, proposal.summary
         writer.writerow([proposal.subject, *cells])
     return buffer.getvalue()
 

@@ -17,8 +17,11 @@ from lmkbc.answer.units import converted, item_of_unit, unit_at, unit_of, unit_o
 from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
+from lmkbc.kb.export.dates import CIRCA, NATURE, date_of, time_value
 
 ENTITY = "http://www.wikidata.org/entity/"
+TEXTS = {"string": "string", "url": "url", "identifier": "external-id"}
+"""Kind of texts -> datatype of Wikidata's properties."""
 NAMED_AS = "P1932"
 """Wikidata's property "object named as"."""
 LANGUAGE = "mul"
@@ -44,23 +47,35 @@ def entity(facts: Sequence[FactRow]) -> Json | None:
 def _statement(fact: FactRow) -> Json | None:
     about, more, datatype, name = fact.about, Json(), "wikibase-item", plain(fact.object)
     value: Json | None = None
-    if about.kind == "string":
+    if about.kind in TEXTS:
         if not name:
             return None
-        datatype, value = "string", {"type": "string", "value": name}
+        datatype, value = TEXTS[about.kind], {"type": "string", "value": name}
+    elif about.kind == "date":
+        if (date := date_of(fact)) is None:
+            return None
+        datatype, value = "time", {"type": "time", "value": time_value(date)}
+        more = _qualified(NATURE, "wikibase-item", _item(CIRCA)) if date.circa else more
     elif about.kind == "number":
         if (number := quantity(fact)) is None:
             return None
         unit = f"{ENTITY}{number[1]}" if number[1] else "1"
         datatype, value = "quantity", {"type": "quantity", "value": {"amount": signed(number[0]), "unit": unit}}
     elif fact.object_id is not None:
-        item = {"entity-type": "item", "numeric-id": int(fact.object_id[1:]), "id": fact.object_id}
-        value = {"type": "wikibase-entityid", "value": item}
+        value = _item(fact.object_id)
     elif name:
-        named = _snak(NAMED_AS, "string", {"type": "string", "value": name})
-        more = {"qualifiers": {NAMED_AS: [named]}, "qualifiers-order": [NAMED_AS]}
+        more = _qualified(NAMED_AS, "string", {"type": "string", "value": name})
     mainsnak = _snak(about.property, datatype, value)
     return {"mainsnak": mainsnak, "type": "statement", "rank": "normal", **more}
+
+
+def _item(qid: str) -> Json:
+    return {"type": "wikibase-entityid", "value": {"entity-type": "item", "numeric-id": int(qid[1:]), "id": qid}}
+
+
+def _qualified(name: str, datatype: str, value: Json) -> Json:
+    """Return the fields of a statement with one qualifier."""
+    return {"qualifiers": {name: [_snak(name, datatype, value)]}, "qualifiers-order": [name]}
 
 
 def _snak(name: str, datatype: str, value: Json | None) -> Json:

@@ -15,7 +15,7 @@ import msgspec
 
 ITEM, PROPERTY = r"Q[1-9]\d*", r"P[1-9]\d*"
 QUANTITY = r"[+-]?\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?(?:U[1-9]\d*)?"
-TIME = r"[+-]\d+-\d\d-\d\dT00:00:00Z/(?:9|10|11)"
+TIME = r"[+-]\d+-\d\d-\d\dT00:00:00Z/(?:7|8|9|10|11)(?:/J)?"
 VALUE = re.compile(rf'{ITEM}|{QUANTITY}|{TIME}|(?:[a-z-]+:)?"[^"\t\n]+"|somevalue|novalue')
 PAIR = re.compile(r"(!?S|P)[1-9]\d*")
 
@@ -109,14 +109,35 @@ class StringValue(Strict, tag_field="type", tag="string"):
     value: Text
 
 
-OF = {"wikibase-item": EntityValue, "quantity": QuantityValue, "string": StringValue}
+class Time(Strict):
+    """Years before Christ have no year 0; parts that the precision does not state are zeros."""
+
+    time: Annotated[str, msgspec.Meta(pattern=r"^[+-]\d{4,16}-\d\d-\d\dT00:00:00Z$")]
+    timezone: Literal[0]
+    before: Literal[0]
+    after: Literal[0]
+    precision: Annotated[int, msgspec.Meta(ge=7, le=11)]
+    calendarmodel: Literal["http://www.wikidata.org/entity/Q1985727", "http://www.wikidata.org/entity/Q1985786"]
+
+    def __post_init__(self) -> None:
+        year, month, day = (int(part) for part in self.time[1:].split("T")[0].split("-"))
+        if not year or (month > 0) != (self.precision > 9) or (day > 0) != (self.precision > 10):
+            raise ValueError("a time states less or more than its precision")
+
+
+class TimeValue(Strict, tag_field="type", tag="time"):
+    value: Time
+
+
+TEXTS = ("string", "url", "external-id")
+OF = {"wikibase-item": EntityValue, "quantity": QuantityValue, "time": TimeValue, **dict.fromkeys(TEXTS, StringValue)}
 
 
 class Snak(Strict):
     snaktype: Literal["value", "somevalue", "novalue"]
     property: Pid
-    datatype: Literal["wikibase-item", "quantity", "string"]
-    datavalue: EntityValue | QuantityValue | StringValue | None = None
+    datatype: Literal["wikibase-item", "quantity", "string", "url", "external-id", "time"]
+    datavalue: EntityValue | QuantityValue | StringValue | TimeValue | None = None
 
     def __post_init__(self) -> None:
         if (self.snaktype == "value") != (self.datavalue is not None):

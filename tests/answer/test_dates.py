@@ -1,0 +1,264 @@
+"""Dates in answers: the forms of many languages, what is ambiguous, what no calendar has, and dates in prose."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from babel import Locale
+from babel.dates import format_date
+from growth import in_proportion
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmkbc.answer.clean import sifted
+from lmkbc.answer.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
+from lmkbc.answer.parse import parse, verbatim
+from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.types import State
+
+READ = """
+1985 | 1985
+in 1985 | 1985
+476 | 476
+AD 79 | 79 AD
+79 CE | 79 AD
+c. 1985 | c. 1985
+c.1985 | c. 1985
+circa 500 BCE | c. 500 BC
+~1985 | c. 1985
+um 1985 | c. 1985
+1980s | 1980s
+the 1980s | 1980s
+1980's | 1980s
+late 1980s | 1980s
+40s BC | 40s BC
+1980er Jahre | 1980s
+années 1980 | 1980s
+1900s | 20th century
+1900s (decade) | 1900s (decade)
+October 1985 | 1985-10
+10/1985 | 1985-10
+1985-10 | 1985-10
+12 October 1985 | 1985-10-12
+12th of October, 1985 | 1985-10-12
+October 12, 1985 | 1985-10-12
+Oct. 12, 1985 | 1985-10-12
+1985-10-12 | 1985-10-12
+1985-10-12T10:30:00Z | 1985-10-12
+1985/10/12 | 1985-10-12
++1985-10-12T00:00:00Z | 1985-10-12
++1985-10-00T00:00:00Z | 1985-10
++1985-00-00T00:00:00Z | 1985
++1985-10-12T00:00:00Z/9 | 1985
++1980-00-00T00:00:00Z/8 | 1980s
++1801-00-00T00:00:00Z/7 | 19th century
+-0044-03-15T00:00:00Z/11 | 0044-03-15 BC
+-0043 | 44 BC
+0000 | 1 BC
+44 BC | 44 BC
+44 B.C. | 44 BC
+44 v. Chr. | 44 BC
+44 av. J.-C. | 44 BC
+44 a. C. | 44 BC
+44 f.Kr. | 44 BC
+44 e.Kr. | 44 AD
+44 eKr. | 44 BC
+12000 BC | 12000 BC
+March 15, 44 BC | 0044-03-15 BC
+March 44 BC | 0044-03 BC
+5th century BC | 5th century BC
+21st century | 21st century
+19. Jahrhundert | 19th century
+XIXe siècle | 19th century
+siglo XIX | 19th century
+XIX век | 19th century
+12. Okt. 1985 | 1985-10-12
+Okt. 1985 | 1985-10
+1er mai 1985 | 1985-05-01
+1º de mayo de 1985 | 1985-05-01
+21 ott 1985 | 1985-10-21
+1985 m. spalio 12 d. | 1985-10-12
+12 октября 1985 г. | 1985-10-12
+29 February 1500 | 1500-02-29
+29 February 2000 | 2000-02-29
+3.4.1985 | 1985-04-03
+13/04/1985 | 1985-04-13
+04/13/1985 | 1985-04-13
+04/04/1985 | 1985-04-04
+03/04/1985 | 1985
+03-04-1985 | 1985
+12 listopada 1985 | 1985
+"""
+NONE = """
+hello | 1 May | 79 | 85 | 12 | 0 | 0000 BC | 10000 | 03/04/85 | 31/04/1985 | 13/13/1985 | 1985-13-01 | 1985-02-30
+29 February 1900 | 1985.5 | 1,985 | 1985 % | Q1985 | version 1985 | 1985-1990 | 1985–1990
+3rd millennium BC | 32 May 1985
+"""
+PROSE = [
+    ("conceived in the late 1980s and first released on February 20, 1991.", ["1980s", "1991-02-20"]),
+    ("It has 1,985 seats, 300 staff and 5 gates, and opened in 1985 (May 12).", ["1985"]),
+    ("open 1985-1990, closed 1991–1995", ["1985", "1991", "1995"]),
+    ("Washington, D.C. 1985; i.e. 1986", ["1985", "1986"]),
+    ("The album came out 1985. It was set 1986 in Spain.", ["1985", "1986"]),
+    ("built around 500 BC, or in the 5th century BC", ["c. 500 BC", "5th century BC"]),
+    ("Version 3.10 of 2021, 3000 times", ["2021"]),
+    ("on 12 October 1985 at 10:30", ["1985-10-12"]),
+    ("nobody knows", []),
+]
+
+
+def rows(table: str) -> list[list[str]]:
+    return [line.split(" | ") for line in table.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("text", "read"), [row for row in rows(READ) if row[0] != "0000"])
+def test_a_date_is_read_as_precise_as_it_is_stated(text: str, read: str) -> None:
+    assert str(read_date(text)) == read
+    assert [str(date) for date in find_dates(f"({text})")] == [read] or text in ("476", "-0043")
+
+
+@pytest.mark.parametrize("text", [text for row in rows(NONE) for text in row])
+def test_what_is_no_date_or_not_one_gives_none(text: str) -> None:
+    assert read_date(text) is None
+
+
+@pytest.mark.parametrize(("text", "found"), PROSE)
+def test_dates_in_prose(text: str, found: list[str]) -> None:
+    assert [str(date) for date in find_dates(text)] == found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_s_own_forms_are_read(language: str) -> None:
+    days = [datetime.date(1985, month, 21) for month in range(1, 13)]
+    wrong = {text for day in days if str(read_date(text := format_date(day, "long", language))) != str(day)}
+    assert all("listopad" in text for text in wrong)  # November in Polish, October in Croatian
+    eras = Locale(language).eras
+    read = [str(read_date(f"44 {eras[width][era]}")) for width in ("wide", "abbreviated") for era in (0, 1)]
+    assert read == ["44 BC", "44 AD"] * 2 or (language == "hu" and read[:2] == ["44 BC", "44 AD"])
+
+
+DATES = st.builds(
+    lambda day, precision, bce, circa: replace(
+        PartialDate(day.year, day.month, day.day, Precision.DAY, bce).at(precision), circa=circa
+    ),
+    st.dates().filter(lambda day: day.year >= 10 and (day.month, day.day) != (2, 29)),
+    st.sampled_from(Precision),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(DATES)
+def test_a_written_date_is_read_as_itself(date: PartialDate) -> None:
+    assert read_date(str(date)) == date
+    assert [*find_dates(f"It was {date}.")] in ([date], [] if date.precision == Precision.YEAR else [date])
+
+
+@given(st.text() | st.text(st.sampled_from("0123456789 -/.,BCADcsTZ+mayth")))
+def test_any_text_is_read(text: str) -> None:
+    whole, found = read_date(text), [*find_dates(text)]
+    assert all(read_date(str(date)) == date for date in [*found, *([whole] if whole else [])])
+
+
+@pytest.mark.parametrize("part", ["12 October ", "1985-", "a.C. ", "10 ", "c. ", ". , ", "in the ", "XIX ", "d'", "1"])
+def test_time_grows_with_the_length(part: str) -> None:
+    assert in_proportion(lambda text: [*find_dates(text), read_date(text + "x")], part * (20_000 // len(part)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"year": 0}, {"year": 10000}, {"year": 1985, "month": 13}, {"year": 1985, "month": 2, "day": 29}]
+)
+def test_a_date_that_no_calendar_has_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"out of range|no year 0"):
+        PartialDate(**wrong)
+
+
+def relation(kind: Kind, **shape: object) -> Relation:
+    return Relation(
+        name="inception",
+        names=("hasInception",),
+        property="P571",
+        subject_type=EntityType("company", "Q783794"),
+        object_type=EntityType("date", "Q205892"),
+        kind=kind,
+        may_be_empty=True,
+        definition="When it was founded.",
+        clozes=("{subject} was founded in {mask}.",),
+        question="When was {subject} founded?",
+        triple="was founded in",
+        statement="{subject} was founded in {object}.",
+        shape=Shape(**shape),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("1985.", ["1985"]),
+        ("c. 1985", ["c. 1985"]),
+        ("October 12, 1985", ["1985-10-12"]),
+        ('["October 12, 1985"]', ["1985-10-12"]),
+        ("[October 12, 1985]", ["1985-10-12"]),
+        ('{"date": "12 October 1985", "confidence": 1986}', ["1985-10-12"]),
+        ('{"year": 476}', ["476"]),
+        ("Answer: 5th century BC", ["5th century BC"]),
+        ("**1985**", ["1985"]),
+        ("It was founded in 1985 in Berlin.", ["1985"]),
+        ("It employs people since 1990.\nIt was founded on 12. Oktober 1985.", ["1985-10-12"]),
+        ("| Event | Date |\n|---|---|\n| Founded | 12 May 1985 |", ["1985-05-12"]),
+        ("12 October 1985 [1]", ["1985-10-12"]),
+    ],
+)
+def test_answers_of_dates(text: str, objects: list[str]) -> None:
+    asked = relation("date")
+    assert [*parse(text, asked, "X").objects] == objects
+    assert sifted(objects, asked, "X") == (tuple(objects), ())
+
+
+def test_a_date_outside_of_the_shape_and_no_date_are_dropped() -> None:
+    asked = relation("date", minimum=-43, maximum=2026)
+    kept, dropped = sifted(["44 BC", "45 BC", "2027", "soon", "1985"], asked, "X")
+    assert kept == ("44 BC", "1985")
+    assert [one.rule for one in dropped] == ["minimum", "maximum", "no date"]
+    assert [parse(text, asked, "X").state for text in ("unknown", "[]", "soon")] == [
+        State.ABSTAINED,
+        State.ABSTAINED,
+        State.UNPARSED,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["string", "url", "identifier"])
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Liberté, égalité and fraternité (motto)", ["Liberté, égalité and fraternité (motto)"]),
+        ('["A, B", "the C"]', ["A, B", "the C"]),
+        ("```\nX-1.\n```", ["X-1."]),
+        ("007", ["007"]),
+        ("X", ["X"]),
+        ("none", []),
+        ("[]", []),
+    ],
+)
+def test_texts_are_neither_parted_nor_cleaned(kind: Kind, text: str, objects: list[str]) -> None:
+    asked = relation(kind)
+    read = parse(text, asked, "X")
+    assert [*read.objects] == objects
+    assert read.state == (State.ANSWERED if objects else State.ABSTAINED)
+    assert sifted(objects, asked, "X") == (tuple(objects), ())
+    assert not objects or verbatim(text, asked, "X") == read
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("Its site is https://a.org/b,c_(d).", ["https://a.org/b,c_(d)"]),
+        ("[A](https://a.org/?b=c#d)", ["https://a.org/?b=c#d"]),
+        ('{"url": "http://a.org"}', ["http://a.org"]),
+        ("<https://a.org>, `https://b.org`", ["https://a.org", "https://b.org"]),
+    ],
+)
+def test_addresses_are_found_in_their_marks(text: str, objects: list[str]) -> None:
+    assert [*parse(text, relation("url"), "X").objects] == objects

@@ -1,0 +1,193 @@
+"""Exports of dates and of texts: XML Schema's, Wikidata's and QuickStatements' numbers of years, and datatypes."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import RdfFormat, Store
+from wikidata_readers import comma_separated, items, version_1
+
+from lmkbc.answer.dates import PartialDate, Precision, read_date
+from lmkbc.kb.audit.known import Mark, read
+from lmkbc.kb.build.knowledge import About, FactRow
+from lmkbc.kb.export.dates import EDTF, lexical, moment, time_value, timestamp
+from lmkbc.kb.export.ntriples import XSD, Triples
+from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
+from lmkbc.kb.export.wikidata_json import entity, lines
+from lmkbc.relation import Kind
+
+FORMS = """
+1985           | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9
+c. 1985        | "1985"^^gYear          | 1985-01-01  | +1985-00-00 | 9
+1985-10        | "1985-10"^^gYearMonth  | 1985-10-01  | +1985-10-00 | 10
+1985-10-12     | "1985-10-12"^^date     | 1985-10-12  | +1985-10-12 | 11
+1980s          | "1980/1989"^^EDTF      | 1980-01-01  | +1980-00-00 | 8
+19th century   | "1801/1900"^^EDTF      | 1801-01-01  | +1801-00-00 | 7
+476            | "0476"^^gYear          | 0476-01-01  | +0476-00-00 | 9/J
+1 BC           | "0000"^^gYear          | 0000-01-01  | -0001-00-00 | 9/J
+44 BC          | "-0043"^^gYear         | -0043-01-01 | -0044-00-00 | 9/J
+0044-03 BC     | "-0043-03"^^gYearMonth | -0043-03-01 | -0044-03-00 | 10/J
+0044-03-15 BC  | "-0043-03-13"^^date    | -0043-03-13 | -0044-03-15 | 11/J
+40s BC         | "-0048/-0039"^^EDTF    | -0039-01-01 | -0040-00-00 | 8/J
+5th century BC | "-0499/-0400"^^EDTF    | -0400-01-01 | -0401-00-00 | 7/J
+12000 BC       | "-11999"^^gYear        | -11999-01-01 | -12000-00-00 | 9/J
+1500-02-29     | "1500-03-10"^^date     | 1500-03-10  | +1500-02-29 | 11/J
+1582-10-04     | "1582-10-14"^^date     | 1582-10-14  | +1582-10-04 | 11/J
+1582-10-15     | "1582-10-15"^^date     | 1582-10-15  | +1582-10-15 | 11
+0001-01-01     | "0000-12-30"^^date     | 0000-12-30  | +0001-01-01 | 11/J
+"""
+
+
+def fact(kind: Kind, value: str, literal: str | None = None) -> FactRow:
+    return FactRow(0, "X", "Q1", value, None, literal, 0.5, [], "m", "thing", About("P571", kind))
+
+
+def dated(text: str) -> FactRow:
+    return fact("date", text, text)
+
+
+@pytest.mark.parametrize("row", FORMS.strip().splitlines())
+def test_each_format_counts_years_as_it_does(row: str) -> None:
+    text, typed, first, written, precision = (cell.strip() for cell in row.split("|"))
+    date = read_date(text)
+    assert date is not None
+    value, datatype = lexical(date)
+    assert f'"{value}"^^{"EDTF" if datatype == EDTF else datatype}' == typed
+    assert moment(date) == f"{first}T00:00:00Z"
+    assert timestamp(date) == f"{written}T00:00:00Z/{precision}"
+    assert time_value(date) == {
+        "time": f"{written}T00:00:00Z",
+        "timezone": 0,
+        "before": 0,
+        "after": 0,
+        "precision": int(precision.removesuffix("/J")),
+        "calendarmodel": f"http://www.wikidata.org/entity/Q19857{86 if precision.endswith('J') else 27}",
+    }
+
+
+@given(st.dates(max_value=datetime.date(1582, 10, 1)))
+def test_julian_days_are_ten_days_or_less_away(day: datetime.date) -> None:
+    text, _ = lexical(PartialDate(day.year, day.month, day.day, Precision.DAY)) if day.day < 29 else ("", "")
+    ahead = day.year // 100 - day.year // 400 - 2
+    if text and not text.startswith("0000"):
+        assert (datetime.date.fromisoformat(text) - day).days in (ahead, ahead - 1)
+
+
+QUERY = """
+    PREFIX psv: <http://www.wikidata.org/prop/statement/value/> PREFIX pq: <http://www.wikidata.org/prop/qualifier/>
+    PREFIX wikibase: <http://wikiba.se/ontology#> PREFIX wd: <http://www.wikidata.org/entity/>
+    SELECT ?time ?precision { ?s psv:P571 ?v ; pq:P1480 wd:Q5727902 . ?v a wikibase:TimeValue ;
+    wikibase:timeValue ?time ; wikibase:timePrecision ?precision ;
+    wikibase:timeTimezone 0 ; wikibase:timeCalendarModel wd:Q1985727 }
+"""
+
+
+def test_an_approximate_date_is_qualified_in_each_format() -> None:
+    row, exact = dated("c. 1985"), dated("1990")
+    store = Store()
+    store.load("".join(Triples().statement(row)), RdfFormat.N_TRIPLES)
+    (found,) = store.query(QUERY)
+    assert [found[name].value for name in ("time", "precision")] == ["1985-01-01T00:00:00Z", "9"]
+    made: Any = entity([row, exact])
+    (item,) = items("".join(lines(iter([made]))))
+    assert [[*claim.qualifiers] for claim in item.claims["P571"]] == [["P1480"], []]
+    batch = [*proposals(iter([row, exact]), set())]
+    assert [one.more for one in version_1(commands(batch))] == [(("P1480", "Q5727902"),), ()]
+    assert [one.more for one in comma_separated(table(batch))] == [(("qal1480", "Q5727902"),), ()]
+    assert next(csv.reader(io.StringIO(table(batch[1:])))) == ["qid", "P571", "#"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "datatype", "value", "triple"),
+    [
+        ("string", "string", "a b", '"a b"'),
+        ("identifier", "external-id", "tt0111161", '"tt0111161"'),
+        ("url", "url", "https://a.org/b?c=d", "<https://a.org/b?c=d>"),
+        ("date", "time", "1985", f'"1985"^^<{XSD}gYear>'),
+    ],
+)
+def test_values_have_the_datatype_of_their_property(kind: Kind, datatype: str, value: str, triple: str) -> None:
+    row = fact(kind, value, value if kind == "date" else None)
+    made: Any = entity([row])
+    assert items("".join(lines(iter([made])))) != []
+    assert made["claims"]["P571"][0]["mainsnak"]["datatype"] == datatype
+    assert next(Triples().truthy(row)).endswith(f" {triple} .\n")
+    (proposal,) = proposals(iter([row]), set())
+    assert proposal.value == ("+1985-00-00T00:00:00Z/9" if kind == "date" else f'"{value}"')
+
+
+@pytest.mark.parametrize("value", ['a "b"', "a|b", "a  b", "a\tb", "a /* b", ""])
+def test_a_text_that_no_command_can_hold_is_no_proposal(value: str) -> None:
+    assert [*proposals(iter([fact("string", value)]), set())] == []
+
+
+@pytest.mark.parametrize("value", ["a.org", "https://a b", "javascript:x", "https://ä.org"])
+def test_no_address_is_no_iri(value: str) -> None:
+    assert [*Triples().truthy(fact("url", value)), *Triples().statement(fact("url", value))] == []
+
+
+@given(st.text(), st.sampled_from(get_args(Kind)), st.text())
+def test_any_text_of_any_kind_is_accepted_by_the_readers(value: str, kind: Kind, literal: str) -> None:
+    made = entity([fact(kind, value, literal if kind == "date" else "4")])
+    written = "".join(lines(iter([made] if made else [])))
+    assert json.loads(written) == ([made] if made else [])
+    items(written)
+    batch = [*proposals(iter([fact(kind, value, literal if kind == "date" else "4")]), set())]
+    assert version_1(commands(batch)) == comma_separated(table(batch)) if batch else True
+
+
+WDT, WD = "http://www.wikidata.org/prop/direct/P571", "http://www.wikidata.org/entity/Q1"
+
+
+@pytest.mark.parametrize(
+    ("known", "is_known"),
+    [
+        ("+1985-10-12T00:00:00Z/11", ["1985-10-12", "1985-10", "1985", "c. 1985", "1980s", "20th century"]),
+        ("1985-10-12T00:00:00Z", ["1985-10-12", "1985"]),
+        ("1985", ["1985", "1980s"]),
+        ("12 October 1985", ["1985-10"]),
+    ],
+)
+def test_a_date_that_is_known_at_least_as_precise_is_not_proposed(
+    tmp_path: Path, known: str, is_known: list[str]
+) -> None:
+    path = tmp_path / "known.csv"
+    path.write_text(f"subject,property,object\nQ1,P571,{known}\n")
+    about = {"P571": About("P571", "date")}
+    texts = ["1985-10-12", "1985-10", "1985", "c. 1985", "1980s", "20th century", "1985-11", "1986"]
+    proposed = [text for text in texts if [*proposals(iter([dated(text)]), read_known(path, about))]]
+    assert not {*is_known} & {*proposed}
+    assert {"1985-11", "1986"} <= {*proposed}
+    found = read([path], about, frozenset({"Q1"}))
+    marks = {text: found.marked(dated(text), has_one_object=True).mark for text in texts}
+    assert {text for text, mark in marks.items() if mark == Mark.KNOWN} == {*texts} - {*proposed}
+
+
+def test_years_before_christ_of_rdf_and_of_json_are_the_same_year(tmp_path: Path) -> None:
+    about, claims = {"P571": About("P571", "date")}, {"P571": [entity([dated("44 BC")])["claims"]["P571"][0]]}  # type: ignore[index]
+    (tmp_path / "a.nt").write_text(f'<{WD}> <{WDT}> "-0043-01-01T00:00:00Z"^^<{XSD}dateTime> .\n')
+    (tmp_path / "a.json").write_text(json.dumps({"type": "item", "id": "Q1", "claims": claims}))
+    for name in ("a.nt", "a.json"):
+        found = read([tmp_path / name], about, frozenset({"Q1"}))
+        assert found.marked(dated("44 BC"), True).mark == Mark.KNOWN, name
+        assert found.marked(dated("43 BC"), True).mark == Mark.CONTRADICTING, name
+
+
+def test_known_texts_are_compared_as_texts(tmp_path: Path) -> None:
+    (tmp_path / "known.csv").write_text("subject,property,object\nQ1,P571,007\n")
+    about = {"P571": About("P571", "identifier")}
+    known = read_known(tmp_path / "known.csv", about)
+    assert [len([*proposals(iter([fact("identifier", text)]), known)]) for text in ("007", "7")] == [0, 1]
+    found = read([tmp_path / "known.csv"], about, frozenset({"Q1"}))
+    assert [found.marked(fact("identifier", text), True).mark for text in ("007", "7")] == [
+        Mark.KNOWN,
+        Mark.CONTRADICTING,
+    ]
