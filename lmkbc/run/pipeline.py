@@ -136,7 +136,8 @@ class Steps:
         if isinstance(queries, Sequence):
             times = Counter(queries)
             total, repeated = len(times), frozenset(query for query, count in times.items() if count > 1)
-        pool = Merging(Pool(self._run.edition, self._recipe.pool), [source.named for source in self._sources])
+        verbatim = {name for name, relation in self._run.relations.items() if relation.is_verbatim()}
+        pool = Merging(Pool(self._run.edition, self._recipe.pool, verbatim), [source.named for source in self._sources])
         known: list[dict[Query, CandidateSet]] = [{} for _ in self._sources]  # results for queries that occur again
         asked, done, passages = set[Query](), 0, dict[Query, Sequence[Passage]]()
         replies: defaultdict[Query, list[Replies]] = defaultdict(list)

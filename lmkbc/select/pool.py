@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -59,10 +59,13 @@ class Pool:
 
     Objects merge by QID once linked, numbers by value, others by the edition's normal form; the most frequent spelling
     stays. NIL is scored like an object. NIL probabilities stay apart: the set gets their mean.
+
+    verbatim: relations, in the edition's spelling, whose objects merge only if they are the same text, as "007" and "7"
+    are not.
     """
 
-    def __init__(self, edition: Edition, how: Pooling | None = None) -> None:
-        self.how = how or Pooling()
+    def __init__(self, edition: Edition, how: Pooling | None = None, verbatim: Container[str] = ()) -> None:
+        self.how, self._verbatim = how or Pooling(), verbatim
         self._ids = edition.target == "id"
         self._normal = edition.metric.scorer.key
         self._key = lru_cache(REMEMBERED)(self._key_of)
@@ -80,7 +83,7 @@ class Pool:
 
     def _pooled(self, sets: Sequence[CandidateSet], weights: Sequence[float], models: Sequence[str]) -> CandidateSet:
         ballots: dict[Hashable, list[_Ballot[Candidate]]] = {}
-        key = self._key
+        key = _as_written if sets[0].query.relation in self._verbatim else self._key
         for group, item in enumerate(sets):
             for candidate in item.candidates:
                 ballots.setdefault(key(candidate.id, candidate.text), []).append((group, candidate))
@@ -138,6 +141,10 @@ class _Cast(NamedTuple):
     sources: Sequence[int]
     shares: Sequence[float]
     models: Sequence[str]
+
+
+def _as_written(_: str | None, text: str) -> Hashable:
+    return text
 
 
 def _alone(cast: _Cast) -> Callable[[int, Candidate], Candidate]:

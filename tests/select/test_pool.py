@@ -108,6 +108,11 @@ def test_linked_objects_merge_by_id() -> None:
     assert merged.candidates[0].sources == sources("m#0", "m#1")
 
 
+def test_identifiers_merge_only_as_they_are_written() -> None:
+    (merged,) = Pool(STRINGS, verbatim={QUERY.relation}).merge([[draws("m", ["007"], ["7"], ["007"])]])
+    assert [one.text for one in merged.candidates] == ["007", "7"]
+
+
 def test_existence_stays_apart() -> None:
     doubt = Nil(0.9, sources("m"))
     one = draws("m", ["Ann"], [])
