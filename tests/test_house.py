@@ -37,6 +37,7 @@ LAYERS = """
     select.pool select.rule select.ranking select
     generate
     link
+    domain
     recipe ask.authors
     tune select.thresholds run.default_recipe run.submission run.directory
     run run.saved
