@@ -66,9 +66,7 @@ def subjects(rows: Iterable[Row], relation: Relation) -> tuple[list[Subject], Co
 
 def _subject(rows: list[Row], relation: Relation) -> Subject:
     qid, label = _ITEM.fullmatch(rows[0]["subject"]), _named(rows[0], "label", "mul")
-    if qid is None:
-        raise NoGoldError("no item")
-    if not label:
+    if qid is None or not label:
         raise NoGoldError("no label")
     values = {value.id: value for value in (_value(row, relation) for row in rows if "value" in row)}
     if bool(values) == (rows[0].get("none") in ("true", "1")):

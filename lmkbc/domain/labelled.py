@@ -7,6 +7,7 @@ A row has `SubjectEntity`, `SubjectEntityID`, `Relation`, `ObjectEntities` (a li
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from lmkbc.domain import sparql
 from lmkbc.domain.gold import Subject, subjects
 from lmkbc.domain.modules import ANYTHING
-from lmkbc.domain.sparql import ENTITY, QUERY_URL, Answer, QueryService, Row
+from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, Answer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.atomic import Kind, check_replaceable, with_record, write_directory
@@ -84,23 +85,20 @@ def make_data(
     _check(relations, per_relation, language)
     check_replaceable(folder, LABELLED)
     service = QueryService(client, endpoint, cache or cache_dir() / "wikidata.sqlite", refresh=refresh)
-    counts = service.answers([sparql.count(relation) for relation in relations], "count (relations)", progress)
-    totals = [_total(answer, relation) for answer, relation in zip(counts, relations, strict=True)]
-    wanted = [
-        (relation, number)
-        for relation, total in zip(relations, totals, strict=True)
-        for number in _page_numbers(relation, total, per_relation, seed)
-    ]
-    sizes = {relation.name: total for relation, total in zip(relations, totals, strict=True)}
-    queries = [sparql.page(relation, number, sizes[relation.name], language) for relation, number in wanted]
-    read = service.answers(queries, "subjects (pages)", progress)
     splits: dict[str, str] = {}
-    drawn, made = dict[str, dict[str, list[Subject]]](), dict[str, Drawn]()
+    drawn, made, answers = dict[str, dict[str, list[Subject]]](), dict[str, Drawn](), list[Answer]()
     for relation in relations:
-        rows = [row for (owner, _), page in zip(wanted, read, strict=True) if owner is relation for row in page.rows]
-        drawn[relation.name], made[relation.name] = _draw(relation, rows, sizes, per_relation, seed, splits)
+        name = relation.name
+        counted = service.answers([sparql.count(relation)], f"count of {name} (queries)", progress)
+        total = _total(counted[0], relation)
+        numbers = _page_numbers(relation, total, per_relation, seed)
+        pages = [sparql.page(relation, number, total, language) for number in numbers]
+        read = service.answers(pages, f"subjects of {name} (pages)", progress)
+        rows = [row for page in read for row in page.rows]
+        drawn[name], made[name] = _draw(relation, rows, total, per_relation, seed, splits)
+        answers += [*counted, *read]
     names, asked = _aliases(service, drawn, language, progress)
-    dates = sorted(answer.date for answer in (*counts, *read, *asked))
+    dates = sorted(answer.date for answer in (*answers, *asked))
     about = {
         "endpoint": endpoint,
         "language": language,
@@ -152,15 +150,15 @@ def _too_few(relation: Relation, what: str) -> InputError:
 
 def _page_numbers(relation: Relation, total: int, per_relation: int, seed: int) -> list[int]:
     """Return the pages to read: all, or as many as the draw needs, by the seed."""
-    pages = sparql.pages(total)
-    needed = min(pages, sparql.pages(POOL * per_relation))
-    return sorted(random.Random(f"{seed} {relation.property}").sample(range(pages), needed))
+    pages = range(math.ceil(total / PAGE))
+    needed = min(len(pages), math.ceil(POOL * per_relation / PAGE))
+    return sorted(random.Random(f"{seed} {relation.property}").sample(pages, needed))
 
 
 def _draw(
     relation: Relation,
     rows: Sequence[Row],
-    sizes: Mapping[str, int],
+    total: int,
     per_relation: int,
     seed: int,
     splits: dict[str, str],
@@ -174,7 +172,7 @@ def _draw(
     return drawn, Drawn(
         from_property=relation.property,
         classes=(kind.qid, *kind.classes),
-        subjects=sizes[relation.name],
+        subjects=total,
         read=len({row["subject"] for row in rows}),
         left_out=dict(sorted(left_out.items())),
         usable=len(usable),

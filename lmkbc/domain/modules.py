@@ -10,7 +10,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +44,11 @@ LITERALS = {
     "url": EntityType("web address", "Q42253"),
 }
 """Data type -> type of objects that are no items."""
+SHAPES: Mapping[Kind, Shape] = {
+    "number": Shape(separators=(";", "\n"), conjunction=False),
+    "string": Shape(separators=("\n",), conjunction=False),
+}
+"""Forms of objects that are no items: numbers, dates and texts may hold commas."""
 DATA_TYPES: Mapping[Kind, str] = {"entity": "wikibase-item", "number": "quantity", "string": "string"}
 """Kind of a relation of one's own -> the data type that it is worded as."""
 UNITS = ("Q712226", "Q11573", "Q11570", "Q7727", "Q25267", "Q11229", "Q4917")
@@ -77,12 +82,11 @@ def new_relations(
     ids = properties.check_ids(properties_)
     lookup = properties.of_client(client) if client else properties.of_dump(dump) if dump else None
     if lookup is None:
-        about = "A skeleton: fill in what {} means, its types and its sentences."
-        return _write([_skeleton(name, about.format(name)) for name in ids], folder, taken)
+        return _write([_plain(name, f"value of {name}", "entity", name.lower()) for name in ids], folder, taken)
     entities = properties.read(ids, lookup)
-    needed = [qid for entity in entities for qid in (*_classes(entity), *_unit(entity))]
-    named = lookup([*dict.fromkeys([*needed, *filter(None, [subject_class])])]) if needed or subject_class else {}
-    labels = {qid: clean(found.label) for qid, found in named.items() if found.label}
+    needed = [qid for entity in entities for qid in (*entity.subjects, *entity.values, *_unit(entity))]
+    named = lookup([*dict.fromkeys(filter(None, [subject_class, *needed]))])
+    labels = {qid: clean(item.label) for qid, item in named.items() if item.label}
     if subject_class and subject_class not in labels:
         raise InputError(f"Wikidata has no class {subject_class} with an English label: name its QID, as in Q9143")
     modules = [_module(entity, labels, subject_class, _about(entity)) for entity in entities]
@@ -91,26 +95,15 @@ def new_relations(
 
 def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
     """Write a module for each relation of one's own, by name and kind, and return their paths. Errors as above."""
-    made = []
-    for name, kind in kinds.items():
-        entity = Entity("P1", DATA_TYPES[kind], labels={"en": Term(name.replace("-", " ").replace("_", " "))})
-        relation = _module(entity, {}, "", "").relation
-        made.append(Module(replace(relation, names=(name,), property=name), f"Say here what is tricky about {name!r}."))
-    return _write(made, folder, taken)
+    words = {name: re.sub("[-_]", " ", name) for name in kinds}
+    return _write([_plain(name, words[name], kind, name) for name, kind in kinds.items()], folder, taken)
 
 
-def _skeleton(name: str, about: str) -> Module:
-    entity = Entity(name, "wikibase-item", labels={"en": Term(f"value of {name}")})
-    return Module(replace(_module(entity, {}, "", "").relation, name=name.lower()), about)
-
-
-def _classes(entity: Entity) -> tuple[str, ...]:
-    """Return the classes of subjects and objects that a property allows."""
-    return tuple(qid for side in (properties.SUBJECT_TYPE, properties.VALUE_TYPE) for qid in _side(entity, side))
-
-
-def _side(entity: Entity, constraint: str) -> tuple[str, ...]:
-    return entity.constrained(constraint, properties.CLASS)
+def _plain(name: str, label: str, kind: Kind, own_name: str) -> Module:
+    """Return the module of a property, or of a relation of one's own, of which only a label and its kind are known."""
+    entity = Entity("P1", DATA_TYPES[kind], labels={"en": Term(label)})
+    relation = replace(_module(entity, {}, "", "").relation, name=own_name, names=(name,), property=name)
+    return Module(relation, f"A skeleton: fill in what {label!r} means, its types and its sentences.")
 
 
 def _unit(entity: Entity) -> tuple[str, ...]:
@@ -126,8 +119,8 @@ def _module(entity: Entity, labels: Mapping[str, str], subject_class: str, docst
     kind = properties.KINDS[entity.datatype]
     is_entity = kind == "entity"
     symmetric = is_entity and any(entity.constraints(properties.SYMMETRIC))
-    values = _side(entity, properties.VALUE_TYPE) if is_entity else ()
-    subjects = (subject_class,) if subject_class else _side(entity, properties.SUBJECT_TYPE)
+    values = entity.values if is_entity else ()
+    subjects = (subject_class,) if subject_class else entity.subjects
     subject_type = _type(subjects, labels)
     object_type = LITERALS[entity.datatype] if not is_entity else subject_type if symmetric else _type(values, labels)
     functional = any(entity.constraints(*properties.SINGLE_VALUE))
@@ -162,7 +155,7 @@ def _module(entity: Entity, labels: Mapping[str, str], subject_class: str, docst
             symmetric=symmetric,
             functional=functional and kind != "number",
             distinct_values=is_entity and not symmetric and any(entity.constraints(properties.DISTINCT)),
-            shape=_shape(entity, unit_id),
+            shape=Shape() if is_entity else replace(SHAPES[kind], integer=any(entity.constraints(properties.INTEGER))),
         )
     except ValueError as error:
         raise InputError(f"{entity.id} ({label}) cannot be worded: {error}; write its relation by hand") from None
@@ -189,31 +182,13 @@ def _spelling(qid: str | None, words: str) -> str | None:
     return (code if code and unit_of(words) != code == unit_of(code) else words) or None
 
 
-def _shape(entity: Entity, unit: str | None) -> Shape:
-    """Return the form of objects: numbers, dates and texts may hold commas."""
-    if entity.datatype == "wikibase-item":
-        return Shape()
-    if entity.datatype != "quantity":
-        return Shape(separators=(";", "\n") if entity.datatype == "time" else ("\n",), conjunction=False)
-    return Shape(
-        separators=(";", "\n"),
-        conjunction=False,
-        minimum=entity.bound(properties.MINIMUM, unit),
-        maximum=entity.bound(properties.MAXIMUM, unit),
-        integer=any(entity.constraints(properties.INTEGER)),
-    )
-
-
 def _definition(entity: Entity, question: str, objects: Objects) -> str:
     """Return what counts: the property's description without notes for editors, else its question, and the form."""
     text = re.sub(r"\s*[(\[][^()\[\]]*(?:\b[PQ]\d+|\buse\b)[^()\[\]]*[)\]]", "", entity.description)
     text = clean(re.split(r";|\. |, use \b", text)[0]).rstrip(" .,")
-    text = (
-        f"{text[:1].upper()}{text[1:]}" if text != "value" else f"The answer to '{question.format(subject='SUBJECT')}'"
-    )
+    text = f"The answer to {question.format(subject='SUBJECT')!r}" if text == "value" else text[:1].upper() + text[1:]
     if objects.number:
-        unit = f" in {objects.unit}" if objects.unit else ""
-        return f"{text}, as one plain number{unit} without thousands separators."
+        return f"{text}, as one plain number{objects.within} without thousands separators."
     if objects.time:
         return f"{text}, as precisely as is known: the year, the month and year, or the day."
     if entity.datatype != "wikibase-item":
@@ -279,51 +254,35 @@ def _write(modules: Sequence[Module], folder: Path, taken: Collection[str]) -> l
 
 def source(relation: Relation, docstring: str) -> str:
     """Return the text of a module, in the layout that ruff gives it."""
-    sentence, *more = textwrap.wrap(docstring, WIDTH - 7) or [relation.name]
-    heading = [sentence, "", *more, '"""'] if more else [f'{sentence}"""']
-    if more:
-        first, _, rest = docstring.partition(". ")
-        heading = [f"{first}.", "", *textwrap.wrap(rest, WIDTH), '"""']
-    body = _call("Relation", relation, "RELATION = ", "")
+    first, _, rest = docstring.partition(". ")
+    more = "\n".join(["", "", *textwrap.wrap(rest, WIDTH), ""]) if rest else ""
+    body = _code(relation, "RELATION = ")
     used = sorted(name for name in ("EntityType", "Relation", "Shape") if f"{name}(" in body)
-    top = "\n".join(heading)
-    return f'"""{top}\n\nfrom lmkbc import {", ".join(used)}\n\n{body}\n'
+    return f'"""{first.removesuffix(".")}.{more}"""\n\nfrom lmkbc import {", ".join(used)}\n\n{body}\n'
 
 
-def _call(name: str, value: Any, before: str, indent: str) -> str:
-    """Return the call that makes a dataclass, without the fields that have their defaults."""
-    by_position = isinstance(value, EntityType)
-    given = []
-    for field in fields(value):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        if getattr(value, field.name) != default:
-            given.append(("" if by_position else f"{field.name}=", getattr(value, field.name)))
-    short = f"{indent}{before}{name}({', '.join(f'{key}{_flat(part)}' for key, part in given)})"
-    if len(short) < WIDTH and not isinstance(value, Relation):
-        return short
-    inner = f"{indent}    "
-    lines = [f"{_field(part, key, inner)},\n" for key, part in given]
-    return f"{indent}{before}{name}(\n{''.join(lines)}{indent})"
+def _code(value: Any, before: str = "", indent: str = "") -> str:
+    """Return a text, a tuple or a dataclass as Python code, on as many lines as it needs.
 
-
-def _field(value: Any, before: str, indent: str) -> str:
-    """Return a field of a call, on as many lines as it needs."""
-    flat = f"{indent}{before}{_flat(value)}"
-    if len(flat) < WIDTH:
+    before: what stands before it on its first line, such as the name of a parameter.
+    """
+    start, inner = f"{indent}{before}", f"{indent}    "
+    if not (isinstance(value, tuple) or is_dataclass(value)):
+        flat = start + (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value))
+        pieces = textwrap.wrap(str(value), WIDTH - len(start) - 8, drop_whitespace=False)
+        return flat if len(flat) < WIDTH else start + f"\n{indent}".join(map(_code, pieces))
+    name = "" if isinstance(value, tuple) else type(value).__name__
+    parts = [("", part) for part in value] if isinstance(value, tuple) else _given(value)
+    comma = "," * (len(parts) == 1 and not name)
+    flat = f"{start}{name}({', '.join(_code(part, key) for key, part in parts)}{comma})"
+    if len(flat) < WIDTH and "\n" not in flat and not isinstance(value, Relation):
         return flat
-    if isinstance(value, EntityType | Shape):
-        return _call(type(value).__name__, value, before, indent)
-    if isinstance(value, tuple):
-        lines = "".join(f"{_field(part, '', f'{indent}    ')},\n" for part in value)
-        return f"{indent}{before}(\n{lines}{indent})"
-    pieces = textwrap.wrap(str(value), WIDTH - len(indent) - len(before) - 8, drop_whitespace=False)
-    return f"{indent}{before}" + f"\n{indent}".join(map(_flat, pieces))
+    return f"{start}{name}(\n{''.join(f'{_code(part, key, inner)},{chr(10)}' for key, part in parts)}{indent})"
 
 
-def _flat(value: Any) -> str:
-    """Return the literal of a value on one line."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_flat, value))}{',' * (len(value) == 1)})"
-    return _call(type(value).__name__, value, "", "") if isinstance(value, EntityType | Shape) else repr(value)
+def _given(value: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass that have not their defaults, with their names as parameters."""
+    plain = {field.name: field.default_factory() for field in fields(value) if field.default_factory is not MISSING}
+    default = {field.name: field.default for field in fields(value)} | plain
+    keys = [name for name in default if getattr(value, name) != default[name]]
+    return [("" if isinstance(value, EntityType) else f"{name}=", getattr(value, name)) for name in keys]

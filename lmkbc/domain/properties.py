@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -32,22 +31,19 @@ KINDS: Mapping[str, Kind] = {
     "monolingualtext": "string",
 }
 """Data type -> kind of a relation. Values of other types, such as images, are no answers to questions."""
-CONSTRAINT = "P2302"
 SUBJECT_TYPE, VALUE_TYPE = "Q21503250", "Q21510865"
 SINGLE_VALUE = frozenset({"Q19474404", "Q52060874"})
 """Constraints "single value" and "single best value"."""
 SYMMETRIC, INVERSE, DISTINCT = "Q21510862", "Q21510855", "Q21502410"
-UNITS, INTEGER, RANGE = "Q21514353", "Q52848401", "Q21510860"
-CLASS, PROPERTY, ITEM, MINIMUM, MAXIMUM = "P2308", "P2306", "P2305", "P2313", "P2312"
+UNITS, INTEGER = "Q21514353", "Q52848401"
+CLASS, PROPERTY, ITEM = "P2308", "P2306", "P2305"
 """Qualifiers of constraints."""
 
 
 class _Value(msgspec.Struct, gc=False):
-    """A value of a snak, as far as it is read: an entity's id, or an amount with the address of its unit."""
+    """A value of a snak, as far as it is read: an entity's id."""
 
     id: str | None = None
-    amount: str | None = None
-    unit: str = "1"
 
 
 class _Content(msgspec.Struct, gc=False):
@@ -107,18 +103,19 @@ class Entity(msgspec.Struct, gc=False):
 
     def constrained(self, constraint: str, qualifier: str) -> tuple[str, ...]:
         """Return the entities that a constraint's qualifier names, each once."""
-        ids = (_id(snak) for claim in self.constraints(constraint) for snak in _qualifiers(claim, qualifier))
+        held = [claim.qualifiers for claim in self.constraints(constraint) if isinstance(claim.qualifiers, dict)]
+        ids = (_id(snak) for qualifiers in held for snak in qualifiers.get(qualifier, ()))
         return tuple(dict.fromkeys(filter(None, ids)))
 
-    def bound(self, qualifier: str, unit: str | None) -> float | None:
-        """Return a bound of the range constraint, if it has no unit or the given one; None if there is none."""
-        for claim in self.constraints(RANGE):
-            for snak in _qualifiers(claim, qualifier):
-                value = snak.datavalue.value if snak.datavalue else None
-                if isinstance(value, _Value) and value.amount and value.unit.rpartition("/")[2] in ("1", unit):
-                    with suppress(ValueError):
-                        return float(value.amount)
-        return None
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the classes of subjects that the property allows."""
+        return self.constrained(SUBJECT_TYPE, CLASS)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Return the classes of objects that the property allows."""
+        return self.constrained(VALUE_TYPE, CLASS)
 
 
 Lookup = Callable[[Sequence[str]], Mapping[str, Entity]]
@@ -237,7 +234,3 @@ def _in_english(terms: dict[str, Term] | list[None]) -> list[Term]:
 def _id(snak: _Snak) -> str | None:
     value = snak.datavalue.value if snak.datavalue else None
     return value.id if isinstance(value, _Value) else None
-
-
-def _qualifiers(claim: _Claim, qualifier: str) -> list[_Snak]:
-    return claim.qualifiers.get(qualifier, []) if isinstance(claim.qualifiers, dict) else []

@@ -48,6 +48,11 @@ class Objects:
     unit: str = ""
     time: bool = False
 
+    @property
+    def within(self) -> str:
+        """Return "in" and the unit; "" without one."""
+        return f" in {self.unit}" if self.unit else ""
+
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
     """The sentences of a relation, as templates: see `Relation`."""
@@ -59,9 +64,10 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wording(property_: str, label: str, objects: Objects) -> Wording:
-    """Return the sentences for a property. label: in English, as Wikidata has it."""
-    listed = _irregular().get(property_)
-    return _whole(listed if listed else _worded(clean(label), objects))
+    """Return the sentences for a property; its statement is the first cloze. label: in English, as Wikidata has it."""
+    made = _irregular().get(property_) or _worded(clean(label), objects)
+    first = made.statement.replace("{object}", "{mask}")
+    return msgspec.structs.replace(made, clozes=tuple(dict.fromkeys((first, *made.clozes))))
 
 
 @cache
@@ -69,12 +75,6 @@ def _irregular() -> dict[str, Wording]:
     """Return the listed wordings, by property."""
     table = files("lmkbc.domain").joinpath("wordings.toml").read_bytes()
     return msgspec.toml.decode(table, type=dict[str, Wording])
-
-
-def _whole(made: Wording) -> Wording:
-    """Return a wording whose statement is one of its clozes."""
-    first = made.statement.replace("{object}", "{mask}")
-    return msgspec.structs.replace(made, clozes=tuple(dict.fromkeys((first, *made.clozes))))
 
 
 def _worded(label: str, objects: Objects) -> Wording:
@@ -85,12 +85,6 @@ def _worded(label: str, objects: Objects) -> Wording:
     if (objects.time or _FIRST.match(label)) and (made := _time(label)):
         return made
     form = phrase(label)
-    if objects.number and isinstance(form, Done):
-        return Wording(
-            question=f"How many {plural(form.noun)} were {form.participle} by {{subject}}?",
-            statement=f"{{subject}} {form.past} {{object}} {plural(form.noun)}.",
-            triple=f"{form.past} this number of {plural(form.noun)}:",
-        )
     if objects.number or objects.time:
         form = Noun(label)
     if isinstance(form, Predicate):
@@ -105,7 +99,6 @@ def _noun(noun: str, objects: Objects) -> Wording:
     verb = "are" if several or is_plural(noun) else "is"
     asked = plural(noun) if many else noun
     unit = f" {objects.unit}" if objects.unit else ""
-    within = f" in{unit}" if unit else ""
     statement = f"The {noun} of {{subject}} {'are' if is_plural(noun) else 'is'} {{object}}{unit}."
     clozes: tuple[str, ...] = (f"{{subject}} has the {noun} {{mask}}{unit}.",)
     if not (objects.number or objects.time):
@@ -115,7 +108,7 @@ def _noun(noun: str, objects: Objects) -> Wording:
             clozes = (statement.replace("{object}", "{mask}"), *clozes)
             statement = f"{{object}} is {named} of {{subject}}."
     return Wording(
-        question=f"{'Who' if objects.person else 'What'} {verb} the {asked} of {{subject}}{within}?",
+        question=f"{'Who' if objects.person else 'What'} {verb} the {asked} of {{subject}}{objects.within}?",
         statement=statement,
         triple=f"has the {noun}",
         clozes=clozes,

@@ -8,14 +8,14 @@ large classes in time; an answer that lacks subjects of a page is asked for agai
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from lmkbc.errors import InputError, LmkbcError, counted
+from lmkbc.errors import LmkbcError, counted
 from lmkbc.link.api import ApiCall, ApiReply
 from lmkbc.link.search import Cache
 from lmkbc.link.wikibase import ShapeError
@@ -105,28 +105,13 @@ class QueryService:
                     f"{missing[0].what}: run once without --offline"
                 )
             progress(step, len(queries) - len(missing), len(queries))
-            for query, answer in self._asked(missing):
-                cache.put("sparql", {query.text: answer})
-                kept[query.text] = answer
-                progress(step, len(kept), len(queries))
-        return [kept[key] for key in keys]
-
-    def _asked(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Answer]]:
-        """Yield each query with its answer when it arrives."""
-        if not queries or self._client is None:
-            return
-        found = self._client.answers([_call(query) for query in queries])
-        try:
-            for at, answer in found:
+            calls = [_call(query) for query in missing]
+            for at, answer in self._client.answers(calls) if self._client else ():
                 if answer is not None:
-                    yield queries[at], answer
-        except InputError:
-            raise
-        except LmkbcError as error:
-            asked = queries[0].what if len(queries) == 1 else f"{queries[0].what}, and {len(queries) - 1} more"
-            raise LmkbcError(f"Wikidata's query service was asked for {asked}, but {error}") from None
-        finally:
-            found.close()  # type: ignore[attr-defined]
+                    cache.put("sparql", {missing[at].text: answer})
+                    kept[missing[at].text] = answer
+                    progress(step, len(kept), len(queries))
+        return [kept[key] for key in keys]
 
 
 def count(relation: Relation) -> Query:
@@ -174,11 +159,6 @@ def aliases(qids: Sequence[str], language: str) -> Query:
     return Query(text, f"the aliases of {qids[0]} to {qids[-1]}")
 
 
-def pages(subjects: int) -> int:
-    """Return the number of pages of a class."""
-    return -(-subjects // PAGE)
-
-
 def _members(relation: Relation) -> str:
     kind = relation.subject_class or relation.subject_type
     classes = " ".join(f"wd:{qid}" for qid in (kind.qid, *kind.classes))
@@ -190,7 +170,8 @@ def _label(item: str, variable: str, language: str) -> str:
 
 
 def _call(query: Query) -> ApiCall[Answer]:
-    return ApiCall({"query": query.text}, _REPLY, lambda reply: _answer(reply, query.subjects))
+    """Return the request. The query begins with a comment, so that operators of the service see what is asked."""
+    return ApiCall({"query": f"# {query.what}\n{query.text}"}, _REPLY, lambda reply: _answer(reply, query.subjects))
 
 
 def _answer(reply: _Reply, subjects: int) -> Answer:

@@ -10,7 +10,7 @@ from lmkbc.domain.gold import Subject
 from lmkbc.types import grouped
 
 SPLITS = ("train", "val", "test")
-OBJECTS = (0, 1, 2, 5)
+OBJECTS = {"0": 0, "1": 1, "2-4": 2, "5+": 5}
 """Fewest objects of each stratum."""
 POPULARITY = ("low", "middle", "high")
 """Thirds of the subjects by their number of sitelinks."""
@@ -48,7 +48,9 @@ def draw(
             drawn[split].append(subject)
         links = [subject.links for subject in members]
         objects, popularity = key
-        counts.append(Stratum(_range(objects), POPULARITY[popularity], (min(links), max(links)), len(members), here))
+        counts.append(
+            Stratum([*OBJECTS][objects], POPULARITY[popularity], (min(links), max(links)), len(members), here)
+        )
     return {
         split: sorted(members, key=lambda subject: _rank(seed, subject)) for split, members in drawn.items()
     }, counts
@@ -60,18 +62,13 @@ def _keys(found: Sequence[Subject]) -> list[tuple[Subject, tuple[int, int]]]:
     return [
         (
             subject,
-            (sum(len(subject.objects) >= fewest for fewest in OBJECTS) - 1, len(POPULARITY) * at // len(ordered)),
+            (
+                sum(len(subject.objects) >= fewest for fewest in OBJECTS.values()) - 1,
+                len(POPULARITY) * at // len(ordered),
+            ),
         )
         for at, subject in enumerate(ordered)
     ]
-
-
-def _range(place: int) -> str:
-    """Return the numbers of objects of a stratum: "0", "1", "2-4", "5+"."""
-    if place + 1 == len(OBJECTS):
-        return f"{OBJECTS[place]}+"
-    fewest, most = OBJECTS[place], OBJECTS[place + 1] - 1
-    return f"{fewest}" if fewest == most else f"{fewest}-{most}"
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[int]:

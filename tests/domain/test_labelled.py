@@ -207,7 +207,7 @@ def test_a_service_that_is_silent_or_refuses(tmp_path: Path) -> None:
 
 def test_never_more_than_three_at_once_and_with_a_contact(tmp_path: Path) -> None:
     with server(delay=0.05) as stand_in:
-        make(stand_in, tmp_path)
+        make(stand_in, tmp_path, per_relation=200)
     assert stand_in.most_at_once == 3
     assert all("User-Agent: lmkbc/" in head and CONTACT in head for head in stand_in.headers)
     with pytest.raises(InputError, match="LMKBC_CONTACT"):

@@ -51,12 +51,6 @@ def test_listed_properties_are_worded_as_a_person_would(tmp_path: Path) -> None:
     [
         ("vehicle normally used", Objects(), "Which vehicles were normally used by {subject}?", ""),
         ("parent taxon", Objects(), "What are the parent taxa of {subject}?", ""),
-        (
-            "goals scored",
-            Objects(number=True),
-            "How many goals were scored by {subject}?",
-            "{subject} scored {object} goals.",
-        ),
         ("visitors per year", Objects(number=True), "How many visitors per year does {subject} have?", ""),
         ("first appeared", Objects(), "When did {subject} first appear?", "{subject} first appeared in {object}."),
         ("first released", Objects(), "When was {subject} first released?", ""),
