@@ -75,7 +75,7 @@ def new_relations(
 
     client, dump: where properties are read; with neither, skeletons are written that say what to fill in.
     subject_class: QID of the class of subjects, for all properties; by default the classes that a property allows.
-    taken: names that relations of the workspace have. InputError for a property that does not exist, was merged, is
+    taken: all names of the workspace's own relations. InputError for a property that does not exist, was merged, is
     named twice or cannot be asked. InputError too for two relations of one name, and for a file that is there or cannot
     be written.
     """
@@ -125,7 +125,8 @@ def _module(entity: Entity, labels: Mapping[str, str], subject_class: str, docst
     object_type = LITERALS[entity.datatype] if not is_entity else subject_type if symmetric else _type(values, labels)
     functional = any(entity.constraints(*properties.SINGLE_VALUE))
     unit_id = next(iter(_unit(entity)), None)
-    words = _units(labels.get(unit_id or "", ""))
+    unit = labels.get(unit_id or "", "")
+    words = unit and plural(unit)
     telling = [qid for qid in values if qid in labels and qid not in ABSTRACT]
     objects = Objects(
         noun=_type(telling, labels).noun if telling and len(values) < 3 else "",
@@ -166,14 +167,6 @@ def _type(classes: Sequence[str], labels: Mapping[str, str]) -> EntityType:
     """Return the type of some classes: the noun of the first that has a label."""
     named = [qid for qid in classes if qid in labels]
     return EntityType(NOUNS.get(named[0], labels[named[0]]), named[0], tuple(named[1:])) if named else ANYTHING
-
-
-def _units(label: str) -> str:
-    """Return the plural of a unit's label: "degrees Celsius", "metres per second", "percent"."""
-    first, _, rest = label.partition(" ")
-    if first == "degree":
-        return f"degrees {rest}".strip()
-    return label if label in ("", "percent", "hertz") else plural(label)
 
 
 def _spelling(qid: str | None, words: str) -> str | None:
@@ -233,10 +226,10 @@ def _write(modules: Sequence[Module], folder: Path, taken: Collection[str]) -> l
     """Write modules, or none of them."""
     paths: dict[str, Path] = {}
     for relation, _ in modules:
-        if relation.name in (*taken, *paths):
+        if twice := {*relation.spellings()} & {*taken, *paths}:
             raise InputError(
-                f"{relation.property} would be the second relation named {relation.name!r}: rename the other one in "
-                "its module, or leave one of the two out"
+                f"{relation.property} would be the second relation named {min(twice)!r}: rename the other one in its "
+                "module, or leave one of the two out"
             )
         paths[relation.name] = folder / f"{relation.name.replace('-', '_')}.py"
         check_new(paths[relation.name])

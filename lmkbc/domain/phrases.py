@@ -104,7 +104,9 @@ _ROLES = frozenset("member participant student part present candidate contributo
 _BARE = frozenset("part present different endemic native adjacent similar next subject equivalent indigenous".split())
 """Words that have no article before their preposition."""
 _DEFINITE = frozenset("capital opposite cause center centre seat namesake source mouth name owner".split())
-_UNCOUNTED = frozenset("software hardware equipment staff music information politics physics economics news".split())
+_UNCOUNTED = frozenset(
+    "software hardware equipment staff music information politics physics economics news percent hertz".split()
+)
 _PLURALS = {word: word for word in ("series", "species", "sheep", "aircraft", "spacecraft")} | {
     "child": "children",
     "person": "people",
@@ -180,11 +182,6 @@ def phrase(label: str) -> Phrase:
     if stop > 1 and is_participle(first):
         rest, was = " ".join(words[:stop]), first in _EVENTS or (words[1] == "by" and first not in PRESENT)
         return Predicate(f"{'was' if was else 'is'} {rest}", "was" if was else "is", rest, _tail(words, stop))
-    if first in PREPOSITIONS and (stop := _particle_end(words, 0)) < len(words):
-        rest = " ".join(words[:stop])
-        return Predicate(f"is {rest}", "is", rest, _tail(words, stop))
-    if end in PREPOSITIONS and len(words) > 2 and words[-2] in PAST:
-        return Predicate(f"{words[-2]} {end}", "did", f"{PAST[words[-2]]} {end}", " ".join(words[:-2]))
     if end in PREPOSITIONS and len(words) > 1:
         return _role(words, len(words))
     if first in _ROLES and stop > 1:
@@ -239,6 +236,8 @@ def is_plural(noun: str) -> bool:
 def _head(words: list[str]) -> int:
     """Return the place of the noun before the first preposition of a noun phrase, and before a participle there."""
     head = next((place for place, word in enumerate(words) if word in PREPOSITIONS and place), len(words)) - 1
+    if words[0] == "degree":  # of Celsius
+        return 0
     return head - (head > 0 and head + 1 < len(words) and is_participle(words[head]))
 
 

@@ -27,8 +27,7 @@ from lmkbc.domain.phrases import (
 )
 
 _COUNT = re.compile(r"(?:total )?(?:number|count) of (?:the )?(.+)")
-_FIRST = re.compile(r"(first|last) (\w+)$")
-_ENDED = re.compile(r"(?P<noun>.+) \((?P<what>start|end)\)")
+_FIRST = re.compile(r"(first|last) (\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +81,8 @@ def _worded(label: str, objects: Objects) -> Wording:
         return _counted(counted[1])
     if objects.number and not objects.unit and is_plural(label):
         return _counted(label)
-    if (objects.time or _FIRST.match(label)) and (made := _time(label)):
-        return made
+    if (first := _FIRST.fullmatch(label)) and is_participle(first[2]):
+        return _first(first[1], first[2])
     form = phrase(label)
     if objects.number or objects.time:
         form = Noun(label)
@@ -125,36 +124,14 @@ def _counted(things: str) -> Wording:
     )
 
 
-def _time(label: str) -> Wording | None:
-    """Word "work period (start)", "first appeared", "dissolved or demolished date"; return None for any other label."""
-    if ended := _ENDED.fullmatch(label):
-        noun, what = ended["noun"], ended["what"]
-        return Wording(
-            question=f"When did the {noun} of {{subject}} {what}?",
-            statement=f"The {what} of the {noun} of {{subject}} is {{object}}.",
-            triple=f"has the {what} of its {noun} in",
-        )
-    first = _FIRST.match(label)
-    if first and first[2] in PAST:
-        return Wording(
-            question=f"When did {{subject}} {first[1]} {PAST[first[2]]}?",
-            statement=f"{{subject}} {label} in {{object}}.",
-            triple=f"{label} in",
-        )
-    if first and is_participle(first[2]):
-        return Wording(
-            question=f"When was {{subject}} {label}?",
-            statement=f"{{subject}} was {label} in {{object}}.",
-            triple=f"was {label} in",
-        )
-    done = label.removesuffix(" date")
-    if done != label and is_participle(done.split()[0].strip(",")):
-        return Wording(
-            question=f"When was {{subject}} {done}?",
-            statement=f"The date when {{subject}} was {done} is {{object}}.",
-            triple=f"was {done} in",
-        )
-    return None
+def _first(first: str, verb: str) -> Wording:
+    """Word "first appeared" and "last updated", as in "When did X first appear?" and "When was X last updated?"."""
+    auxiliary, asked, stated = ("did", PAST[verb], "") if verb in PAST else ("was", verb, "was ")
+    return Wording(
+        question=f"When {auxiliary} {{subject}} {first} {asked}?",
+        statement=f"{{subject}} {stated}{first} {verb} in {{object}}.",
+        triple=f"{stated}{first} {verb} in",
+    )
 
 
 def _done(form: Done, objects: Objects) -> Wording:

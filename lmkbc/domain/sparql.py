@@ -105,12 +105,12 @@ class QueryService:
                     f"{missing[0].what}: run once without --offline"
                 )
             progress(step, len(queries) - len(missing), len(queries))
-            calls = [_call(query) for query in missing]
-            for at, answer in self._client.answers(calls) if self._client else ():
-                if answer is not None:
-                    cache.put("sparql", {missing[at].text: answer})
-                    kept[missing[at].text] = answer
-                    progress(step, len(kept), len(queries))
+            if self._client is not None:
+                for at, answer in self._client.answers([_call(query) for query in missing]):
+                    if answer is not None:
+                        cache.put("sparql", {missing[at].text: answer})
+                        kept[missing[at].text] = answer
+                        progress(step, len(kept), len(queries))
         return [kept[key] for key in keys]
 
 
