@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from lmkbc.domain import sparql
 from lmkbc.domain.gold import Subject, subjects
 from lmkbc.domain.modules import ANYTHING
+from lmkbc.domain.properties import PID
 from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, Answer, QueryService, Row
 from lmkbc.domain.strata import SPLITS, Stratum, draw
 from lmkbc.errors import InputError, OptionError
@@ -90,7 +92,7 @@ def make_data(
     for relation in relations:
         name = relation.name
         counted = service.answers([sparql.count(relation)], f"count of {name} (queries)", progress)
-        total = _total(counted[0], relation)
+        total = int(counted[0].rows[0]["count"])
         numbers = _page_numbers(relation, total, per_relation, seed)
         pages = [sparql.page(relation, number, total, language) for number in numbers]
         read = service.answers(pages, f"subjects of {name} (pages)", progress)
@@ -122,7 +124,7 @@ def _check(relations: Sequence[Relation], per_relation: int, language: str) -> N
         raise OptionError("language", f"is {language!r}: give a code of Wikidata, such as 'en' or 'pt-br'")
     for relation in relations:
         kind = relation.subject_class or relation.subject_type
-        if not (relation.property[:1] == "P" and relation.property[1:].isdecimal()):
+        if not re.fullmatch(PID, relation.property):
             raise InputError(
                 f"relation {relation.name} has no property of Wikidata: name it in its module, or leave it out"
             )
@@ -131,21 +133,6 @@ def _check(relations: Sequence[Relation], per_relation: int, language: str) -> N
                 f"relation {relation.name} has no class of subjects: name one in its module, such as "
                 "subject_type=EntityType('programming language', 'Q9143')"
             )
-
-
-def _total(answer: Answer, relation: Relation) -> int:
-    total = int(answer.rows[0]["count"]) if answer.rows else 0
-    if total < FEWEST:
-        raise _too_few(relation, f"{total or 'no'} subjects")
-    return total
-
-
-def _too_few(relation: Relation, what: str) -> InputError:
-    kind = relation.subject_class or relation.subject_type
-    return InputError(
-        f"Wikidata has {what} of class {kind.qid} ({kind.noun}) with property {relation.property} for relation "
-        f"{relation.name}, and train, val and test need {FEWEST}: name a wider class in its module, or leave it out"
-    )
 
 
 def _page_numbers(relation: Relation, total: int, per_relation: int, seed: int) -> list[int]:
@@ -163,12 +150,16 @@ def _draw(
     seed: int,
     splits: dict[str, str],
 ) -> tuple[dict[str, list[Subject]], Drawn]:
+    kind = relation.subject_class or relation.subject_type
     usable, left_out = subjects(rows, relation)
     if len(usable) < FEWEST:
         reasons = ", ".join(f"{number} with {reason}" for reason, number in sorted(left_out.items()))
-        raise _too_few(relation, f"{len(usable)} usable subjects ({reasons or 'none left out'})")
+        raise InputError(
+            f"Wikidata has {len(usable)} usable subjects of class {kind.qid} ({kind.noun}) with property "
+            f"{relation.property} for relation {relation.name} ({reasons or 'none was left out'}), and train, val and "
+            f"test need {FEWEST}: name a wider class in its module, or leave the relation out"
+        )
     drawn, strata = draw(usable, per_relation, seed, splits)
-    kind = relation.subject_class or relation.subject_type
     return drawn, Drawn(
         from_property=relation.property,
         classes=(kind.qid, *kind.classes),
@@ -192,7 +183,7 @@ def _aliases(
     answers = service.answers([sparql.aliases(group, language) for group in groups], "aliases (groups)", progress)
     names: dict[str, set[str]] = {}
     for row in (row for answer in answers for row in answer.rows):
-        names.setdefault(row["item"].removeprefix(ENTITY), set()).add(" ".join(row["alias"].split()))
+        names.setdefault(row["item"].removeprefix(ENTITY), set()).add(" ".join(row.get("alias", "").split()))
     return {qid: tuple(sorted(filter(None, spellings))) for qid, spellings in names.items()}, answers
 
 

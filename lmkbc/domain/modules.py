@@ -24,6 +24,7 @@ from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
 from lmkbc.link.wikibase import Term
 from lmkbc.link.wikidata import Client
+from lmkbc.names import as_qid
 from lmkbc.relation import EntityType, Kind, Relation, Shape
 
 WIDTH = 120
@@ -83,6 +84,8 @@ def new_relations(
     lookup = properties.of_client(client) if client else properties.of_dump(dump) if dump else None
     if lookup is None:
         return _write([_plain(name, f"value of {name}", "entity", name.lower()) for name in ids], folder, taken)
+    if subject_class and as_qid(subject_class) != subject_class:
+        raise InputError(f"{subject_class!r} is no class of Wikidata: name its QID, as in Q9143")
     entities = properties.read(ids, lookup)
     needed = [qid for entity in entities for qid in (*entity.subjects, *entity.values, *_unit(entity))]
     named = lookup([*dict.fromkeys(filter(None, [subject_class, *needed]))])

@@ -13,13 +13,13 @@ from typing import Annotated
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.link.api import IDS_PER_CALL, NO_ENTITY, ApiCall, ApiReply
+from lmkbc.link.api import IDS_PER_CALL, ApiCall, ApiReply
 from lmkbc.link.dump import BLANK, LANGUAGES, lines
 from lmkbc.link.wikibase import Empty, ShapeError, Term, decode
 from lmkbc.link.wikidata import Client
 from lmkbc.relation import Kind
 
-PID = r"P[1-9][0-9]{0,9}"
+PID = r"P[1-9][0-9]{0,8}"
 """Pattern of a property's id."""
 KINDS: Mapping[str, Kind] = {
     "wikibase-item": "entity",
@@ -132,22 +132,15 @@ _ID = re.compile(rb'"id":\s*"([PQ][0-9]+)"')
 
 
 def of_client(client: Client) -> Lookup:
-    """Return the lookup in Wikidata's API. The API refuses a group with an id that never was; then each is asked."""
+    """Return the lookup in Wikidata's API. It shortens a reply that is too long, so what is missing is asked again."""
 
     def lookup(ids: Sequence[str]) -> dict[str, Entity]:
-        groups = [ids[at : at + IDS_PER_CALL] for at in range(0, len(ids), IDS_PER_CALL)]
-        found: dict[str, Entity] = {}
-        while groups:
-            left: list[Sequence[str]] = []
-            for at, entities in client.answers([_call(group) for group in groups]):
-                group = groups[at]
-                found.update(entities or {})
-                if entities is None and len(group) > 1:
-                    left += [[single] for single in group]
-                elif entities is not None:
-                    left.append([single for single in group if single not in entities])
-            groups = [group for group in left if group]
-        return found
+        entities: dict[str, Entity] = {}
+        while missing := [name for name in ids if name not in entities]:
+            groups = [missing[at : at + IDS_PER_CALL] for at in range(0, len(missing), IDS_PER_CALL)]
+            for _, reply in client.answers([_call(group) for group in groups]):
+                entities.update(reply or {})
+        return entities
 
     return lookup
 
@@ -214,7 +207,7 @@ def _call(ids: Sequence[str]) -> ApiCall[dict[str, Entity]]:
         "props": "info|datatype|labels|descriptions|aliases|claims",
         "languages": "|".join(LANGUAGES),
     }
-    return ApiCall(params, _REPLY, lambda reply: _entities(reply, ids), NO_ENTITY)
+    return ApiCall(params, _REPLY, lambda reply: _entities(reply, ids))
 
 
 def _entities(reply: _EntitiesReply, ids: Sequence[str]) -> dict[str, Entity]:

@@ -46,11 +46,15 @@ Row = Mapping[str, str]
 
 
 class Query(NamedTuple):
-    """A query, and what it asks for, in words. subjects: fewest subjects of a whole answer."""
+    """A query, and what it asks for, in words.
+
+    variable: one that each row binds. fewest: number of its values in a whole answer.
+    """
 
     text: str
     what: str
-    subjects: int = 0
+    variable: str
+    fewest: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -117,7 +121,12 @@ class QueryService:
 def count(relation: Relation) -> Query:
     """Return the query for the number of subjects of a relation's class that state something of its property."""
     inner = f"{{ SELECT DISTINCT ?subject WHERE {{ {_members(relation)} }} LIMIT {MOST_SUBJECTS} }}"
-    return Query(f"{_PREFIXES}SELECT (COUNT(*) AS ?count) WHERE {inner}", f"the number of subjects of {relation.name}")
+    return Query(
+        f"{_PREFIXES}SELECT (COUNT(*) AS ?count) WHERE {inner}",
+        f"the number of subjects of {relation.name}",
+        "count",
+        1,
+    )
 
 
 def page(relation: Relation, number: int, subjects: int, language: str) -> Query:
@@ -146,7 +155,7 @@ def page(relation: Relation, number: int, subjects: int, language: str) -> Query
   }}
 }}"""
     fewest = PAGE if last == offset + PAGE else (last - offset) * 9 // 10  # some may have gone since they were counted
-    return Query(text, f"subjects {offset + 1} to {last} of {relation.name}", fewest)
+    return Query(text, f"subjects {offset + 1} to {last} of {relation.name}", "subject", fewest)
 
 
 def aliases(qids: Sequence[str], language: str) -> Query:
@@ -156,7 +165,7 @@ def aliases(qids: Sequence[str], language: str) -> Query:
   VALUES ?item {{ {items} }}
   ?item skos:altLabel ?alias FILTER(LANG(?alias) IN ("{language}", "{EVERY}"))
 }}"""
-    return Query(text, f"the aliases of {qids[0]} to {qids[-1]}")
+    return Query(text, f"the aliases of {qids[0]} to {qids[-1]}", "item")
 
 
 def _members(relation: Relation) -> str:
@@ -171,17 +180,17 @@ def _label(item: str, variable: str, language: str) -> str:
 
 def _call(query: Query) -> ApiCall[Answer]:
     """Return the request. The query begins with a comment, so that operators of the service see what is asked."""
-    return ApiCall({"query": f"# {query.what}\n{query.text}"}, _REPLY, lambda reply: _answer(reply, query.subjects))
+    return ApiCall({"query": f"# {query.what}\n{query.text}"}, _REPLY, lambda reply: _answer(reply, query))
 
 
-def _answer(reply: _Reply, subjects: int) -> Answer:
+def _answer(reply: _Reply, query: Query) -> Answer:
     if reply.results is msgspec.UNSET:
         raise ShapeError("Object missing required field `results`")
     rows = [
         {name: f"_:{cell.value}" if cell.type == "bnode" else cell.value for name, cell in binding.items()}
         for binding in reply.results.bindings
     ]
-    given = len({row.get("subject") for row in rows})
-    if given < subjects:
-        raise ShapeError(f"it has {given} of {subjects} subjects")
+    values = {row.get(query.variable) for row in rows}
+    if None in values or len(values) < query.fewest:
+        raise ShapeError(f"it has {len(values)} of {query.fewest} values of {query.variable!r}")
     return Answer(rows, time.strftime("%Y-%m-%d", time.gmtime()))

@@ -217,8 +217,12 @@ def test_never_more_than_three_at_once_and_with_a_contact(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "settings", "reason"),
     [
-        ({"subject_type": EntityType("beetle", "Q22671")}, {}, r"no subjects of class Q22671 \(beetle\)"),
-        ({"subject_type": EntityType("tiny", "Q77")}, {}, r"3 subjects of class Q77 \(tiny\) with property P287"),
+        ({"subject_type": EntityType("beetle", "Q22671")}, {}, r"0 usable subjects of class Q22671 \(beetle\)"),
+        (
+            {"subject_type": EntityType("tiny", "Q77")},
+            {},
+            r"3 usable subjects of class Q77 \(tiny\) with property P287",
+        ),
         ({"subject_type": EntityType("thing", "Q35120")}, {}, "no class of subjects"),
         ({"property": "designer"}, {}, "no property of Wikidata"),
         ({}, {"per_relation": 3}, "per_relation is 3: give 9"),

@@ -73,6 +73,9 @@ def test_a_relation_has_what_the_property_says(made: Any) -> None:
 def test_a_class_of_subjects_may_be_named(made: Any) -> None:
     relation = made("P287", subject_class="Q515")["P287"]
     assert (relation.subject_type.qid, relation.subject_type.noun) == ("Q515", "city")
+    for wrong in ("city", "Q777"):
+        with pytest.raises(InputError, match="no class"):
+            made("P36", subject_class=wrong)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_a_class_of_subjects_may_be_named(made: Any) -> None:
     [
         (["P287", "P5000"], "no property P5000"),
         (["P287", "P99999999999"], "is no property"),
-        (["P287", "P3000000000"], "no property P3000000000"),
+        (["P287", "P999999999"], "no property P999999999"),
         (["P287", "P9001"], "P9001 was merged into P36: name P36"),
         (["P287", "P18"], r"P18 \(image\) has values of the type 'commonsMedia'"),
         (["P287", "P625"], "globe-coordinate"),
