@@ -38,6 +38,12 @@ def tables(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"rule": st.just(name), **drawn})
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_ranges_over_orders_of_magnitude_are_searched_by_ratio(name: str) -> None:
+    spans = {field: span for field, span in RULES[name].search.items() if isinstance(span, Real) and span.low > 0}
+    assert [field for field, span in spans.items() if (span.high / span.low >= 50) and not span.log] == []
+
+
 def _filled(declared: str) -> Any:
     """Something of a declared type."""
     if declared.endswith("Rule"):

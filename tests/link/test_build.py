@@ -143,6 +143,7 @@ def test_a_build_of_other_inputs_starts_over(tmp_path: Path) -> None:
         ("t.tsv", "text\tid\tpopularity\nInn, river\tQ1\t4\nEn\tQ1\t\n"),
         ("t.json", '[{"text": "Inn, river", "id": "Q1", "popularity": 4}, {"text": "En", "id": "Q1"}]'),
         ("t.jsonl", '{"text": "Inn, river", "id": "Q1", "popularity": 4}\n{"text": "En", "id": "Q1"}\n'),
+        ("quotes.tsv", 'text\tid\tpopularity\n"Inn", river\tQ1\t4\nEn\tQ1\t\n'),
     ],
 )
 def test_tables_of_every_format(tmp_path: Path, name: str, content: str) -> None:
@@ -150,7 +151,7 @@ def test_tables_of_every_format(tmp_path: Path, name: str, content: str) -> None
     built = build_index(tmp_path / "i", tables=[tmp_path / name])
     assert (built.entities, built.names) == (1, 2)
     (hit,) = AliasIndex(tmp_path / "i").exact("en")
-    assert (hit.label, hit.popularity) == ("Inn, river", 4)
+    assert (hit.label, hit.popularity) == ('"Inn", river' if "quotes" in name else "Inn, river", 4)
 
 
 @pytest.mark.parametrize(

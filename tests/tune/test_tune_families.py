@@ -10,6 +10,7 @@ from lmkbc.select.calibration import BIAS, LABEL_PRIOR, log_label_prior
 from lmkbc.select.cutoffs import Cutoff, Relative
 from lmkbc.select.numeric import ExpectedScore
 from lmkbc.select.ranking import Mask
+from lmkbc.tune import calibrate
 from lmkbc.tune.calibrate import CalibrationData, logistic_fit
 from lmkbc.tune.families import Task, check_rules, grid
 from lmkbc.tune.outcomes import Outcomes
@@ -30,13 +31,16 @@ def test_a_fit_ends_where_the_gradient_is_zero(seed: int) -> None:
     assert np.abs(gradient).max() < 0.02
 
 
-def test_the_label_prior_of_a_candidate_leaves_out_its_own_score() -> None:
+def test_the_label_prior_of_a_candidate_leaves_out_its_own_score(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [example(name, "Q1") for name in ("a", "b", "c", "d")]
     sets = [scored(examples[0], Q1=0.8), scored(examples[1], Q1=0.4, Q2=0.2), *map(scored, examples[2:])]
     data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
     assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0])))
     assert data.label_priors == {"Q1": 0.3, "Q2": 0.05}
     assert data.right.tolist() == [1.0, 1.0, 0.0]
+    monkeypatch.setattr(calibrate, "USUAL", 1)
+    data = CalibrationData.of(Outcomes(sets, examples, EDITION), np.ones(4, dtype=np.bool_))
+    assert data.columns[LABEL_PRIOR] == pytest.approx(log_label_prior(np.array([0.1, 0.2, 0.0]))), "Q2 is rare"
 
 
 def test_a_grid_has_every_whole_number_and_even_ratios() -> None:
