@@ -38,6 +38,7 @@ LAYERS = """
     select.pool select.rule select.ranking select
     generate
     link
+    domain
     recipe ask.authors
     tune run.submission
     run run.saved
