@@ -13,9 +13,8 @@ from typing import Annotated
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.link.api import IDS_PER_CALL, ApiCall, ApiReply
-from lmkbc.link.dump import BLANK, LANGUAGES, lines
-from lmkbc.link.wikibase import Empty, ShapeError, Term, decode
+from lmkbc.link.index_sources import BLANK, LANGUAGES, lines
+from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, ApiReply, Empty, ShapeError, Term, decode
 from lmkbc.link.wikidata import Client
 from lmkbc.relation import Kind
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from lmkbc.errors import LmkbcError, counted
-from lmkbc.link.api import ApiCall, ApiReply
 from lmkbc.link.search import Cache
-from lmkbc.link.wikibase import ShapeError
+from lmkbc.link.wikibase import ApiCall, ApiReply, ShapeError
 from lmkbc.link.wikidata import Client
 from lmkbc.progress import Report
 from lmkbc.relation import Relation
