@@ -75,7 +75,7 @@ def fetch(
 @app.command("make", epilog="Example: lmkbc data make --workspace my-workspace --per-relation 200")
 @made_from(make_data)
 def make(*, json: bool = False, **given: Any) -> None:
-    """Make labelled data of relations from Wikidata: train, val and test, which share no subject."""
+    """Make labelled data of relations from Wikidata. Train, val and test share no subject."""
     with progress() as report:
         data = make_data(**given, progress=report)
     _show(data.rows(), json)

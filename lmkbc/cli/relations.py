@@ -65,7 +65,7 @@ def check(workspace: Path | None = None) -> None:
 @app.command("new", epilog="Example: lmkbc relations new P287 P571 P737 --of Q9143")
 @made_from(new_relations)
 def new(**given: Any) -> None:
-    """Write a relation module for each property of Wikidata, which you read, mend and sign. No file is replaced."""
+    """Write a relation module for each property of Wikidata. Read and mend it. No file is replaced."""
     paths = new_relations(**given)
     here = "" if given["workspace"] is None else f" --workspace {given['workspace']}"
     todo = "fill them in" if given["offline"] and given["dump"] is None else "read and mend them"
