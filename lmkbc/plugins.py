@@ -58,28 +58,29 @@ def _whose(point: EntryPoint) -> str:
 class Relations(Mapping[str, Relation]):
     """Relations by every spelling: those of the workspace, then those of plug-ins.
 
-    A plug-in that cannot be loaded is skipped with a warning, unless its own name is looked up.
+    own: those of the workspace. A plug-in that cannot be loaded is skipped with a warning, unless its own name is
+    looked up.
     """
 
-    def __init__(self, workspace: Mapping[str, Relation]) -> None:
-        self._workspace = workspace
+    def __init__(self, own: Mapping[str, Relation]) -> None:
+        self.own = own
 
     def __getitem__(self, name: str) -> Relation:
-        if name in self._workspace:
-            return self._workspace[name]
+        if name in self.own:
+            return self.own[name]
         return _relation(name) or self._plugged[name]
 
     def __contains__(self, name: object) -> bool:
-        if name in self._workspace:
+        if name in self.own:
             return True
         return isinstance(name, str) and (_relation(name) is not None or name in self._plugged)
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._workspace
-        yield from self._plugged.keys() - self._workspace.keys()
+        yield from self.own
+        yield from self._plugged.keys() - self.own.keys()
 
     def __len__(self) -> int:
-        return len(self._workspace.keys() | self._plugged.keys())
+        return len(self.own.keys() | self._plugged.keys())
 
     @cached_property
     def _plugged(self) -> dict[str, Relation]:

@@ -13,10 +13,10 @@ from lmkbc.ask.context import Provider
 from lmkbc.ask.plan import PromptBuilder, PromptSettings
 from lmkbc.generate.conversation import Conversation
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.models.answer_store import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import Recipe, RecipeFile, make_recipe
 from lmkbc.relation import Relation

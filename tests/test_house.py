@@ -38,6 +38,7 @@ LAYERS = """
     select.pool select.rule select.ranking select
     generate
     link
+    domain
     recipe ask.authors
     tune run.submission
     run run.saved
@@ -185,6 +186,14 @@ def test_tests_lie_where_what_they_test_lies() -> None:
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     own = {Path("attack"), Path("conformance")}  # whole commands, and what all of a kind share
     assert [one for one in folders - own if not (ROOT / "lmkbc" / one / "__init__.py").is_file()] == []
+
+
+def test_two_files_or_classes_have_two_names() -> None:
+    files = [path.name for path in MODULES.values() if path.name != "__init__.py"]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES.values()]
+    classes = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    names = [*files, *(name for name in classes if not name.startswith("_"))]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
 
 
 def test_each_file_of_tests_has_a_name_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""`lmkbc data`: which official data is here, whether it is undamaged, and how to fetch it."""
+"""`lmkbc data`: which official data is here, whether it is undamaged, how to fetch it, and data of one's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from lmkbc.api.own_domain import make_data
 from lmkbc.cli.terminal import note, progress, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError, counted
 from lmkbc.files import fetch as fetching
@@ -16,7 +18,11 @@ from lmkbc.files.places import data_dirs
 from lmkbc.files.writable import check_directory
 from lmkbc.workspace import Workspace
 
-app = typer.Typer(no_args_is_help=True, help="List, check and fetch the official splits.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, check, fetch and make labelled splits.",
+    rich_markup_mode=None,
+)
 
 
 @app.command("list", epilog="Example: lmkbc data list")
@@ -64,6 +70,20 @@ def fetch(
     with progress() as report:
         for path in fetching.fetch(chosen, root, report):
             note(f"{path}: ok")
+
+
+@app.command("make", epilog="Example: lmkbc data make --workspace my-workspace --per-relation 200")
+@made_from(make_data)
+def make(*, json: bool = False, **given: Any) -> None:
+    """Make labelled data of relations from Wikidata. Train, val and test share no subject."""
+    with progress() as report:
+        data = make_data(**given, progress=report)
+    _show(data.rows(), json)
+    folder = data.folder
+    note(
+        f"wrote train, val and test to {folder}: read some rows, then write an edition with folder={folder.name!r} for "
+        "them, as docs/adding.md shows"
+    )
 
 
 def _files(space: Workspace, edition: Edition) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`lmkbc relations`: the contents of relation modules, and a check of them."""
+"""`lmkbc relations`: the contents of relation modules, a check of them, and new ones from Wikidata."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from lmkbc.api.own_domain import new_relations
 from lmkbc.cli.terminal import note, show_json, show_table
+from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 from lmkbc.relation import Relation
 from lmkbc.workspace import Workspace
 
-app = typer.Typer(no_args_is_help=True, help="List, show and check the relation modules.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="List, show, check and make relation modules.", rich_markup_mode=None)
 
 
 @app.command("list", epilog="Example: lmkbc relations list")
@@ -58,6 +60,16 @@ def check(workspace: Path | None = None) -> None:
     space = Workspace(workspace)
     relations, editions = counted(len(_distinct(space)), "relation"), counted(len(space.editions), "edition")
     note(f"{relations}, {editions} and {counted(len(space.classes), 'class', 'classes')} are sound")
+
+
+@app.command("new", epilog="Example: lmkbc relations new P287 P571 P737 --of Q9143")
+@made_from(new_relations)
+def new(**given: Any) -> None:
+    """Write a relation module for each property of Wikidata. Read and mend it. No file is replaced."""
+    paths = new_relations(**given)
+    here = "" if given["workspace"] is None else f" --workspace {given['workspace']}"
+    todo = "fill them in" if given["offline"] and given["dump"] is None else "read and mend them"
+    note(f"wrote {', '.join(map(str, paths))}: {todo}, then make labelled data with 'lmkbc data make{here}'")
 
 
 def _distinct(space: Workspace) -> list[Relation]:

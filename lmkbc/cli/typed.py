@@ -48,7 +48,7 @@ def made_from(function: Any, order: Sequence[str] = ()) -> Callable[[Callable[..
             name: _option(one, *function.options[name]) for name, one in shown.items() if name in function.options
         }
         names, selection = [*shown], described(Selection)
-        place = next(at for at, name in enumerate(names) if name in ("progress", "data"))
+        place = next((at for at, name in enumerate(names) if name in ("progress", "data")), len(names))
         first = [name for name in names[:place] if name in options]
         taken = signature(show).parameters.items()
         own = {name: one for name, one in taken if name not in options and one.kind is not Parameter.VAR_KEYWORD}

@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lmkbc.errors import InputError
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import CountingModel, DryStore
+from lmkbc.models.back_ends import AUTO, ENGINES, back_end
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
 from lmkbc.models.located import is_available, is_local_name
 from lmkbc.models.reference import OF_SERVERS, ModelReference, flat
-from lmkbc.models.registry import AUTO, ENGINES, back_end
 from lmkbc.models.server.address import BASE_URL, OF_OPENAI, Server
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.run.run import ModelRun
 from lmkbc.settings import checked

@@ -84,7 +84,7 @@ class Client:
             try:
                 return position, await pace.retrying(lambda: self._once(http, pace, call))
             except CallError as error:
-                texts = call.params.get("search") or call.params.get("ids", "")
+                texts = call.params.get("search") or call.params.get("ids") or call.params["query"].splitlines()[0]
                 failed.append(f"{texts[:80]!r} ({error})")
                 return None
 
@@ -144,7 +144,7 @@ def user_agent(contact: str | None) -> str:
     if "@" not in contact and "://" not in contact:
         raise InputError(
             f"Wikidata wants to know who asks: set {CONTACT} to your name and an e-mail address or page, as in "
-            f"'Jane Doe, jane@example.org', or link from a file with --search-table"
+            f"'Jane Doe, jane@example.org', or ask nothing: link with --search-table, make relations with --dump"
         )
     if not contact.isascii():
         raise InputError(f"contact {contact!r} cannot be sent in a header: write it in ASCII")

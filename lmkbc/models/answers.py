@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from lmkbc.models.answer_store import Shape, Store
 from lmkbc.models.base import (
     BackEnd,
     Call,
@@ -22,7 +23,6 @@ from lmkbc.models.base import (
     Size,
     next_requests,
 )
-from lmkbc.models.store import Shape, Store
 from lmkbc.models.store_place import Place
 
 Usable = Callable[[Any], bool]

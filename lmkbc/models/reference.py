@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmkbc.models.back_ends import AUTO, check_back_end
 from lmkbc.models.budget import checked_prices
-from lmkbc.models.registry import AUTO, check_back_end
 from lmkbc.models.server.limits import Limits
 
 Quantise = Literal["none", "4bit"]
@@ -19,7 +19,7 @@ class ModelReference:
 
     component: "causal" prefers this machine, and downloads the model if needed; "chat" uses this machine only if the
     model is already there.
-    backend: name in `lmkbc.models.registry`; "auto" decides by the other settings.
+    backend: name in `lmkbc.models.back_ends`; "auto" decides by the other settings.
     base_url, key_env, any_model, limits, prices: of a server, see `lmkbc.models.server`.
     key_env: environment variable with the key for base_url; the key is sent only after the user has named it for that
     host.

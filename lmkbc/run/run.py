@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lmkbc.edition import Edition
+from lmkbc.models.answer_store import FreshStore, Store
 from lmkbc.models.answers import CallCounter, DryStore
+from lmkbc.models.back_ends import check_back_end
 from lmkbc.models.budget import Budget
-from lmkbc.models.registry import check_back_end
-from lmkbc.models.store import FreshStore, Store
 from lmkbc.models.store_place import default_place
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation

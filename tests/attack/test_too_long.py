@@ -12,7 +12,7 @@ import tiny_gguf
 from command import Command
 from telling import Telling
 
-from lmkbc.models.store import Store
+from lmkbc.models.answer_store import Store
 
 WINDOW, LONG = 8192, 9000
 RANKS = (

@@ -13,7 +13,7 @@ from lmkbc.errors import InputError
 from lmkbc.link.index import AliasIndex
 from lmkbc.link.index_sources import build_index
 from lmkbc.link.search import Cache
-from lmkbc.models.store import Store
+from lmkbc.models.answer_store import Store
 
 
 def an_index(path: Path) -> None:

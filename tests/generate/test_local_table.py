@@ -17,12 +17,12 @@ from space import MINI, SPACE
 from lmkbc.errors import InputError
 from lmkbc.generate.access import step_model
 from lmkbc.generate.language_model import LanguageModelSpec
+from lmkbc.models.answer_store import Store
 from lmkbc.models.local.local_model import LocalModel
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.located import is_local_name
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers

@@ -15,6 +15,7 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.access import local_model
+from lmkbc.models.answer_store import Store
 from lmkbc.models.base import Prompt
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.local_model import LocalModel
@@ -22,7 +23,6 @@ from lmkbc.models.local.model import CausalModel
 from lmkbc.models.local.prefixes import groups
 from lmkbc.models.plain_questions import texts
 from lmkbc.models.reference import ModelReference
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.run.options import Servers
 from lmkbc.run.pipeline import propose

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from calls import CALL
 
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import Reply
-from lmkbc.models.store import Store
 
 CALLS = [replace(CALL, draw=draw) for draw in range(6)]
 

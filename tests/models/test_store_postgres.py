@@ -17,8 +17,8 @@ from postgres import PASSWORD, Server
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.models import store_postgres
+from lmkbc.models.answer_store import Store
 from lmkbc.models.base import Call
-from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database, default_place, place_of
 
 CALLS = [Call(model="m", prompt=f"Who is it? {draw % 7}", draw=draw) for draw in range(60)]

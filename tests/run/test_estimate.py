@@ -16,10 +16,10 @@ from opened import recipe_of
 from space import MINI, SPACE
 
 from lmkbc.errors import InputError
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import CallCounter, DryStore
 from lmkbc.models.local import decode as decode_module
 from lmkbc.models.local.checkpoint import identity, load
-from lmkbc.models.store import Store
 from lmkbc.models.store_place import Database, Place
 from lmkbc.recipe import Recipe
 from lmkbc.run.estimate import Estimate, estimate

@@ -26,7 +26,7 @@ from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal, last_place
 from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export import quickstatements
-from lmkbc.kb.export.dates import exact, known_dates
+from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
 from lmkbc.link.index_sources import lines, open_dump
 from lmkbc.link.wikibase import Empty, ShapeError, Statement, decode

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from lmkbc.errors import OptionError
 from lmkbc.files.checksum import sha256
 from lmkbc.kb.build.knowledge import FactRow
-from lmkbc.kb.export.dates import CIRCA, NATURE, calendar, date_of, lexical, moment
+from lmkbc.kb.export.date_values import CIRCA, NATURE, calendar, date_of, lexical, moment
 from lmkbc.kb.export.wikidata_json import ENTITY, quantity, signed
 
 PROP = "http://www.wikidata.org/prop/"

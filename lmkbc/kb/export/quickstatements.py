@@ -22,7 +22,7 @@ from lmkbc.files import reader
 from lmkbc.files.tables import InputTable
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.dates import CIRCA, NATURE, date_of, exact, known_dates, timestamp
+from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, exact, known_dates, timestamp
 from lmkbc.kb.export.wikidata_json import TEXTS, known_number, plain, quantity
 from lmkbc.names import QID, as_qid
 

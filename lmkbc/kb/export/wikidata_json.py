@@ -17,7 +17,7 @@ from lmkbc.answer.units import converted, item_of_unit, unit_at, unit_of, unit_o
 from lmkbc.errors import InputError
 from lmkbc.kb.build.facts import decimal
 from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.dates import CIRCA, NATURE, date_of, time_value
+from lmkbc.kb.export.date_values import CIRCA, NATURE, date_of, time_value
 
 ENTITY = "http://www.wikidata.org/entity/"
 TEXTS = {"string": "string", "url": "url", "identifier": "external-id"}

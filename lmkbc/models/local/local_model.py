@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from lmkbc.errors import counted
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import (
     LOCAL_EXTRAS,
@@ -29,7 +30,6 @@ from lmkbc.models.base import (
 from lmkbc.models.local.decode import Completion, Decoding
 from lmkbc.models.local.model import CausalModel
 from lmkbc.models.server.limits import GUESSED_ANSWER
-from lmkbc.models.store import Store
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 from lmkbc.types import grouped

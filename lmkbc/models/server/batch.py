@@ -16,12 +16,12 @@ import msgspec
 
 from lmkbc.errors import LmkbcError
 from lmkbc.http import CallError
+from lmkbc.models.answer_store import Store
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.server.client import Job, JobClient
 from lmkbc.models.server.limits import estimate, tokens_of
 from lmkbc.models.server.refusal import SHOWN, error_in, words
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 
 MOST = 50_000
 """Maximum number of requests of one job."""

@@ -17,6 +17,7 @@ import msgspec
 
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.http import CallError
+from lmkbc.models.answer_store import Store
 from lmkbc.models.base import Call
 from lmkbc.models.identity import same_model
 from lmkbc.models.server.address import AZURE_HOSTS, Server
@@ -24,7 +25,6 @@ from lmkbc.models.server.client import ModelClient
 from lmkbc.models.server.limits import GUESSED_ANSWER, estimate, limit_of
 from lmkbc.models.server.refusal import AbsentError, RejectedError, TooLong, answer_limit
 from lmkbc.models.server.request import LENGTH
-from lmkbc.models.store import Store
 
 SLACK = 8
 """Tokens that are kept free beside a prompt and its answer, since the prompt's are estimated."""

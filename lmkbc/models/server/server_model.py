@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import (
     Call,
@@ -36,7 +37,6 @@ from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.request import LENGTH, MOST_DRAWS
 from lmkbc.models.server.served import Window, length_of
 from lmkbc.models.server.session import Session
-from lmkbc.models.store import Store
 from lmkbc.models.thoughts import answer_of
 from lmkbc.notes import Notes
 

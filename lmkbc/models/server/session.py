@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from lmkbc.errors import counted
 from lmkbc.http import CallError, pooled
+from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import KeptAnswers
 from lmkbc.models.base import Call, Reply
 from lmkbc.models.budget import Budget
@@ -22,7 +23,6 @@ from lmkbc.models.server.limits import Limits, OverBudgetError, Paid
 from lmkbc.models.server.refusal import RejectedError, TooLongError
 from lmkbc.models.server.request import MOST_DRAWS, Offers, blamed, guesses, without, without_prefill
 from lmkbc.models.server.served import Window, length_of
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 
 SHARE_READ = 0.55

@@ -18,7 +18,7 @@ from wikidata_readers import comma_separated, items, version_1
 from lmkbc.answer.dates import PartialDate, Precision, read_date
 from lmkbc.kb.audit.known import Mark, read
 from lmkbc.kb.build.knowledge import About, FactRow
-from lmkbc.kb.export.dates import EDTF, lexical, moment, time_value, timestamp
+from lmkbc.kb.export.date_values import EDTF, lexical, moment, time_value, timestamp
 from lmkbc.kb.export.ntriples import XSD, Triples
 from lmkbc.kb.export.quickstatements import commands, proposals, read_known, table
 from lmkbc.kb.export.wikidata_json import entity, lines

@@ -11,12 +11,12 @@ from loopback import KEY, Anthropic, Body, Gemini, Loopback
 from test_server_odd import BORDERS, Make, one, spain
 
 from lmkbc.errors import InputError
+from lmkbc.models.answer_store import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.openai_client import ChatClient
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.served import as_served
-from lmkbc.models.store import Store
 from lmkbc.types import Query, State
 
 ALL = {"samples": 3, "temperature": 0.7, "logprobs": True, "max_tokens": 64}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from loopback import Loopback
 from telling import Telling
 
+from lmkbc.models.answer_store import Store
 from lmkbc.models.base import Message, Prompt
 from lmkbc.models.budget import Budget
 from lmkbc.models.local.local_model import LocalModel
@@ -23,7 +24,6 @@ from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -25,12 +25,12 @@ from space import MINI, RELATIONS, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.models.answer_store import Store
 from lmkbc.models.plain_questions import word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import ServerError
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.types import CandidateSet, Query, State
 
 pytestmark = pytest.mark.server

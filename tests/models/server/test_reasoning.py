@@ -11,10 +11,10 @@ from loopback import Body, Loopback, Reasoning
 from opened import HASTY
 from test_server_odd import BORDERS, Make, one, spain
 
+from lmkbc.models.answer_store import Store
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.notes import Notes
 from lmkbc.types import Query, State
 

@@ -15,10 +15,10 @@ from space import MINI, RELATIONS, SPACE, TRAIN
 
 from lmkbc.ask.plan import PromptBuilder
 from lmkbc.generate.language_model import AnswerGenerator
+from lmkbc.models.answer_store import Store
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.refusal import TooLong, too_long
-from lmkbc.models.store import Store
 from lmkbc.recipe import read_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run

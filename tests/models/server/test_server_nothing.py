@@ -13,7 +13,7 @@ from space import RELATIONS
 from test_server_odd import BORDERS, Body, Make, one, spain
 
 from lmkbc.answer.parse import parse
-from lmkbc.models.store import Store
+from lmkbc.models.answer_store import Store
 from lmkbc.types import Query, State
 
 QUERY = Query("land", BORDERS)

@@ -17,13 +17,13 @@ from loopback import Loopback, prompt_of
 from opened import CUTOFF, generated, recipe_file, recipe_of
 from space import MINI, SPACE
 
+from lmkbc.models.answer_store import Store
 from lmkbc.models.budget import Budget
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.models.server.address import Server
 from lmkbc.models.server.body import decode
 from lmkbc.models.server.limits import Limits
 from lmkbc.models.server.server_model import ServerModel
-from lmkbc.models.store import Store
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
 from lmkbc.types import Query

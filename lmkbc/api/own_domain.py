@@ -1,0 +1,166 @@
+"""A domain of one's own, from Wikidata: relation modules of properties, and labelled data of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from lmkbc.api.data_frames import shown
+from lmkbc.api.keywords import keywords
+from lmkbc.errors import OptionError
+from lmkbc.files.places import placed
+from lmkbc.files.writable import check_directory
+from lmkbc.progress import Report, silent
+from lmkbc.relation import Relation
+from lmkbc.run.options import WorkspaceDir
+from lmkbc.run.subset import names_of
+from lmkbc.workspace import Workspace
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from lmkbc.domain.labelled import DrawnRows
+
+OWN = "own"
+"""Folder of made data in `eval/`, where an edition with this folder finds them."""
+Contact = Annotated[
+    str | None, Meta(description="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
+]
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """Labelled data of a domain. folder: of train.jsonl, val.jsonl, test.jsonl and a manifest. relations: by name."""
+
+    folder: Path
+    relations: Mapping[str, DrawnRows]
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Return a row per relation: its property, subjects that were listed, read and usable, and rows by split."""
+        import polars as pl
+
+        return pl.DataFrame(self.rows())
+
+    def rows(self) -> list[dict[str, str | int]]:
+        """Return the rows of the table."""
+        return [
+            {
+                "relation": name,
+                "property": drawn.from_property,
+                "subjects": drawn.subjects,
+                "read": drawn.read,
+                "usable": drawn.usable,
+                **drawn.rows,
+            }
+            for name, drawn in self.relations.items()
+        ]
+
+    def _repr_html_(self) -> str:
+        return shown(f"Labelled data in {self.folder}", self.table)
+
+
+@keywords
+def new_relations(
+    properties: Annotated[
+        str | Sequence[str],
+        Meta(description="Properties of Wikidata, as in P36.", extra={"argument": True, "metavar": "PID"}),
+    ],
+    *,
+    of: Annotated[
+        str | None,
+        Meta(
+            description="Class of the subjects, as in Q9143. Default: the classes that each property allows.",
+            extra={"metavar": "QID"},
+        ),
+    ] = None,
+    offline: Annotated[bool, Meta(description="Ask nothing: write skeletons, which say what to fill in.")] = False,
+    dump: Annotated[
+        Path | str | None,
+        Meta(
+            description="Wikidata JSON dump (.json, .gz, .bz2, .zst) to read in place of the API.",
+            extra={"metavar": "FILE"},
+        ),
+    ] = None,
+    contact: Contact = None,
+    api_url: Annotated[str | None, Meta(description="MediaWiki API, such as a mirror's.")] = None,
+    workspace: Annotated[
+        Path | str | None,
+        Meta(description="Directory whose relations/ gets the modules. Default: here.", extra={"metavar": "DIR"}),
+    ] = None,
+) -> list[Path]:
+    """Write a relation module for each property of Wikidata, and return their paths. No file is replaced.
+
+    InputError for a property that is unknown or cannot be asked for, and for a name that a relation of the workspace
+    has; then nothing is written.
+    """
+    from lmkbc.domain import modules
+    from lmkbc.link.wikidata import API_URL, Client
+
+    if of and offline and dump is None:
+        raise OptionError("of", "has no effect on skeletons: leave out offline, or give a dump")
+    root = placed(workspace) or Path()
+    folder = root / "relations"
+    check_directory(folder)
+    taken = [*Workspace(root).relations.own] if any(folder.glob("*.py")) else []
+    client = None if offline or dump is not None else Client(contact, api_url or API_URL)
+    return modules.new_relations(
+        names_of(properties), folder, client=client, dump=placed(dump), subject_class=of or "", taken=taken
+    )
+
+
+@keywords
+def make_data(
+    relations: Annotated[
+        str | Sequence[str] | None,
+        Meta(
+            description="Relations, by any of their names. Default: all of the workspace.",
+            extra={"argument": True, "metavar": "RELATION"},
+        ),
+    ] = None,
+    out: Annotated[
+        Path | str | None,
+        Meta(description=f"Directory to write to. Default: eval/{OWN} in the workspace.", extra={"metavar": "DIR"}),
+    ] = None,
+    *,
+    per_relation: Annotated[int, Meta(description="Rows of a relation, in train, val and test together.")] = 200,
+    seed: Annotated[int, Meta(description="Seed of the draw.")] = 0,
+    language: Annotated[str, Meta(description="Language of labels and aliases, as in pt-br.")] = "en",
+    endpoint: Annotated[
+        str | None, Meta(description="SPARQL query service over Wikidata. Default: its own.", extra={"metavar": "URL"})
+    ] = None,
+    offline: Annotated[bool, Meta(description="Use the answers in the cache alone.")] = False,
+    contact: Contact = None,
+    refresh: Annotated[bool, Meta(description="Ask again for answers in the cache.")] = False,
+    workspace: WorkspaceDir = None,
+    progress: Report = silent,
+) -> LabelledData:
+    """Make labelled data of relations from Wikidata: train, val and test in LM-KBC's layout, which share no subject.
+
+    A killed run goes on from the cache, and the same answers give the same bytes. InputError for a relation without a
+    property or class, and for a class of too few subjects; then nothing is written.
+    """
+    from lmkbc.domain import labelled
+    from lmkbc.domain.sparql import QUERY_URL, query_client
+
+    root = placed(workspace) or (Path() if Path("relations").is_dir() else None)
+    space, address = Workspace(root), endpoint or QUERY_URL
+    folder = placed(out) or (root or Path()) / "eval" / OWN
+    own = () if root is None else space.relations.own.values()
+    chosen: Sequence[Relation] = [*map(space.relation, names_of(relations))] or [*own]
+    drawn = labelled.make_data(
+        [*{relation.name: relation for relation in chosen}.values()],
+        folder,
+        client=None if offline else query_client(contact, address),
+        endpoint=address,
+        per_relation=per_relation,
+        seed=seed,
+        language=language,
+        refresh=refresh,
+        progress=progress,
+    )
+    return LabelledData(folder, drawn)

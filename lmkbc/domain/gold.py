@@ -1,0 +1,145 @@
+"""Gold objects from rows of a query service: items with labels, numbers in the relation's unit, dates, and texts."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from lmkbc.answer.units import converted, unit_of, unit_of_item
+from lmkbc.domain.sparql import ENTITY, Row
+from lmkbc.names import QID
+from lmkbc.relation import Relation
+
+_ITEM = re.compile(rf"{re.escape(ENTITY)}({QID})")
+_TIME = re.compile(r"([+-]?\d{4,})-(\d\d)-(\d\d)T.*")
+JULIAN, NO_UNIT = "Q1985786", "Q199"
+DECADE, YEAR, MONTH, DAY = 8, 9, 10, 11
+"""Precisions of Wikidata's dates."""
+
+
+class Value(NamedTuple):
+    """An object: its spellings, the first one preferred, and its QID or literal."""
+
+    names: tuple[str, ...]
+    id: str
+
+
+class LabelledSubject(NamedTuple):
+    """A subject with all its objects. links: its number of sitelinks."""
+
+    qid: str
+    label: str
+    links: int
+    objects: tuple[Value, ...]
+
+
+class NoGoldError(ValueError):
+    """A value or a subject that cannot be gold. Its text names the reason."""
+
+
+def subjects(rows: Iterable[Row], relation: Relation) -> tuple[list[LabelledSubject], Counter[str]]:
+    """Return the subjects of some rows whose objects are known whole, by QID, and how many are left out for a reason.
+
+    Of several subjects with one label, only that with the most sitelinks is kept, since a question names the label.
+    """
+    by_subject = defaultdict[str, list[Row]](list)
+    for row in rows:
+        by_subject[row["subject"]].append(row)
+    found, left_out = dict[str, LabelledSubject](), Counter[str]()
+    for rows_of_subject in by_subject.values():
+        try:
+            subject = _subject(rows_of_subject, relation)
+        except NoGoldError as reason:
+            left_out[str(reason)] += 1
+            continue
+        other = found.get(subject.label)
+        if other:
+            left_out["label of a better known subject"] += 1
+        if other is None or (-subject.links, _number(subject.qid)) < (-other.links, _number(other.qid)):
+            found[subject.label] = subject
+    return sorted(found.values(), key=lambda subject: _number(subject.qid)), left_out
+
+
+def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
+    qid, label = _ITEM.fullmatch(rows[0]["subject"]), _named(rows[0], "label", "mul")
+    if qid is None or not label:
+        raise NoGoldError("no label")
+    values = {value.id: value for value in (_value(row, relation) for row in rows if "value" in row)}
+    if bool(values) == (rows[0].get("none") in ("true", "1")):
+        raise NoGoldError("both a value and 'no value'" if values else "deprecated values alone")
+    links = rows[0].get("links", "0")
+    return LabelledSubject(qid[1], label, int(links) if links.isdecimal() else 0, tuple(sorted(values.values())))
+
+
+def _named(row: Row, *variables: str) -> str:
+    """Return the first label that a row has, with single blanks."""
+    return next((name for variable in variables if (name := " ".join(row.get(variable, "").split()))), "")
+
+
+def _number(qid: str) -> int:
+    return int(qid[1:])
+
+
+def _value(row: Row, relation: Relation) -> Value:
+    """Return the object of a row. NoGoldError if it is unknown, or has no form that a question can ask for."""
+    text = row["value"]
+    if text.startswith("_:") or "/.well-known/genid/" in text:
+        raise NoGoldError("an unknown value")
+    if relation.kind == "entity":
+        item, name = _ITEM.fullmatch(text), _named(row, "name", "nameMul")
+        if item is None or not name:
+            raise NoGoldError("an object without a label" if item else "an object that is no item")
+        return Value((name,), item[1])
+    if relation.kind == "number":
+        number = _amount(text, row.get("unit", ""), relation)
+        return Value((number,), number)
+    if "precision" in row:
+        names = _dates(text, int(row["precision"]), row.get("calendar", ""))
+        return Value(names, names[0])
+    text = " ".join(text.split())
+    if not text:
+        raise NoGoldError("an empty text")
+    return Value((text,), text)
+
+
+def _amount(text: str, unit: str, relation: Relation) -> str:
+    """Return a number in the unit of the relation, in plain digits."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise NoGoldError("a value that is no number") from None
+    own, item = unit_of(relation.unit), unit.rpartition("/")[2]
+    if own and item != relation.unit_id:
+        source = unit_of_item(item)
+        made = converted(number, source, own) if source else None
+        if made is None:
+            raise NoGoldError("a number without a unit" if item == NO_UNIT else "a number in another unit")
+        number = made
+    plain = f"{number:f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _dates(text: str, precision: int, model: str) -> tuple[str, ...]:
+    """Return the spellings of a date at its precision: "1985-10" and "October 1985", "44 BC" and "44 BCE".
+
+    RDF counts the year 1 BC as 0, and gives days of the Julian calendar in the Gregorian one.
+    """
+    parts = _TIME.fullmatch(text)
+    if parts is None or precision < DECADE:
+        raise NoGoldError("a date coarser than a decade" if parts else "a value that is no date")
+    year, month, day = map(int, parts.groups())
+    if year < 1 and precision == YEAR:
+        return f"{1 - year} BC", f"{1 - year} BCE"
+    if year < 1 or (precision > MONTH and model.endswith(JULIAN)) or not 1 <= month <= 12:
+        raise NoGoldError("a day or month of another calendar")
+    name = calendar.month_name[month]
+    return {
+        DECADE: (f"{year // 10}0s",),
+        YEAR: (f"{year}",),
+        MONTH: (f"{year:04}-{month:02}", f"{name} {year}"),
+        DAY: (f"{year:04}-{month:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"),
+    }[min(precision, DAY)]

@@ -1,0 +1,284 @@
+"""Modules of relations: a property of Wikidata, or a name and a kind, becomes a file that a person can sign and edit.
+
+All modules of a call are made and checked before the first one is written. A file that is there is never replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmkbc.answer.units import unit_of, unit_of_item
+from lmkbc.domain import properties
+from lmkbc.domain.phrases import clean, plural
+from lmkbc.domain.properties import WikidataEntity
+from lmkbc.domain.sentences import Objects, wording
+from lmkbc.errors import InputError
+from lmkbc.files.atomic import write_bytes
+from lmkbc.files.writable import check_new
+from lmkbc.link.wikibase import Term
+from lmkbc.link.wikidata import Client
+from lmkbc.names import as_qid
+from lmkbc.relation import EntityType, Kind, Relation, Shape
+
+WIDTH = 120
+ANYTHING = EntityType("thing", "Q35120")
+"""The type of subjects and objects where no class is known: Wikidata's "entity"."""
+ABSTRACT = frozenset({ANYTHING.qid, "Q488383", "Q4406616", "Q223557", "Q16889133", "Q7184903", "Q1190554"})
+"""Classes whose noun says nothing in a question: entity, object, concrete object, physical object, occurrence ..."""
+NOUNS = {"Q2221906": "place", "Q5": "person"}
+"""Nouns of classes whose label is a technical term: geographic location, human."""
+PERSONS = frozenset({"Q5", "Q215627", "Q95074"})
+"""Human, person and fictional character."""
+LITERALS = {
+    "quantity": EntityType("number", "Q11563"),
+    "time": EntityType("date", "Q205892"),
+    "string": EntityType("text", "Q234460"),
+    "monolingualtext": EntityType("text", "Q234460"),
+    "external-id": EntityType("identifier", "Q853614"),
+    "url": EntityType("web address", "Q42253"),
+}
+"""Data type -> type of objects that are no items."""
+SHAPES: Mapping[Kind, Shape] = {
+    "number": Shape(separators=(";", "\n"), conjunction=False),
+    "string": Shape(separators=("\n",), conjunction=False),
+}
+"""Forms of objects that are no items: numbers, dates and texts may hold commas."""
+DATA_TYPES: Mapping[Kind, str] = {"entity": "wikibase-item", "number": "quantity", "string": "string"}
+"""Kind of a relation of one's own -> the data type that it is worded as."""
+UNITS = ("Q712226", "Q11573", "Q11570", "Q7727", "Q25267", "Q11229", "Q4917")
+"""Units that a relation has if its property allows them: km2, metre, kilogram, minute, degree Celsius, percent, USD."""
+
+
+class Module(NamedTuple):
+    """A relation and the first lines of its file."""
+
+    relation: Relation
+    docstring: str
+
+
+def new_relations(
+    properties_: Sequence[str],
+    folder: Path,
+    *,
+    client: Client | None = None,
+    dump: Path | None = None,
+    subject_class: str = "",
+    taken: Collection[str] = (),
+) -> list[Path]:
+    """Write a module for each property of Wikidata into a folder, and return their paths.
+
+    client, dump: where properties are read; with neither, skeletons are written that say what to fill in.
+    subject_class: QID of the class of subjects, for all properties; by default the classes that a property allows.
+    taken: all names of the workspace's own relations. InputError for a property that does not exist, was merged, is
+    named twice or cannot be asked. InputError too for two relations of one name, and for a file that is there or cannot
+    be written.
+    """
+    ids = properties.check_ids(properties_)
+    lookup = properties.of_client(client) if client else properties.of_dump(dump) if dump else None
+    if lookup is None:
+        return _write([_plain(name, f"value of {name}", "entity", name.lower()) for name in ids], folder, taken)
+    if subject_class and as_qid(subject_class) != subject_class:
+        raise InputError(f"{subject_class!r} is no class of Wikidata: name its QID, as in Q9143")
+    entities = properties.read(ids, lookup)
+    needed = [qid for entity in entities for qid in (*entity.subjects, *entity.values, *_unit(entity))]
+    named = lookup([*dict.fromkeys(filter(None, [subject_class, *needed]))])
+    labels = {qid: clean(item.label) for qid, item in named.items() if item.label}
+    if subject_class and subject_class not in labels:
+        raise InputError(f"Wikidata has no class {subject_class} with an English label: name its QID, as in Q9143")
+    modules = [_module(entity, labels, subject_class, _about(entity)) for entity in entities]
+    return _write(_paired(modules, entities), folder, taken)
+
+
+def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
+    """Write a module for each relation of one's own, by name and kind, and return their paths. Errors as above."""
+    words = {name: re.sub("[-_]", " ", name) for name in kinds}
+    return _write([_plain(name, words[name], kind, name) for name, kind in kinds.items()], folder, taken)
+
+
+def _plain(name: str, label: str, kind: Kind, own_name: str) -> Module:
+    """Return the module of a property, or of a relation of one's own, of which only a label and its kind are known."""
+    entity = WikidataEntity("P1", DATA_TYPES[kind], labels={"en": Term(label)})
+    relation = replace(_module(entity, {}, "", "").relation, name=own_name, names=(name,), property=name)
+    return Module(relation, f"A skeleton: fill in what {label!r} means, its types and its sentences.")
+
+
+def _unit(entity: WikidataEntity) -> tuple[str, ...]:
+    """Return the item of the unit of a property's numbers: a usual one, else the first that is known, if any."""
+    allowed = entity.constrained(properties.UNITS, properties.ITEM) if entity.datatype == "quantity" else ()
+    known = [qid for qid in (*UNITS, *allowed) if qid in allowed and unit_of_item(qid)]
+    return tuple([*known, *allowed][:1])
+
+
+def _module(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str, docstring: str) -> Module:
+    """Return the module of a property. labels: QID -> label of classes and units."""
+    label = clean(entity.label)
+    kind = properties.KINDS[entity.datatype]
+    is_entity = kind == "entity"
+    symmetric = is_entity and any(entity.constraints(properties.SYMMETRIC))
+    values = entity.values if is_entity else ()
+    subjects = (subject_class,) if subject_class else entity.subjects
+    subject_type = _type(subjects, labels)
+    object_type = LITERALS[entity.datatype] if not is_entity else subject_type if symmetric else _type(values, labels)
+    functional = any(entity.constraints(*properties.SINGLE_VALUE))
+    unit_id = next(iter(_unit(entity)), None)
+    unit = labels.get(unit_id or "", "")
+    words = unit and plural(unit)
+    telling = [qid for qid in values if qid in labels and qid not in ABSTRACT]
+    objects = Objects(
+        noun=_type(telling, labels).noun if telling and len(values) < 3 else "",
+        person=not PERSONS.isdisjoint(values),
+        many=not functional,
+        number=kind == "number",
+        unit=words,
+        time=entity.datatype == "time",
+    )
+    sentences = wording(entity.id, label, objects)
+    try:
+        relation = Relation(
+            name=_slug(label) or entity.id.lower(),
+            names=(entity.id,),
+            property=entity.id,
+            subject_type=subject_type,
+            object_type=object_type,
+            kind=kind,
+            may_be_empty=True,
+            definition=_definition(entity, sentences.question, objects),
+            clozes=sentences.clozes,
+            question=sentences.question,
+            triple=sentences.triple,
+            statement=sentences.statement,
+            unit=_spelling(unit_id, words),
+            unit_id=unit_id if words else None,
+            symmetric=symmetric,
+            functional=functional and kind != "number",
+            distinct_values=is_entity and not symmetric and any(entity.constraints(properties.DISTINCT)),
+            shape=Shape() if is_entity else replace(SHAPES[kind], integer=any(entity.constraints(properties.INTEGER))),
+        )
+    except ValueError as error:
+        raise InputError(f"{entity.id} ({label}) cannot be worded: {error}; write its relation by hand") from None
+    return Module(relation, docstring)
+
+
+def _type(classes: Sequence[str], labels: Mapping[str, str]) -> EntityType:
+    """Return the type of some classes: the noun of the first that has a label."""
+    named = [qid for qid in classes if qid in labels]
+    return EntityType(NOUNS.get(named[0], labels[named[0]]), named[0], tuple(named[1:])) if named else ANYTHING
+
+
+def _spelling(qid: str | None, words: str) -> str | None:
+    """Return how a relation spells its unit so that replies can be converted: in words, or as a currency's code."""
+    code = unit_of_item(qid)
+    return (code if code and unit_of(words) != code == unit_of(code) else words) or None
+
+
+def _definition(entity: WikidataEntity, question: str, objects: Objects) -> str:
+    """Return what counts: the property's description without notes for editors, else its question, and the form."""
+    text = re.sub(r"\s*[(\[][^()\[\]]*(?:\b[PQ]\d+|\buse\b)[^()\[\]]*[)\]]", "", entity.description)
+    text = clean(re.split(r";|\. |, use \b", text)[0]).rstrip(" .,")
+    text = f"The answer to {question.format(subject='SUBJECT')!r}" if text == "value" else text[:1].upper() + text[1:]
+    if objects.number:
+        return f"{text}, as one plain number{objects.within} without thousands separators."
+    if objects.time:
+        return f"{text}, as precisely as is known: the year, the month and year, or the day."
+    if entity.datatype != "wikibase-item":
+        return f"{text}, exactly as it is written. Nothing when there is none."
+    return f"{text}. {'Every one counts; nothing' if objects.many else 'Nothing'} when there is none."
+
+
+def _slug(label: str) -> str:
+    text = unicodedata.normalize("NFKD", label.lower().replace("'", ""))
+    return re.sub(r"[^a-z0-9]+", "-", "".join(char for char in text if not unicodedata.combining(char))).strip("-")
+
+
+def _about(entity: WikidataEntity) -> str:
+    """Return the docstring of a property's module: its label and id, its inverse, and its other names."""
+    inverse = entity.constrained(properties.INVERSE, properties.PROPERTY)
+    others = ", ".join(map(clean, entity.names[:8]))
+    return " ".join(
+        [
+            f"{clean(entity.label)}: property {entity.id} of Wikidata.",
+            *([f"Its inverse is {', '.join(inverse)}."] if inverse else []),
+            *([f"Other names: {others}."] if others else []),
+        ]
+    )
+
+
+def _paired(modules: Sequence[Module], entities: Sequence[WikidataEntity]) -> list[Module]:
+    """Name the inverses that are among the modules. The types of both sides must mirror each other."""
+    by_id = {module.relation.property: module.relation for module in modules}
+    paired = []
+    for module, entity in zip(modules, entities, strict=True):
+        relation = module.relation
+        for other in map(by_id.get, entity.constrained(properties.INVERSE, properties.PROPERTY)):
+            sides = (relation.subject_type.qid, relation.object_type.qid)
+            if other and not (relation.symmetric or other.symmetric) and relation.kind == other.kind == "entity":
+                mirrored = sides == (other.object_type.qid, other.subject_type.qid)
+                relation = replace(relation, inverse_of=other.name) if mirrored else relation
+        paired.append(module._replace(relation=relation))
+    return paired
+
+
+def _write(modules: Sequence[Module], folder: Path, taken: Collection[str]) -> list[Path]:
+    """Write modules, or none of them."""
+    paths: dict[str, Path] = {}
+    for relation, _ in modules:
+        if twice := {*relation.spellings()} & {*taken, *paths}:
+            raise InputError(
+                f"{relation.property} would be the second relation named {min(twice)!r}: rename the other one in its "
+                "module, or leave one of the two out"
+            )
+        paths[relation.name] = folder / f"{relation.name.replace('-', '_')}.py"
+        check_new(paths[relation.name])
+    written: list[Path] = []
+    try:
+        for (relation, docstring), path in zip(modules, paths.values(), strict=True):
+            write_bytes(path, source(relation, docstring).encode())
+            written.append(path)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def source(relation: Relation, docstring: str) -> str:
+    """Return the text of a module, in the layout that ruff gives it."""
+    first, _, rest = docstring.partition(". ")
+    more = "\n".join(["", "", *textwrap.wrap(rest, WIDTH), ""]) if rest else ""
+    body = _code(relation, "RELATION = ")
+    used = sorted(name for name in ("EntityType", "Relation", "Shape") if f"{name}(" in body)
+    return f'"""{first.removesuffix(".")}.{more}"""\n\nfrom lmkbc import {", ".join(used)}\n\n{body}\n'
+
+
+def _code(value: Any, before: str = "", indent: str = "") -> str:
+    """Return a text, a tuple or a dataclass as Python code, on as many lines as it needs.
+
+    before: what stands before it on its first line, such as the name of a parameter.
+    """
+    start, inner = f"{indent}{before}", f"{indent}    "
+    if not (isinstance(value, tuple) or is_dataclass(value)):
+        flat = start + (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value))
+        pieces = textwrap.wrap(str(value), WIDTH - len(start) - 8, drop_whitespace=False)
+        return flat if len(flat) < WIDTH else start + f"\n{indent}".join(map(_code, pieces))
+    name = "" if isinstance(value, tuple) else type(value).__name__
+    parts = [("", part) for part in value] if isinstance(value, tuple) else _given(value)
+    comma = "," * (len(parts) == 1 and not name)
+    flat = f"{start}{name}({', '.join(_code(part, key) for key, part in parts)}{comma})"
+    if len(flat) < WIDTH and "\n" not in flat and not isinstance(value, Relation):
+        return flat
+    return f"{start}{name}(\n{''.join(f'{_code(part, key, inner)},{chr(10)}' for key, part in parts)}{indent})"
+
+
+def _given(value: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass that have not their defaults, with their names as parameters."""
+    plain = {field.name: field.default_factory() for field in fields(value) if field.default_factory is not MISSING}
+    default = {field.name: field.default for field in fields(value)} | plain
+    keys = [name for name in default if getattr(value, name) != default[name]]
+    return [("" if isinstance(value, EntityType) else f"{name}=", getattr(value, name)) for name in keys]

@@ -1,0 +1,228 @@
+"""Properties of Wikidata: labels, data types and constraints, from its API or from a dump.
+
+Constraints are statements of P2302: https://www.wikidata.org/wiki/Help:Property_constraints_portal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from lmkbc.errors import InputError
+from lmkbc.link.index_sources import BLANK, LANGUAGES, lines
+from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, ApiReply, Empty, ShapeError, Term, decode
+from lmkbc.link.wikidata import Client
+from lmkbc.relation import Kind
+
+PID = r"P[1-9][0-9]{0,8}"
+"""Pattern of a property's id."""
+KINDS: Mapping[str, Kind] = {
+    "wikibase-item": "entity",
+    "quantity": "number",
+    "time": "string",
+    "string": "string",
+    "external-id": "string",
+    "url": "string",
+    "monolingualtext": "string",
+}
+"""Data type -> kind of a relation. Values of other types, such as images, are no answers to questions."""
+SUBJECT_TYPE, VALUE_TYPE = "Q21503250", "Q21510865"
+SINGLE_VALUE = frozenset({"Q19474404", "Q52060874"})
+"""Constraints "single value" and "single best value"."""
+SYMMETRIC, INVERSE, DISTINCT = "Q21510862", "Q21510855", "Q21502410"
+UNITS, INTEGER = "Q21514353", "Q52848401"
+CLASS, PROPERTY, ITEM = "P2308", "P2306", "P2305"
+"""Qualifiers of constraints."""
+
+
+class _Value(msgspec.Struct, gc=False):
+    """A value of a snak, as far as it is read: an entity's id."""
+
+    id: str | None = None
+
+
+class _Content(msgspec.Struct, gc=False):
+    value: _Value | str = ""
+
+
+class _Snak(msgspec.Struct, gc=False):
+    datavalue: _Content | None = None
+
+
+class _Claim(msgspec.Struct, gc=False):
+    mainsnak: _Snak
+    rank: str = "normal"
+    qualifiers: dict[str, list[_Snak]] | Empty = {}
+
+
+class _Claims(msgspec.Struct, gc=False):
+    P2302: list[_Claim] = []
+
+
+class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+    origin: str = ""
+
+
+class WikidataEntity(msgspec.Struct, gc=False):
+    """A property or a class. `missing` is set where no entity has this id, `redirects` where another one took over."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"\A[PQ][1-9][0-9]{0,11}\Z")]
+    datatype: str = ""
+    labels: dict[str, Term] | Empty = {}
+    descriptions: dict[str, Term] | Empty = {}
+    aliases: dict[str, list[Term]] | Empty = {}
+    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
+    redirects: _Redirect | None = None
+    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def label(self) -> str:
+        """Return the label in English, or the one for every language; "" if it has none."""
+        return next((term.value for term in _in_english(self.labels)), "")
+
+    @property
+    def description(self) -> str:
+        """Return the English description; "" if it has none."""
+        return next((term.value for term in _in_english(self.descriptions)), "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the English aliases."""
+        terms = self.aliases.get(LANGUAGES[0], ()) if isinstance(self.aliases, dict) else ()
+        return tuple(term.value for term in terms)
+
+    def constraints(self, *types: str) -> Iterator[_Claim]:
+        """Yield the constraints of some types that are not deprecated."""
+        claims = self.claims.P2302 if isinstance(self.claims, _Claims) else []
+        yield from (claim for claim in claims if claim.rank != "deprecated" and _id(claim.mainsnak) in types)
+
+    def constrained(self, constraint: str, qualifier: str) -> tuple[str, ...]:
+        """Return the entities that a constraint's qualifier names, each once."""
+        held = [claim.qualifiers for claim in self.constraints(constraint) if isinstance(claim.qualifiers, dict)]
+        ids = (_id(snak) for qualifiers in held for snak in qualifiers.get(qualifier, ()))
+        return tuple(dict.fromkeys(filter(None, ids)))
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the classes of subjects that the property allows."""
+        return self.constrained(SUBJECT_TYPE, CLASS)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Return the classes of objects that the property allows."""
+        return self.constrained(VALUE_TYPE, CLASS)
+
+
+Lookup = Callable[[Sequence[str]], Mapping[str, WikidataEntity]]
+"""Function from ids to the entities that have them."""
+
+
+class _EntitiesReply(ApiReply):
+    entities: dict[str, WikidataEntity] | msgspec.UnsetType = msgspec.UNSET
+
+
+_REPLY = msgspec.json.Decoder(_EntitiesReply)
+_LINE = msgspec.json.Decoder(WikidataEntity)
+_ID = re.compile(rb'"id":\s*"([PQ][0-9]+)"')
+
+
+def of_client(client: Client) -> Lookup:
+    """Return the lookup in Wikidata's API. It shortens a reply that is too long, so what is missing is asked again."""
+
+    def lookup(ids: Sequence[str]) -> dict[str, WikidataEntity]:
+        entities: dict[str, WikidataEntity] = {}
+        while missing := [name for name in ids if name not in entities]:
+            groups = [missing[at : at + IDS_PER_CALL] for at in range(0, len(missing), IDS_PER_CALL)]
+            for _, reply in client.answers([_call(group) for group in groups]):
+                entities.update(reply or {})
+        return entities
+
+    return lookup
+
+
+def of_dump(path: Path) -> Lookup:
+    """Return the lookup in a JSON dump, which is read once for each call, up to the last entity that is asked for."""
+
+    def lookup(ids: Sequence[str]) -> dict[str, WikidataEntity]:
+        wanted, found = {*ids}, dict[str, WikidataEntity]()
+        for line in lines(path) if wanted else ():
+            first = _ID.search(line)
+            if line.strip() in BLANK or first is None or first[1].decode() not in wanted:
+                continue
+            try:
+                entity = decode(line.strip().rstrip(b","), _LINE)
+            except ShapeError as error:
+                raise InputError(f"{path}: {first[1].decode()} cannot be read ({error}): get the dump again") from None
+            found[entity.id] = entity
+            if len(found) == len(wanted):
+                break
+        return found
+
+    return lookup
+
+
+def read(ids: Sequence[str], lookup: Lookup) -> list[WikidataEntity]:
+    """Return properties in order. InputError for one that cannot be asked: unknown, merged, of another data type."""
+    entities = lookup(ids)
+    return [_checked(name, entities.get(name)) for name in ids]
+
+
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Return ids of properties in capitals. InputError for a text that is none, and for one that is named twice."""
+    checked: list[str] = []
+    for text in ids:
+        name = text.strip().upper()
+        if not re.fullmatch(PID, name):
+            raise InputError(f"{text[:40]!r} is no property of Wikidata: name one like P36")
+        if name in checked:
+            raise InputError(f"{name} is named twice: a property gives one relation")
+        checked.append(name)
+    return checked
+
+
+def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
+    if entity is None or entity.missing is not msgspec.UNSET:
+        raise InputError(f"Wikidata has no property {name}: look it up on https://www.wikidata.org/wiki/Special:Search")
+    if entity.id != name:
+        raise InputError(f"{name} was merged into {entity.id}: name {entity.id}")
+    if entity.datatype not in KINDS:
+        raise InputError(
+            f"{name} ({entity.label or 'no label'}) has values of the type {entity.datatype or 'unknown'!r}, which no "
+            "question can ask for: name a property of items, numbers, dates or texts"
+        )
+    if not entity.label:
+        raise InputError(f"{name} has no English label, so no question can be worded: write its relation by hand")
+    return entity
+
+
+def _call(ids: Sequence[str]) -> ApiCall[dict[str, WikidataEntity]]:
+    params = {
+        "action": "wbgetentities",
+        "ids": "|".join(ids),
+        "props": "info|datatype|labels|descriptions|aliases|claims",
+        "languages": "|".join(LANGUAGES),
+    }
+    return ApiCall(params, _REPLY, lambda reply: _entities(reply, ids))
+
+
+def _entities(reply: _EntitiesReply, ids: Sequence[str]) -> dict[str, WikidataEntity]:
+    if reply.entities is msgspec.UNSET:
+        raise ShapeError("Object missing required field `entities`")
+    merged = {entity.redirects.origin: entity for entity in reply.entities.values() if entity.redirects}
+    answered = {name: entity for name, entity in {**reply.entities, **merged}.items() if name in ids}
+    if not answered:
+        raise ShapeError("none of the entities that were asked for")
+    return answered
+
+
+def _in_english(terms: dict[str, Term] | list[None]) -> list[Term]:
+    return [terms[language] for language in LANGUAGES if language in terms] if isinstance(terms, dict) else []
+
+
+def _id(snak: _Snak) -> str | None:
+    value = snak.datavalue.value if snak.datavalue else None
+    return value.id if isinstance(value, _Value) else None

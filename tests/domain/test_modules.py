@@ -1,0 +1,187 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from languages import client
+from wikidata_server import Json, Ranked, WikidataServer, claim, item, prop
+
+from lmkbc.domain.modules import new_relations, own_relations
+from lmkbc.errors import InputError, LmkbcError
+from lmkbc.relation import Relation
+from lmkbc.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+CLASSES = {"Q5": "human", "Q7397": "software", "Q515": "city", "Q6256": "country", "Q11573": "metre", "Q3710": "foot"}
+NASTY = 'x" """\\ {y} \u2028\nimport os; os.abort()'
+
+
+def properties() -> list[Json]:
+    human, software, city, country = (["Q5"], ["Q7397"], ["Q515"], ["Q6256"])
+
+    def typed(subjects: list[str], values: list[str], *more: Json) -> list[Json]:
+        return [claim("P2302", "Q21503250", P2308=subjects), claim("P2302", "Q21510865", P2308=values), *more]
+
+    inverse = {name: claim("P2302", "Q21510855", P2306=[name]) for name in ("P36", "P1376")}
+    single = claim("P2302", "Q19474404")
+    height = [
+        claim("P2302", "Q21514353", P2305=["Q3710", "Q11573"]),
+        claim("P2302", "Q52848401"),
+    ]
+    described = "person who made it (use on works, not humans); see P50"
+    return [
+        *(item(qid, label) for qid, label in CLASSES.items()),
+        prop("P287", "designed by", constraints=typed(software, human), description=described),
+        prop("P36", "capital", constraints=typed(country, city, single, inverse["P1376"])),
+        prop("P1376", "capital of", constraints=typed(city, country, inverse["P36"])),
+        prop("P47", "shares border with", constraints=typed(country, city, claim("P2302", "Q21510862"))),
+        prop("P2044", "elevation above sea level", "quantity", height),
+        prop("P18", "image", "commonsMedia"),
+        prop("P625", "coordinate location", "globe-coordinate"),
+        prop("P7777", "", "string"),
+        prop("P8001", "twice"),
+        prop("P8002", "twice"),
+        prop("P8003", NASTY, description=NASTY),
+        prop("P8004", "size", "quantity", [claim("P2302", Ranked("Q19474404", "deprecated"))]),
+    ]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Any:
+    def make(*ids: str, **settings: Any) -> dict[str, Relation]:
+        with WikidataServer(properties(), merged={"P9001": "P36"}) as stand_in:
+            new_relations(ids, tmp_path / "relations", client=client(stand_in.api), **settings)
+        return dict(Workspace(tmp_path).relations)
+
+    return make
+
+
+def test_a_relation_has_what_the_property_says(made: Any) -> None:
+    relations = made("P287", "P36", "P1376", "P47", "p2044")
+    designer, capital, border, height = (relations[name] for name in ("P287", "P36", "P47", "P2044"))
+    assert designer.name == "designed-by"
+    assert (designer.subject_type.noun, designer.object_type.noun) == ("software", "person")
+    assert designer.definition == "Person who made it. Every one counts; nothing when there is none."
+    assert (capital.functional, capital.inverse_of, designer.functional) == (True, "capital-of", False)
+    assert border.symmetric
+    assert border.object_type == border.subject_type
+    assert (height.kind, height.unit, height.unit_id, height.shape.integer) == ("number", "metres", "Q11573", True)
+
+
+def test_a_class_of_subjects_may_be_named(made: Any) -> None:
+    relation = made("P287", subject_class="Q515")["P287"]
+    assert (relation.subject_type.qid, relation.subject_type.noun) == ("Q515", "city")
+    for wrong in ("city", "Q777"):
+        with pytest.raises(InputError, match="no class"):
+            made("P36", subject_class=wrong)
+
+
+@pytest.mark.parametrize(
+    ("ids", "reason"),
+    [
+        (["P287", "P5000"], "no property P5000"),
+        (["P287", "P99999999999"], "is no property"),
+        (["P287", "P999999999"], "no property P999999999"),
+        (["P287", "P9001"], "P9001 was merged into P36: name P36"),
+        (["P287", "P18"], r"P18 \(image\) has values of the type 'commonsMedia'"),
+        (["P287", "P625"], "globe-coordinate"),
+        (["P287", "P7777"], "no English label"),
+        (["P287", "P287"], "P287 is named twice"),
+        (["P287", "designer"], "'designer' is no property"),
+        (["P287", "P8001", "P8002"], "P8002 would be the second relation named 'twice'"),
+    ],
+)
+def test_bad_properties_are_one_sentence_and_nothing_is_written(
+    made: Any, tmp_path: Path, ids: list[str], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason) as caught:
+        made(*ids)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "relations").exists()
+
+
+def test_what_is_there_is_never_replaced(made: Any, tmp_path: Path) -> None:
+    made("P36")
+    (tmp_path / "relations" / "capital.py").write_text("mine")
+    with pytest.raises(InputError, match="is there already"):
+        made("P287", "P36")
+    assert [path.name for path in (tmp_path / "relations").iterdir()] == ["capital.py"]
+    with pytest.raises(InputError, match="second relation named 'designed-by'"):
+        made("P287", taken=["designed-by"])
+
+
+def test_a_folder_that_cannot_be_written(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="may not be written to"):
+        made("P36")
+
+
+def test_a_disk_that_fills_leaves_nothing_half_written(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+
+    def write(path: Path, content: bytes) -> None:
+        if written:
+            raise LmkbcError("no space")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        written.append(path)
+
+    monkeypatch.setattr("lmkbc.domain.modules.write_bytes", write)
+    with pytest.raises(LmkbcError, match="no space"):
+        made("P36", "P287")
+    assert written
+    assert not [*(tmp_path / "relations").iterdir()]
+
+
+def test_modules_have_the_layout_of_the_house_and_hold_no_code_of_a_label(made: Any, tmp_path: Path) -> None:
+    relations = made("P287", "P36", "P1376", "P47", "P2044", "P8003", "P8004")
+    assert "os.abort" in relations["P8003"].question
+    own_relations({"first-appeared": "string", "number_of_keywords": "number", "designer": "entity"}, tmp_path / "own")
+    files = [str(path) for path in tmp_path.rglob("*.py")]
+    for step in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *step, "--no-cache", "--config", str(ROOT / "pyproject.toml"), *files]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0, step
+
+
+def test_skeletons_need_no_network_and_are_ready_to_ask(tmp_path: Path) -> None:
+    new_relations(["P287", "p36"], tmp_path / "relations")
+    own_relations({"designer": "entity", "first-appeared": "string"}, tmp_path / "relations")
+    relations = Workspace(tmp_path).relations
+    assert relations["P36"].name == "p36"
+    assert "fill in" in (tmp_path / "relations" / "p36.py").read_text()
+    assert relations["designer"].question == "What are the designers of {subject}?"
+    assert relations["first-appeared"].kind == "string"
+    with pytest.raises(InputError, match="is there already"):
+        own_relations({"designer": "entity"}, tmp_path / "relations")
+
+
+def test_a_dump_serves_as_well(made: Any, tmp_path: Path) -> None:
+    import json
+
+    dump = tmp_path / "dump.json"
+    lines = ",\n".join(json.dumps(each) for each in properties())
+    dump.write_text(f"[\n{lines}\n]\n")
+    new_relations(["P287", "P2044"], tmp_path / "relations", dump=dump)
+    relations = dict(Workspace(tmp_path).relations)
+    (tmp_path / "relations" / "designed_by.py").unlink()
+    (tmp_path / "relations" / "elevation_above_sea_level.py").unlink()
+    assert made("P287", "P2044") == relations
+    with pytest.raises(InputError, match="no property P5000"):
+        new_relations(["P5000"], tmp_path / "relations", dump=dump)
+    (tmp_path / "broken.json").write_text('[\n{"type":"property","id":"P5000","labels":7}\n]\n')
+    with pytest.raises(InputError, match="P5000 cannot be read"):
+        new_relations(["P5000"], tmp_path / "relations", dump=tmp_path / "broken.json")
+
+
+@pytest.mark.parametrize("fault", ["429", "503", "cut JSON", "cut short", "time-out"])
+def test_a_fault_passes_and_one_that_stays_is_one_sentence(tmp_path: Path, fault: str) -> None:
+    with WikidataServer(properties(), fault=lambda number, _: fault if number == 1 else None) as stand_in:
+        assert new_relations(["P36"], tmp_path / "relations", client=client(stand_in.api))
+        stand_in.fault = lambda *_: fault
+        with pytest.raises(LmkbcError, match="did not answer for 'P287'") as caught:
+            new_relations(["P287"], tmp_path / "relations", client=client(stand_in.api, attempts=2))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+from languages import client
+from wikidata_server import Json, WikidataServer, claim, item, prop
+
+from lmkbc.domain.modules import new_relations
+from lmkbc.domain.phrases import article, clean, is_plural, phrase, plural
+from lmkbc.domain.sentences import Objects, wording
+from lmkbc.workspace import Workspace
+
+ROWS = [line.split("\t") for line in (Path(__file__).parent / "wordings.tsv").read_text().splitlines()]
+"""Property, label, data type, S for a single value, classes of values, units, question, statement."""
+
+
+def entities() -> list[Json]:
+    """Return the listed properties, and the classes and units that their constraints name."""
+    made: dict[str, Json] = {}
+    for pid, label, datatype, single, classes, units, *_ in ROWS:
+        kinds, measures = (
+            [part.split(" ", 1) for part in text.split(mark) if part] for text, mark in _parts(classes, units)
+        )
+        made.update({qid: item(qid, name) for qid, name in (*kinds, *measures)})
+        constraints = [claim("P2302", "Q19474404")] if single == "S" else []
+        if kinds:
+            constraints.append(claim("P2302", "Q21510865", P2308=[qid for qid, _ in kinds]))
+        if measures:
+            constraints.append(claim("P2302", "Q21514353", P2305=[qid for qid, _ in measures]))
+        made[pid] = prop(pid, label, datatype, constraints)
+    return list(made.values())
+
+
+def _parts(classes: str, units: str) -> list[tuple[str, str]]:
+    return [(classes, ";"), (units, ",")]
+
+
+def test_listed_properties_are_worded_as_a_person_would(tmp_path: Path) -> None:
+    """Each wording of the table was read: 66 of 66 are good English without an edit."""
+    with WikidataServer(entities(), delay=0.02) as stand_in:
+        paths = new_relations([row[0] for row in ROWS], tmp_path / "relations", client=client(stand_in.api))
+    assert len(paths) == len(ROWS) >= 60
+    assert stand_in.most_at_once <= 3
+    assert all("jane@example.org" in head for head in stand_in.headers)
+    relations = Workspace(tmp_path).relations
+    made = {row[0]: (relations[row[0]].question, relations[row[0]].statement) for row in ROWS}
+    assert made == {row[0]: (row[6], row[7]) for row in ROWS}
+
+
+@pytest.mark.parametrize(
+    ("label", "objects", "question", "statement"),
+    [
+        ("vehicle normally used", Objects(), "Which vehicles were normally used by {subject}?", ""),
+        ("parent taxon", Objects(), "What are the parent taxa of {subject}?", ""),
+        ("visitors per year", Objects(number=True), "How many visitors per year does {subject} have?", ""),
+        ("first appeared", Objects(), "When did {subject} first appear?", "{subject} first appeared in {object}."),
+        ("first released", Objects(), "When was {subject} first released?", ""),
+        ("located in/on physical feature", Objects(), "Which physical features is {subject} located in or on?", ""),
+        ("handedness", Objects(), "What is the handedness of {subject}?", "The handedness of {subject} is {object}."),
+        ("student of", Objects(person=True), "Who is {subject} a student of?", "{subject} is a student of {object}."),
+        ("different from", Objects(), "What is {subject} different from?", ""),
+        ("present in work", Objects(), "Which works is {subject} present in?", ""),
+        (
+            "product, material, or service produced or provided",
+            Objects(),
+            "Which products, materials, or services were produced or provided by {subject}?",
+            "{subject} produced or provided the product, material, or service {object}.",
+        ),
+    ],
+)
+def test_forms_of_labels(label: str, objects: Objects, question: str, statement: str) -> None:
+    made = wording("P0", label, objects)
+    assert (made.question, statement and made.statement) == (question, statement)
+
+
+def test_nouns() -> None:
+    assert [article(noun) for noun in ("hour", "university", "UN number", "software", "ISBN-13", "TV series")] == [
+        "an hour",
+        "a university",
+        "a UN number",
+        "software",
+        "an ISBN-13",
+        "a TV series",
+    ]
+    plurals = {
+        "city in Europe": "cities in Europe",
+        "status": "statuses",
+        "basis": "bases",
+        "box": "boxes",
+        "day": "days",
+    }
+    assert {noun: plural(noun) for noun in plurals} == plurals
+    assert [is_plural(noun) for noun in ("employees", "children", "TV series", "class", "genus", "software")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "label", ["", "(s)", "/", "of", "has", "educated", "{object} of {subject}", '"""', "of of", "by the"]
+)
+def test_every_label_has_a_form(label: str) -> None:
+    assert phrase(clean(label))
+    made = wording("P0", label, Objects(noun="city"))
+    assert made.question.count("{subject}") == made.statement.count("{object}") == 1
