@@ -20,7 +20,7 @@ from lmkbc.cli import COMMANDS, MODULES
 from lmkbc.report.figures import UNDRAWN
 
 HEAVY = "optuna sqlalchemy polars torch transformers openai httpx2 scipy sklearn matplotlib numpy pint".split()
-HEAVY += ["lmkbc.kb", "lmkbc.probe", "lmkbc.train"]  # outside the core
+HEAVY += ["lmkbc.kb", "lmkbc.domain", "lmkbc.probe", "lmkbc.train"]  # outside the core
 
 
 def loaded(code: str) -> set[str]:
