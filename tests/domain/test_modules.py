@@ -107,7 +107,7 @@ def test_what_is_there_is_never_replaced(made: Any, tmp_path: Path) -> None:
     (tmp_path / "relations" / "capital.py").write_text("mine")
     with pytest.raises(InputError, match="is there already"):
         made("P287", "P36")
-    assert [path.name for path in (tmp_path / "relations").iterdir()] == ["capital.py"]
+    assert [path.name for path in (tmp_path / "relations").glob("*.py")] == ["capital.py"]
     with pytest.raises(InputError, match="second relation named 'designed-by'"):
         made("P287", taken=["designed-by"])
 
