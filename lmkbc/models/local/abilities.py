@@ -12,7 +12,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from lmkbc.models.loading import quiet
-from lmkbc.models.local.branches import Batched, Branches, Ragged
+from lmkbc.models.local.branches import Batched, Ragged
 from lmkbc.models.local.caches import PrefixCaches, cache_argument, configured, sliding_window
 from lmkbc.models.local.prefixes import Tokens
 
@@ -68,36 +68,32 @@ def abilities(model: PreTrainedModel, encode: Callable[[Sequence[str]], list[Tok
     trusted = trusted and not recurrent and model.config.get_text_config() is model.config
     prefix, prompts = _trial(model, encode)
 
-    def agrees(branches: Branches, steps: int = 0) -> bool:
-        tokens = torch.tensor(prompts, device=model.device)
-        plain = model(tokens, use_cache=False).logits[:, -1].float()
-        found = branches.read([prompt[: len(prompt) - steps] for prompt in prompts], [prefix] * len(prompts))
-        for place in range(tokens.shape[1] - steps, tokens.shape[1]):
-            found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
-        if recurrent or model.dtype == torch.float32:
-            most = EXACT if model.dtype == torch.float32 else COARSE
-            return bool((found - plain).abs().max() <= most * plain.abs().max())
-        return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
-
-    def works(make: Callable[[], Branches], steps: int = 0) -> bool:
+    def works(steps: int, common: Tokens | None = None) -> bool:
+        """Return whether branches give the logits of whole prompts: ragged ones, or batched ones of a common prefix."""
         try:  # a class may refuse our cache, or a mask per kind of layer, with any error
-            return agrees(make(), steps)
+            branches = Ragged(model, PrefixCaches(model)) if common is None else Batched(model, common)
+            tokens = torch.tensor(prompts, device=model.device)
+            plain = model(tokens, use_cache=False).logits[:, -1].float()
+            found = branches.read([prompt[: len(prompt) - steps] for prompt in prompts], [prefix] * len(prompts))
+            for place in range(tokens.shape[1] - steps, tokens.shape[1]):
+                found = branches.step(range(len(prompts)), [prompt[place] for prompt in prompts])
+            if recurrent or model.dtype == torch.float32:
+                most = EXACT if model.dtype == torch.float32 else COARSE
+                return bool((found - plain).abs().max() <= most * plain.abs().max())
+            return bool((found.topk(RANKS).indices == plain.argmax(-1)[:, None]).any(-1).all())
         except Exception as error:
             log.info("%s reads prompts in a slower way: %s", type(model).__name__, error)
             return False
 
-    def joins(steps: int) -> bool:
-        return works(lambda: Ragged(model, PrefixCaches(model)), steps)
-
     with torch.inference_mode(), quiet():
-        packs = cached and "position_ids" in takes and not alibi and not recurrent and (trusted or joins(0))
-        grows = packs or (cached and works(lambda: Batched(model, ()), 1))
-        shares = packs or (grows and (trusted or works(lambda: Batched(model, prefix))))
-        ragged = packs and model._supports_attention_backend and joins(1)
+        packs = cached and "position_ids" in takes and not alibi and not recurrent and (trusted or works(0))
+        grows = packs or (cached and works(1, ()))
+        shares = packs or (grows and (trusted or works(0, prefix)))
+        ragged = packs and model._supports_attention_backend and works(1)
         if not packs or sliding_window(model) is None:
             return Abilities(packs, shares, grows, ragged, packs)
         with configured(model, sliding_window=NARROW):
-            return Abilities(packs, shares, grows, ragged, joins(int(ragged)))
+            return Abilities(packs, shares, grows, ragged, works(int(ragged)))
 
 
 def _has_states(model: PreTrainedModel) -> bool:

@@ -51,10 +51,12 @@ class CausalModel:
 
     usage: the counts so far.
     reads_weights: whether transformers reads the weights. suffix: mark of the engine in a model's identity.
+    spare: tokens of the window that the engine needs after an option.
     """
 
     reads_weights: ClassVar[bool] = True
     suffix: ClassVar[str] = ""
+    spare: ClassVar[int] = 0
 
     @classmethod
     def over(
@@ -103,7 +105,7 @@ class CausalModel:
         tokens = with_options(self.encode, prompts, options)
         logs = [[0.0 if 1 <= first == len(whole) else -math.inf for whole, first in choices] for choices in tokens]
         fits = [
-            [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window]
+            [at for at, (whole, first) in enumerate(choices) if 1 <= first < len(whole) <= self._window - self.spare]
             for choices in tokens
         ]
         asked = [number for number, places in enumerate(fits) if places]

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from lmkbc.errors import InputError
 from lmkbc.models.loading import ADAPTER, explained
-from lmkbc.models.local.decode import Completion, Decoding, spelt
+from lmkbc.models.local.decode import Asked, Completion, Decoding, spelt
 from lmkbc.models.local.model import CausalModel
-from lmkbc.models.local.prefixes import Tokens, with_options
+from lmkbc.models.local.prefixes import Option, Tokens
+from lmkbc.models.local.trees import Scores
 from lmkbc.models.located import located
 from lmkbc.models.reference import ModelReference
 
@@ -33,6 +33,7 @@ class VllmModel(CausalModel):
 
     reads_weights = False
     suffix = "+vllm"
+    spare = 1  # the engine must decode a token after an option, which is dropped
 
     @classmethod
     def over(
@@ -51,44 +52,6 @@ class VllmModel(CausalModel):
         super().__init__(settings, tokenizer)
         self._engine = engine
 
-    def complete(self, prompts: Sequence[str], how: Decoding) -> Iterator[tuple[int, list[Completion]]]:
-        """Yield the draws of each prompt, by its place."""
-        encoded = self.encode(prompts)
-        room = [self._window - len(tokens) if tokens else 0 for tokens in encoded]
-        yield from ((at, [Completion(None, finished=False)] * how.draws) for at, left in enumerate(room) if left < 1)
-        asked = [at for at, left in enumerate(room) if left >= 1]
-        ends = sorted(self._turns.ends)
-        settings = [_sampling(how, min(how.max_tokens, room[at]), stop_token_ids=ends) for at in asked]
-        for place, answer in self._timed(
-            zip(asked, self._answers([encoded[at] for at in asked], settings), strict=True)
-        ):
-            first, *rest = [self._read_draw(draw, how, self._turns.begun(prompts[place])) for draw in answer.outputs]
-            self._count([len(encoded[place])])
-            self.usage.completion_tokens += sum(draw.tokens for draw in (first, *rest))
-            yield place, [replace(first, prompt_tokens=len(encoded[place])), *rest]
-
-    def log_probabilities(self, prompts: Sequence[str], options: Sequence[Sequence[str]]) -> list[list[float]]:
-        """Return, for each prompt, the log-probability (natural) of each of its options as its continuation.
-
-        It is -inf for options that exceed the model's window, and after an empty prompt.
-        """
-        tokens = with_options(self.encode, prompts, options)
-        logs = [[0.0 if 1 <= first == len(whole) else -np.inf for whole, first in choices] for choices in tokens]
-        asked = [
-            (row, column)
-            for row, choices in enumerate(tokens)
-            for column, (whole, first) in enumerate(choices)
-            if 1 <= first < len(whole) < self._window  # the engine must decode one token after it, which is dropped
-        ]
-        self._count([min(option.first for option in choices) for choices in tokens if choices])
-        wholes = [tokens[row][column] for row, column in asked]
-        settings = [_sampling(Decoding(max_tokens=1), 1, prompt_logprobs=0)] * len(asked)
-        answers = self._timed(self._answers([whole for whole, _ in wholes], settings))
-        for (row, column), (whole, first), answer in zip(asked, wholes, answers, strict=True):
-            given = answer.prompt_logprobs
-            logs[row][column] = sum(given[at][whole[at]].logprob for at in range(first, len(whole)))
-        return logs
-
     def states(self, prompts: Sequence[str], depth: float) -> NoReturn:  # noqa: ARG002
         """Raise InputError: the engine does not return hidden states."""
         raise InputError("hidden states are not read by vLLM: say backend = 'local' in the table of hidden_states")
@@ -105,7 +68,39 @@ class VllmModel(CausalModel):
     def _window(self) -> int:
         return min(super()._window, int(self._engine.llm_engine.vllm_config.model_config.max_model_len))
 
-    def _answers(self, prompts: Sequence[Tokens], settings: Sequence[Any]) -> Iterator[Any]:
+    def _answered(
+        self,
+        encoded: Sequence[Tokens],
+        begun: Sequence[str],
+        places: Sequence[int],
+        room: Sequence[int],
+        how: Decoding,
+    ) -> Iterator[tuple[Asked, list[Completion]]]:
+        ends = sorted(self._turns.ends)
+        settings = [_sampling(how, min(how.max_tokens, room[place]), stop_token_ids=ends) for place in places]
+        answers = self._generated([encoded[place] for place in places], settings)
+        for place, answer in zip(places, answers, strict=True):
+            asked = Asked(place, encoded[place], (), room[place], begun[place])
+            yield asked, [self._read_draw(draw, how, begun[place]) for draw in answer.outputs]
+
+    def _read(
+        self,
+        prompts: Sequence[Sequence[Option]],
+        layer: int | None,  # noqa: ARG002 -- there are no states, and the engine has a cache of its own
+        *,
+        reuse: bool = False,  # noqa: ARG002
+    ) -> Iterator[tuple[int, Scores]]:
+        options = [option for choices in prompts for option in choices]
+        settings = [_sampling(Decoding(max_tokens=1), 1, prompt_logprobs=0)] * len(options)
+        answers = self._generated([whole for whole, _ in options], settings)
+        logs = (
+            sum(answer.prompt_logprobs[at][whole[at]].logprob for at in range(first, len(whole)))
+            for (whole, first), answer in zip(options, answers, strict=True)
+        )
+        for place, choices in enumerate(prompts):
+            yield place, ([next(logs) for _ in choices], None)
+
+    def _generated(self, prompts: Sequence[Tokens], settings: Sequence[Any]) -> Iterator[Any]:
         for start in range(0, len(prompts), PORTION):
             some = [{"prompt_token_ids": list(tokens)} for tokens in prompts[start : start + PORTION]]
             yield from self._engine.generate(some, settings[start : start + PORTION], use_tqdm=False)
