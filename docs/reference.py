@@ -22,7 +22,7 @@ import typer
 import lmkbc
 from lmkbc.cli import COMMANDS, build
 from lmkbc.edition import Edition
-from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.generate.spec import GENERATORS, spec_of
 from lmkbc.link.cleaning import Cleaning
 from lmkbc.link.grouping import Grouping
 from lmkbc.link.linker import Linking
@@ -114,7 +114,7 @@ def recipes() -> str:
     lines += ["", "## Top level", "", *_settings(RecipeFile, inner)]
     for name in GENERATORS:
         lines += [f'## `[[generate]]` with `component = "{name}"`', ""]
-        lines += _settings(declared({"component": name}, GENERATORS, ""), inner)
+        lines += _settings(spec_of(name), inner)
     for name, kind in (("link", Linking), ("clean", Cleaning), ("group", Grouping), ("pool", Pooling)):
         lines += [f"## `[{name}]`", "", *_settings(kind, inner)]
     lines += ["## Tables within", ""]

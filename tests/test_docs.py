@@ -14,7 +14,7 @@ import typer
 
 import lmkbc
 from lmkbc.cli import COMMANDS, build
-from lmkbc.generate.spec import GENERATORS, declared
+from lmkbc.generate.spec import GENERATORS, spec_of
 from lmkbc.recipe import read_file
 from lmkbc.select.registry import RULES
 from lmkbc.workspace import Workspace
@@ -84,7 +84,7 @@ def test_every_command_option_and_setting_is_in_the_reference(reference: ModuleT
     page = reference.recipes()
     for name in GENERATORS:
         section = page.split(f'component = "{name}"`\n', 1)[1].split("\n## ", 1)[0]
-        spec = declared({"component": name}, GENERATORS, "")
+        spec = spec_of(name)
         assert [field.name for field in fields(spec) if f"| `{field.name}` |" not in section] == [], name
     for name, rule in RULES.items():
         section = page.split(f"### `{name}`\n", 1)[1].split("\n### ", 1)[0]

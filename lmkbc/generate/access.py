@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmkbc.errors import InputError
 from lmkbc.models.answer_store import Store
 from lmkbc.models.answers import CountingModel, DryStore
-from lmkbc.models.back_ends import AUTO, ENGINES, back_end
+from lmkbc.models.back_ends import AUTO, LOCAL, back_end
 from lmkbc.models.base import LanguageModel, check_extra
 from lmkbc.models.budget import Budget
 from lmkbc.models.identity import model_name
@@ -45,10 +45,6 @@ class StepModel(ModelReference):
         """Return the model."""
         return open_model(self, run, notes, extra=self.extra, of_servers=["extra"] if self.extra else ())
 
-    def is_given(self, run: ModelRun) -> bool:
-        """Return whether the model can be asked."""
-        return is_given(self, run)
-
 
 def step_model(given: str | Mapping[str, Any], what: str) -> StepModel:
     """Return the model that a step names by a string or a table. Raise InputError for wrong settings."""
@@ -71,7 +67,7 @@ def back_end_of(model: ModelReference, run: ModelRun) -> str:
 
 def runs_here(model: ModelReference, run: ModelRun) -> bool:
     """Return whether a model runs on this machine."""
-    return back_end_of(model, run) in ENGINES
+    return back_end_of(model, run) in LOCAL
 
 
 def is_given(model: ModelReference, run: ModelRun) -> bool:
@@ -142,28 +138,35 @@ def open_model(
     of_servers: names of other given settings that only a server supports.
     """
     opened: LocalModel | ServerModel
-    if runs_here(model, run):
-        opened = local_model(model, run, notes, completion=completion, engine=back_end_of(model, run))
+    name = back_end_of(model, run)
+    if name in LOCAL:
+        opened = local_model(model, run, notes, completion=completion, engine=name)
         plain = ModelReference()
         given = {*of_servers, *(name for name in OF_SERVERS if getattr(model, name) != getattr(plain, name))}
         if given:
             names = ", ".join(sorted(given))
             notes.remark(f"{opened.name} runs on this machine: settings that only a server uses are ignored ({names})")
     else:
-        opened = _served_model(model, run, notes, completion=bool(completion), extra=extra, batch=batch)
+        from lmkbc.models.server.server_model import ServerModel  # imported late: loads the server's library
+
+        client, store, of_run = back_end(name), run.store(), run.servers
+        limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
+        prices = of_run.get("prices") or model.prices
+        budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
+        opened = ServerModel(
+            server_of(model, run, client, store),
+            store,
+            limits,
+            budget,
+            client=client,
+            offline=run.offline,
+            completion=bool(completion),
+            extra=extra,
+            batch=batch,
+            notes=notes,
+        )
     notes.asked(opened.name)
     return CountingModel(opened, opened.store) if isinstance(opened.store, DryStore) else opened
-
-
-def _served_model(model: ModelReference, run: ModelRun, notes: Notes, **how: Any) -> ServerModel:
-    from lmkbc.models.server.server_model import ServerModel  # imported late: loads the server's library
-
-    client, store, of_run = back_end(back_end_of(model, run)), run.store(), run.servers
-    limits = replace(model.limits, concurrency=of_run.get("concurrency") or model.limits.concurrency)
-    prices = of_run.get("prices") or model.prices
-    budget = Budget(of_run.get("max_cost"), of_run.get("max_tokens"), prices, run.budgets)
-    server = server_of(model, run, client, store)
-    return ServerModel(server, store, limits, budget, client=client, offline=run.offline, notes=notes, **how)
 
 
 def local_model(

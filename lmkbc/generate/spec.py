@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from lmkbc import plugins
@@ -165,33 +165,21 @@ def specs(tables: Sequence[Mapping[str, Any]], frames: str = "") -> tuple[Genera
 
 
 def _spec(table: Mapping[str, Any], one_of_each: bool, frames: str) -> GeneratorSpec:
-    spec = _plugged(table) or declared(table, GENERATORS, "unknown generator")
+    spec = spec_of(table.get("component"))
     if frames:
         table = spec.reworded(table, frames)
     what = f"generator {table['component']!r}" + (f", source {table['name']!r}" if one_of_each else "")
     return checked(spec, flat(table) if issubclass(spec, ModelReference) else table, what)
 
 
-def _plugged(table: Mapping[str, Any]) -> type[GeneratorSpec] | None:
-    """Return the dataclass of a plug-in's component; None if it is built in. Raise InputError for another type."""
-    name = table.get("component")
-    if not isinstance(name, str) or name in GENERATORS or (spec := plugins.load(plugins.GENERATORS, name)) is None:
-        return None
+def spec_of(component: object) -> type[GeneratorSpec]:
+    """Return the dataclass of a component, imported now. Raise InputError for an unknown one, and for another type."""
+    name = component if isinstance(component, str) else ""
+    spec = resolve_name(GENERATORS[name]) if name in GENERATORS else plugins.load(plugins.GENERATORS, name)
+    if spec is None:
+        raise InputError(f"unknown generator {component!r}: {did_you_mean(str(component), GENERATORS)}")
     if not (isinstance(spec, type) and issubclass(spec, GeneratorSpec)):
         raise InputError(f"{plugins.called(plugins.GENERATORS, name)} is {spec!r}: it has to be a GeneratorSpec")
-    return spec
-
-
-def declared(table: Mapping[str, Any], known: Mapping[str, str], unknown: str) -> type[Any]:
-    """Return the dataclass of a table's component, imported now.
-
-    known: component -> module:dataclass. unknown: start of the InputError for an unknown component.
-    """
-    component = table.get("component")
-    if not isinstance(component, str) or component not in known:
-        raise InputError(f"{unknown} {component!r}: {did_you_mean(str(component), known)}")
-    module, _, kind = known[component].partition(":")
-    spec: type[Any] = getattr(import_module(module), kind)
     return spec
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from msgspec import structs
 
 from lmkbc.ask.prompts import fill
-from lmkbc.generate.access import StepModel, step_model
+from lmkbc.generate.access import StepModel, is_given, step_model
 from lmkbc.generate.spec import check_names
 from lmkbc.link import disambiguation
 from lmkbc.link.disambiguation import ObjectType, bundled
@@ -121,7 +121,7 @@ class Linking:
         linker = self.linker(run, AliasIndex(run.index) if run.index and "index" in self.evidence else None, search)
         asks = any(disambiguation.MODEL in kind.strategies for kind in linker.kinds.values())
         model = self.model() if asks else None
-        if model and replayed and not model.is_given(run):
+        if model and replayed and not is_given(model, run):
             notes.remark("no model is given that could choose among hits: the first that is left is the link")
         elif model:
             linker.ask = disambiguation.AskModel(model.open(run, notes), run.relations)

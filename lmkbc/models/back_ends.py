@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from lmkbc import plugins
 from lmkbc.errors import InputError, did_you_mean
 
-ENGINES: Mapping[str, str] = {
+BACK_ENDS: Mapping[str, str] = {
+    "server": "lmkbc.models.server.openai_client:ChatClient",
     "local": "lmkbc.models.local.model:CausalModel",
     "vllm": "lmkbc.models.local.vllm_model:VllmModel",
 }
-"""Back end of this machine -> module:class, a CausalModel."""
+"""Back end -> module:class, a CausalModel if it is in LOCAL, else a ModelClient. Plug-ins add clients."""
 
-CLIENTS: Mapping[str, str] = {
-    "server": "lmkbc.models.server.openai_client:ChatClient",
-}
-"""Back end over HTTP -> module:class, a ModelClient. Plug-ins add others (`lmkbc.plugins`)."""
+LOCAL = ("local", "vllm")
+"""Back ends of this machine; all others ask a server."""
 
 AUTO = "auto"
 """Name for the back end that the other settings imply."""
@@ -26,19 +25,16 @@ AUTO = "auto"
 
 def check_back_end(name: str) -> None:
     """Raise InputError for an unknown back end."""
-    if name in (AUTO, *CLIENTS, *ENGINES):
-        return
-    if name not in (plugged := plugins.names(plugins.CLIENTS)):
-        raise InputError(f"unknown back end {name!r}: {did_you_mean(name, (AUTO, *CLIENTS, *ENGINES, *plugged))}")
+    known = AUTO, *BACK_ENDS
+    if name not in known and name not in (plugged := plugins.names(plugins.CLIENTS)):
+        raise InputError(f"unknown back end {name!r}: {did_you_mean(name, (*known, *plugged))}")
 
 
 def back_end(name: str) -> type[Any]:
-    """Return the class of a back end."""
-    check_back_end(name)
-    if path := {**ENGINES, **CLIENTS}.get(name):
-        module, _, kind = path.partition(":")
-        found: type[Any] = getattr(import_module(module), kind)
-        return found
+    """Return the class of a back end that `check_back_end` accepts. Raise InputError for a plug-in of another type."""
+    if name in BACK_ENDS:
+        kind: type[Any] = resolve_name(BACK_ENDS[name])
+        return kind
     from lmkbc.models.server.client import ModelClient
 
     plugged = plugins.load(plugins.CLIENTS, name)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypedDict, TypeVar, Unpack, get_args, get_ori
 from msgspec import Meta
 
 from lmkbc.errors import OptionError
-from lmkbc.models.back_ends import CLIENTS, ENGINES
+from lmkbc.models.back_ends import BACK_ENDS
 from lmkbc.models.budget import checked_prices
 from lmkbc.models.store_place import Place, place_of
 from lmkbc.workspace import Workspace
@@ -37,7 +37,7 @@ def _systems() -> list[str]:
 
 def _back_ends() -> list[str]:
     """Return the completions of --backend in a shell."""
-    return [*CLIENTS, *ENGINES]
+    return [*BACK_ENDS]
 
 
 def _prices(given: Any) -> tuple[float, float]:

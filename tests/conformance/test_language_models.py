@@ -16,7 +16,7 @@ from space import MINI, SPACE
 
 from lmkbc.generate.access import step_model
 from lmkbc.models.answers import CallCounter
-from lmkbc.models.back_ends import CLIENTS, ENGINES
+from lmkbc.models.back_ends import BACK_ENDS, LOCAL
 from lmkbc.models.base import LanguageModel
 from lmkbc.models.plain_questions import paragraphs, texts, word_log_probabilities
 from lmkbc.notes import Notes
@@ -89,7 +89,7 @@ PAIRS = [(name, case) for name, cases in CASES.items() for case in cases]
 
 
 def test_every_back_end_has_a_case() -> None:
-    assert CASES.keys() == {*CLIENTS, *ENGINES}
+    assert CASES.keys() == BACK_ENDS.keys()
 
 
 @pytest.fixture(params=PAIRS, ids=[f"{name}-{case.__name__}" for name, case in PAIRS])
@@ -97,7 +97,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, one_thread: None) -> 
     """Open each back end as a recipe's table does."""
     name, case = request.param
     fresh = iter(range(100))
-    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name in CLIENTS else {})
+    table = {"backend": name} | ({"limits": {"first_wait": 0.001, "attempts": 2}} if name not in LOCAL else {})
     with case(request, tmp_path) as given:
 
         def opening(
