@@ -1,8 +1,8 @@
-"""The loop over the store: answers that are kept, else asked for, and then kept; in a dry run, counted."""
+"""Answers in the store: found there, else asked for and kept; in a dry run, counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,22 @@ from lmkbc.models.store_place import Place
 
 Usable = Callable[[Any], bool]
 """Function that returns whether an answer is usable."""
-Ask = Callable[[list[int]], Iterable[Mapping[int, Any]]]
-"""Function from the places of calls without an answer to batches, each a mapping of places to answers."""
 
 
 class KeptAnswers:
-    """Answers to some calls: those of the store, and new ones, which are kept as soon as they arrive.
+    """Answers to some calls, by their places: those of the store, and new ones, which are kept as soon as they arrive.
 
     store: None to keep nothing.
     shape: type of an answer.
     usable: function that says whether an answer may be kept; a kept one that is unusable counts as missing.
-    found: the answer to each call; None if there is none.
-    missing: the places of calls that still lack an answer.
+    stored: the answers that the store has. found: the answer to each call; None if there is none.
+
+    For example::
+
+        answers = KeptAnswers(store, calls, Reply, lambda reply: reply.is_answer)
+        for place in answers.missing:
+            answers.keep({place: ask(calls[place])})
+        replies = answers.found
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class KeptAnswers:
     ) -> None:
         self._store, self._calls, self._shape, self._usable = store, calls, shape, usable
         self.found: list[Any] = [self._looked_up(call) for call in calls]
+        self.stored = {place: answer for place, answer in enumerate(self.found) if answer is not None}
         self._missing = dict.fromkeys(place for place, answer in enumerate(self.found) if answer is None)
 
     @property
@@ -76,24 +81,6 @@ class KeptAnswers:
             self.found[place] = answer
             self._missing.pop(place, None)
         return answers
-
-    def asked(self, ask: Ask) -> Iterator[tuple[int, Any, bool]]:
-        """Yield (place, answer, whether it was in the store) per call, those of the store first.
-
-        Each batch is committed before its answers are yielded. None is a failure. For example::
-
-            def ask(missing: list[int]) -> Iterator[dict[int, Reply | None]]:
-                for start in range(0, len(missing), 512):
-                    places = missing[start : start + 512]
-                    yield dict(zip(places, model.complete([prompts[place] for place in places]), strict=True))
-
-            answers = KeptAnswers(store, calls, Reply, lambda reply: reply.is_answer)
-            replies = {place: reply for place, reply, _ in answers.asked(ask)}
-        """
-        missing = self.missing
-        yield from ((place, answer, True) for place, answer in enumerate(self.found) if answer is not None)
-        for batch in ask(missing) if missing else ():
-            yield from ((place, answer, False) for place, answer in self.keep(batch).items())
 
     def _looked_up(self, call: Call) -> Any:
         answer = self._store.get(call, self._shape) if self._store else None
@@ -199,7 +186,7 @@ class CountingModel:
         first: list[Call] | None = None
         for prompt in self._back_end.prompts(request):
             calls = self._back_end.calls(request, prompt)
-            kept = [self._back_end.kept(call) for call in calls]
+            kept = self._back_end.kept(calls)
             missing = [call for call, replies in zip(calls, kept, strict=True) if replies is None]
             first = missing if first is None else first
             if len(missing) < len(calls):

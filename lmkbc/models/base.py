@@ -204,7 +204,7 @@ class Response:
 
 @dataclass(slots=True)
 class Outcome:
-    """What else there is to tell about dialogues, once they have ended.
+    """Remarks on dialogues that have ended.
 
     lost: why answers are missing; "" if unknown. remarks: sentences for the user.
     """
@@ -336,8 +336,8 @@ class BackEnd(LanguageModel, Protocol):
     def option_calls(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> Sequence[Call]:
         """Return the call of each prompt whose options are scored."""
 
-    def kept(self, call: Call) -> Sequence[Reply] | None:
-        """Return the kept replies under a call; None if there are none."""
+    def kept(self, calls: Sequence[Call]) -> Sequence[Sequence[Reply] | None]:
+        """Return the kept replies under each call; None if there are none."""
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the first call and the size of each request for calls that differ only in seed and draw."""

@@ -19,7 +19,9 @@ CALLS = [replace(CALL, draw=draw) for draw in range(6)]
 
 def asked_or_kept(store: Store | None, ask: Any, calls: Any = CALLS) -> dict[int, Any]:
     answers = KeptAnswers(store, calls, Reply, lambda reply: reply.is_answer)
-    found = {place: answer for place, answer, _ in answers.asked(ask)}
+    found = dict(answers.stored)
+    for batch in ask(answers.missing):
+        found |= answers.keep(batch)
     assert answers.found == [found[place] for place in range(len(calls))]
     return found
 

@@ -117,18 +117,16 @@ class LocalModel:
     def score(self, prompts: Sequence[Prompt], options: Sequence[Sequence[str]]) -> list[list[float]]:
         """Return the log-probability of each of its options as the continuation of each prompt; -inf if unknown."""
         calls = self.option_calls(prompts, options)
-
-        def ask(places: Sequence[int]) -> Iterator[dict[int, list[float | None] | None]]:
-            for start in range(0, len(places), PORTION):
-                some = [calls[place] for place in places[start : start + PORTION]]
-                rows = self.model.log_probabilities([call.prompt for call in some], [_options(call) for call in some])
+        answers = KeptAnswers(self.store, calls)
+        missing = answers.missing
+        with self.model.usage.added(self.notes.usage):
+            for places in (missing[start : start + PORTION] for start in range(0, len(missing), PORTION)):
+                some = [calls[place] for place in places]
+                rows = self.model.log_probabilities([call.prompt for call in some], list(map(_options, some)))
                 finite = [[p if math.isfinite(p) else None for p in row] for row in rows]  # JSON has no infinity
                 scores = [row if any(p is not None for p in row) else None for row in finite]
-                yield dict(zip(places[start : start + PORTION], scores, strict=True))
-
-        with self.model.usage.added(self.notes.usage):
-            answers = KeptAnswers(self.store, calls)
-            self.model.replayed([calls[place].prompt for place, _, kept in answers.asked(ask) if kept])
+                answers.keep(dict(zip(places, scores, strict=True)))
+            self.model.replayed([calls[place].prompt for place in answers.stored])
         rows = [
             [-math.inf if p is None else p for p in row or [None] * len(choices)]
             for row, choices in zip(answers.found, options, strict=True)
@@ -160,10 +158,10 @@ class LocalModel:
             calls.append(Call(model=self.name, revision=self.identity, prompt=text, sampling=given))
         return calls
 
-    def kept(self, call: Call) -> list[Reply] | None:
-        """Return the stored replies of a call."""
-        (answer,) = KeptAnswers(self.store, [call], KeptReply, _is_answer).found
-        return None if answer is None else _replies(answer)
+    def kept(self, calls: Sequence[Call]) -> list[list[Reply] | None]:
+        """Return the stored replies of each call."""
+        answers = KeptAnswers(self.store, calls, KeptReply, _is_answer).found
+        return [None if answer is None else _replies(answer) for answer in answers]
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the size of the only request for draws of a prompt, in the model's own tokens."""
@@ -198,26 +196,24 @@ class LocalModel:
 
     def _answers(self, draws: Sequence[_Draws]) -> Iterator[tuple[int, KeptReply | None]]:
         """Yield the place of each draw with its reply, from the store if possible."""
-
-        def ask(places: Sequence[int]) -> Iterator[dict[int, KeptReply | None]]:
-            series = grouped(((draws[place].text, draws[place].how), place) for place in places)
-            together: defaultdict[Decoding, list[tuple[str, list[int]]]] = defaultdict(list)
-            for (text, how), its in series.items():
-                numbers = [number for place in its for number in draws[place].numbers]
-                together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((text, its))
-            for how, whole in together.items():
-                for start in range(0, len(whole), AT_ONCE):
-                    some = whole[start : start + AT_ONCE]
-                    for row, completions in self.model.complete([text for text, _ in some], how):
-                        yield {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
-
         answers = KeptAnswers(self.store, [its.call for its in draws], KeptReply, _is_answer)
-        for place, answer, kept in answers.asked(ask):
-            if kept and isinstance(answer, Reply):
+        for place, answer in answers.stored.items():
+            if isinstance(answer, Reply):
                 self.model.usage.replayed(answer.prompt_tokens, answer.completion_tokens)
-            elif kept:
+            else:
                 self.model.replayed([draws[place].text])
             yield place, answer
+        series = grouped(((draws[place].text, draws[place].how), place) for place in answers.missing)
+        together: defaultdict[Decoding, list[tuple[str, list[int]]]] = defaultdict(list)
+        for (text, how), its in series.items():
+            numbers = [number for place in its for number in draws[place].numbers]
+            together[replace(how, first=min(numbers), draws=max(numbers) + 1 - min(numbers))].append((text, its))
+        for how, whole in together.items():
+            for start in range(0, len(whole), AT_ONCE):
+                some = whole[start : start + AT_ONCE]
+                for row, completions in self.model.complete([text for text, _ in some], how):
+                    new = {place: _kept(draws[place], completions, how.first) for place in some[row][1]}
+                    yield from answers.keep(new).items()
 
     def _draws(self, request: Request, prompt: Prompt, text: str) -> list[_Draws]:
         """Return the draws of a request, by call. text: of the prompt."""

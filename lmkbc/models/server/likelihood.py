@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -235,22 +235,24 @@ class OptionScorer:
         None stands for a prompt whose call failed, or that leaves no room for one of its options. A log-probability
         that the server does not report is -inf.
         """
-        distinct = list({call.key: call for call in calls}.values())
-        answers = KeptAnswers(self._store, distinct, _OptionLikelihoods)
-        found: dict[str, _OptionLikelihoods] = {}
-        for place, scored, kept in answers.asked(lambda places: self._answers(distinct, places)):
-            found[distinct[place].key] = scored
-            self._notes.used(
-                prompt_tokens=scored.prompt_tokens, completion_tokens=scored.completion_tokens, from_store=kept
-            )
-        rows: list[list[float] | None] = []
-        for call in calls:
-            scored = found.get(call.key)
-            rows.append([-math.inf if log is None else log for log in scored.logs] if scored else None)
-        return rows
+        distinct = {call.key: call for call in calls}
+        answers = KeptAnswers(self._store, list(distinct.values()), _OptionLikelihoods)
+        for scored in answers.stored.values():
+            self._used(scored, from_store=1)
+        if answers.missing:
+            self._ask(list(distinct.values()), answers)
+        rows = [scored and [-math.inf if log is None else log for log in scored.logs] for scored in answers.found]
+        by_key = dict(zip(distinct, rows, strict=True))
+        return [by_key[call.key] for call in calls]
 
-    def _answers(self, calls: Sequence[Call], places: Sequence[int]) -> Iterator[dict[int, _OptionLikelihoods]]:
-        """Yield the scores at each place, one by one."""
+    def _used(self, scored: _OptionLikelihoods, from_store: int = 0) -> None:
+        self._notes.used(
+            prompt_tokens=scored.prompt_tokens, completion_tokens=scored.completion_tokens, from_store=from_store
+        )
+
+    def _ask(self, calls: Sequence[Call], answers: KeptAnswers) -> None:
+        """Ask for missing scores, and keep each as soon as it arrives."""
+        places = answers.missing
         missing = [calls[place] for place in places]
         session = self._open_session()
         session.stopped = session.stopped or self._stopped
@@ -286,7 +288,7 @@ class OptionScorer:
             for place, scored in session.answers(places, ask, before):
                 if scored is not None:
                     found += 1
-                    yield {place: scored}
+                    self._used(answers.keep({place: scored})[place])
         finally:
             self._stopped = session.stopped
         if session.too_long:

@@ -183,10 +183,10 @@ class ServerModel:
             for prompt, row in zip(prompts, options, strict=True)
         ]
 
-    def kept(self, call: Call) -> list[Reply] | None:
-        """Return the stored reply of a call."""
-        (reply,) = KeptAnswers(self.store, [call], Reply, self._server.is_answer).found
-        return None if reply is None else [reply]
+    def kept(self, calls: Sequence[Call]) -> list[list[Reply] | None]:
+        """Return the stored reply of each call."""
+        replies = KeptAnswers(self.store, calls, Reply, self._server.is_answer).found
+        return [None if reply is None else [reply] for reply in replies]
 
     def sizes(self, calls: Sequence[Call]) -> Iterator[tuple[Call, Size]]:
         """Yield the estimated size of each request: one for all unseeded draws, as far as the API allows."""
