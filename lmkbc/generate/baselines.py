@@ -10,6 +10,7 @@ class. Other word counts use the same estimate, `log_posterior`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,17 +25,12 @@ from lmkbc.notes import Notes
 from lmkbc.relation import Relation
 from lmkbc.run.run import Run
 from lmkbc.select.ranking import Floats, Mask
-from lmkbc.types import Candidate, CandidateSet, Example, Generator, Query, Source, grouped
-
-if TYPE_CHECKING:
-    from scipy import sparse
-import re
-from typing import TYPE_CHECKING
+from lmkbc.types import Candidate, CandidateSet, Example, Generator, Nil, Query, Source, grouped
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-from lmkbc.types import Nil
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +169,6 @@ def ranked(query: Query, candidates: Sequence[Candidate], scores: Floats, model:
         query,
         (structs.replace(candidates[column], score=float(scores[column]), sources=source) for column in best),
     )
-
-
-_WORD = re.compile(r"\w+")
 
 
 def log_posterior(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,30 +19,19 @@ from lmkbc.files import places
 from lmkbc.files.arrays import ArrayStore, key
 from lmkbc.generate.embedded.features import ASKING, OtherSources
 from lmkbc.generate.embedded.stack import BOOST, FOLDS, ITERATIONS, ROUNDS, SIGNALS, Stack, Trees, folds
-from lmkbc.models.encoder import Encoder
-from lmkbc.progress import ExpectedStep, Report, silent
-from lmkbc.relation import Relation
-from lmkbc.select.ranking import Floats
-from lmkbc.types import CandidateSet, Example, Query, State, grouped
-
-if TYPE_CHECKING:
-    from lmkbc.generate.states import StateReader
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
-
 from lmkbc.generate.spec import GeneratorQuestions, GeneratorSpec, Relations, specs
-from lmkbc.models.encoder import find_encoder
+from lmkbc.models.encoder import Encoder, find_encoder
 from lmkbc.models.reference import flat
 from lmkbc.notes import Notes
+from lmkbc.progress import ExpectedStep, Report, silent
+from lmkbc.relation import Relation
 from lmkbc.run.run import Run
+from lmkbc.select.ranking import Floats
 from lmkbc.settings import checked
-from lmkbc.types import Generator
+from lmkbc.types import CandidateSet, Example, Generator, Query, State, grouped
 
 if TYPE_CHECKING:
-    from lmkbc.generate.states import States
-
+    from lmkbc.generate.states import StateReader, States
 
 VERSION = 8
 """Part of every stored file's name; raise it with each change of the fit or the file format."""
