@@ -11,8 +11,7 @@ from typing import Any, Literal
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
-from lmkbc.scoring.kinds import KindScorer, meaning
-from lmkbc.scoring.matchers import ValueScorer, number
+from lmkbc.scoring.matchers import KindScorer, ValueScorer, meaning, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
 

@@ -32,8 +32,13 @@ cleaned = st.sampled_from([True, False, "spellings"])
 
 
 def style_of(listing: str, parse_as: ParseAs) -> PromptStyle:
-    template = "ANSWER: {answer}" if parse_as == "line" else ""
-    return PromptStyle(form="completion", listing=listing, parse_as=parse_as, null="None", answer=template)
+    return PromptStyle(
+        form="completion",
+        listing=listing,
+        parse_as=parse_as,
+        null="None",
+        answer="ANSWER: {answer}" if parse_as == "line" else "",
+    )
 
 
 def names_of(parse_as: ParseAs) -> st.SearchStrategy[list[str]]:
