@@ -108,7 +108,7 @@ class Edition:
         return replace(self, metric=self.profiles[profile])
 
     def knowing(self, relations: Mapping[str, Relation]) -> Edition:
-        """Return the edition with the relations that its scorer needs, by every spelling; official ones need none."""
+        """Return the edition with the relations that its scorer needs, by its names; official scorers need none."""
         if not isinstance(self.metric.scorer, KindScorer):
             return self
         asked = {name: relations[name] for name in self.relations}

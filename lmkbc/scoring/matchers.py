@@ -233,7 +233,20 @@ class ValueScorer:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingScorer:
+class _OneToOne:
+    """Scorer that matches each answer with at most one gold object, and folds texts."""
+
+    def key(self, text: str) -> str:
+        """Return the normal form of an answer."""
+        return _FOLDED[text]
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Return the size of a maximum matching."""
+        return most_pairs(matches)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingScorer(_OneToOne):
     """Scorer of 2026: alias lists, and each prediction matches at most one gold object (maximum bipartite matching).
 
     Predictions are distinct under `folded_key`. A nested list stands for its first element. Numbers are compared with
@@ -243,10 +256,6 @@ class MatchingScorer:
     numeric: frozenset[str]
     tolerance: float = 0.05
 
-    def key(self, text: str) -> str:
-        """Return the normal form of an answer."""
-        return _FOLDED[text]
-
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
         """Return the indices of the gold objects that an answer could match."""
         if relation in self.numeric:
@@ -254,10 +263,6 @@ class MatchingScorer:
             return tuple(i for i, names in enumerate(gold) if names and _near(self.tolerance, given, number(names[0])))
         key = _FOLDED[value]
         return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Return the size of a maximum matching."""
-        return most_pairs(matches)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. predicted: list of strings or lists. gold: list of alias lists or strings."""
@@ -310,7 +315,7 @@ _NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40
 
 
 @dataclass(frozen=True, slots=True)
-class KindScorer:
+class KindScorer(_OneToOne):
     """Scorer by kinds: each answer matches at most one gold object, and gold lists aliases or single texts.
 
     - A quantity is right within the relation's tolerance, in its unit or in any other unit of the dimension.
@@ -326,18 +331,10 @@ class KindScorer:
     tolerance: float = 0.05
     relations: Mapping[str, Relation] = field(default_factory=dict)
 
-    def key(self, text: str) -> str:
-        """Return the folded text."""
-        return _FOLDED[text]
-
     def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
         """Return the indices of the gold objects that an answer could match."""
         lists = [[names] if isinstance(names, str) else names for names in gold]
         return tuple(i for i, names in enumerate(lists) if any(self._is_equal(value, name, relation) for name in names))
-
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Return the size of a maximum matching."""
-        return most_pairs(matches)
 
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. Answers of one meaning count once."""
