@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from lmkbc.generate.spec import GeneratorSpec
     from lmkbc.link.explained import LinkReport
     from lmkbc.relation import EntityType, Precondition, Relation, Shape
-    from lmkbc.scoring.kinds import KindScorer
-    from lmkbc.scoring.matchers import AliasScorer, IdScorer, MatchingScorer, ValueScorer
+    from lmkbc.scoring.matchers import AliasScorer, IdScorer, KindScorer, MatchingScorer, ValueScorer
     from lmkbc.scoring.table import Metric
     from lmkbc.select.rule import Rule
     from lmkbc.workspace import Workspace
@@ -54,8 +53,7 @@ _HOMES = {
     "lmkbc.generate.spec": ("GeneratorSpec",),
     "lmkbc.link.explained": ("LinkReport",),
     "lmkbc.relation": ("EntityType", "Precondition", "Relation", "Shape"),
-    "lmkbc.scoring.kinds": ("KindScorer",),
-    "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "MatchingScorer", "ValueScorer"),
+    "lmkbc.scoring.matchers": ("AliasScorer", "IdScorer", "KindScorer", "MatchingScorer", "ValueScorer"),
     "lmkbc.scoring.table": ("Metric",),
     "lmkbc.select.rule": ("Rule",),
     "lmkbc.workspace": ("Workspace",),

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from lmkbc.errors import InputError, did_you_mean, refuse
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
-from lmkbc.scoring.kinds import KindScorer, meaning
-from lmkbc.scoring.matchers import ValueScorer, number
+from lmkbc.scoring.matchers import KindScorer, ValueScorer, meaning, number
 from lmkbc.scoring.table import Metric
 from lmkbc.types import Candidate, Example, GoldObject
 
@@ -109,7 +108,7 @@ class Edition:
         return replace(self, metric=self.profiles[profile])
 
     def knowing(self, relations: Mapping[str, Relation]) -> Edition:
-        """Return the edition with the relations that its scorer needs, by every spelling; official ones need none."""
+        """Return the edition with the relations that its scorer needs, by its names; official scorers need none."""
         if not isinstance(self.metric.scorer, KindScorer):
             return self
         asked = {name: relations[name] for name in self.relations}

@@ -91,7 +91,8 @@ LONGEST = 300
 """Maximum number of characters of an object; a longer text is prose, not a name."""
 
 
-_TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
+TRAILER = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])$")
+"""A bracketed remark at the end of a name."""
 
 
 _LEGAL_FORMS = frozenset(
@@ -103,7 +104,7 @@ _LEGAL_FORMS = frozenset(
 
 def without_trailer(name: str) -> str:
     """Return a name without bracketed remarks at its end: "X (born 1960)" becomes "X"."""
-    while (trailer := _TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
+    while (trailer := TRAILER.search(name[-LONGEST:])) and trailer.start() > 0:
         name = name[: len(name) - len(trailer[0])]
     return name
 

@@ -23,7 +23,7 @@ LAYERS = """
     notes
     relation
     plugins
-    scoring.matchers scoring.table scoring.kinds scoring
+    scoring.matchers scoring.table scoring
     edition
     files
     workspace

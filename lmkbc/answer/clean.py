@@ -18,7 +18,7 @@ from typing import Literal
 from lmkbc.answer.abstain import is_placeholder
 from lmkbc.answer.dates import find_dates, read_date
 from lmkbc.answer.numbers import read_numbers
-from lmkbc.names import _TRAILER, LONGEST, folded_key, shown, without_legal_form, without_trailer
+from lmkbc.names import LONGEST, TRAILER, folded_key, shown, without_legal_form, without_trailer
 from lmkbc.relation import Relation, Shape
 from lmkbc.types import Dropped
 
@@ -91,14 +91,10 @@ def vocabulary(shape: Shape) -> _Vocabulary:
     return _vocabularies[id(shape)][1]
 
 
-def clean(objects: Iterable[str], relation: Relation, subject: str) -> tuple[str, ...]:
-    """Return the objects in the relation's shape, in order, each once (case aside). Idempotent."""
-    return sifted(objects, relation, subject)[0]
-
-
 def sifted(objects: Iterable[str], relation: Relation, subject: str) -> tuple[tuple[str, ...], tuple[Dropped, ...]]:
-    """Return the objects as `clean` does, and those of which nothing was kept, with the violated rule.
+    """Return the objects in the relation's shape, in order, each once (case aside), and those that are dropped.
 
+    It is idempotent. Of a dropped object nothing was kept; it has the violated rule.
     "closed", "stop", "subject", "minimum", "maximum" and "integer" are rules of the shape. The others are general:
 
     - "placeholder": a word for the object type alone.
@@ -208,7 +204,7 @@ def _loose_forms(name: str) -> Iterator[str]:
         yield short[count.end() :]
     yield short
     yield _YEAR.sub(" ", short)
-    if trailer := _TRAILER.search(name):
+    if trailer := TRAILER.search(name):
         yield trailer[1] or trailer[2] or ""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache, lru_cache
 
@@ -31,7 +31,7 @@ LONGEST = 20_000
 
 
 class Precision(IntEnum):
-    """What a date states, in Wikidata's numbers."""
+    """Precision of a date, by Wikidata's numbers."""
 
     CENTURY = 7
     DECADE = 8
@@ -268,8 +268,7 @@ def _made(found: re.Match[str], least: int) -> PartialDate | None:
         )
     except ValueError:
         return None
-    made = whole.at(precision)
-    return PartialDate(made.year, made.month, made.day, made.precision, made.bce, "circa" in parts)
+    return replace(whole.at(precision), circa="circa" in parts)
 
 
 def _ordered(first: int, second: int, mark: str) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Answer formats: each writes the objects of an answer, in examples and requests, and reads them in replies.
 
-A recipe names a format as its prompt's `listing`, and a reading of replies as its `parse_as`. Both are looked up here
-alone. A reply in any form is read by `parse`; the readings below keep to the form that was asked for.
+A recipe names a format as its prompt's `listing`, and how replies are read as its `parse_as`. A reply in any form is
+read by `parse`; the functions below keep to the form that was asked for.
 
 Systems that do not clean answers, or clean them later, read names as a model wrote them, by `verbatim`. Nothing is
 trimmed or left out then, and no word is taken for an empty answer. Some prompts ask for a closing line such as
@@ -36,20 +36,8 @@ class _Numbers(msgspec.Struct, forbid_unknown_fields=True):
     objects: list[float]
 
 
-class Reading(NamedTuple):
-    """Reading of replies: as any form that names objects, or more strictly.
-
-    strict: whether every separator counts, also within names. marked: whether only the line counts that begins with the
-    prompt's words before the answer.
-    """
-
-    strict: bool = False
-    marked: bool = False
-
-
-ANY_FORM = Reading()
-READINGS: Mapping[str, Reading] = {"any": ANY_FORM, "line": Reading(marked=True), "split": Reading(strict=True)}
-"""Name in a recipe -> reading."""
+ParseAs = Literal["any", "line", "split"]
+"""Reading of replies: as any form that names objects, as a marked line, or cut at every separator, also in names."""
 
 
 ENDS = "zq", "zq, Zq", " Zq"
@@ -89,7 +77,7 @@ class AnswerFormat:
         null: str,
         *,
         clean: Clean = True,
-        reading: Reading = ANY_FORM,
+        parse_as: ParseAs = "any",
         cut: bool = False,
     ) -> Parsed:
         """Return the objects of a reply.
@@ -99,11 +87,11 @@ class AnswerFormat:
         """
 
         def parsed(text: str) -> Parsed:
-            if reading.strict or not self.tolerant:
+            if parse_as == "split" or not self.tolerant:
                 return self.split(text, null)
             if clean is True:
                 return parse(text, relation, subject, null)
-            if reading.marked:
+            if parse_as == "line":
                 return named(text, self.marks, relation, null)
             return verbatim(text, relation, subject, null, lines="\n" in self.joint)
 
@@ -111,7 +99,7 @@ class AnswerFormat:
         if not cut:
             return whole
         further = [{*parsed(text + end).objects} for end in (("7",) if relation.has_values() else ENDS)]
-        if reading == ANY_FORM:  # a bracket within a name may be taken for the list's end
+        if parse_as == "any":  # a bracket within a name may be taken for the list's end
             further.append({name for name in whole.objects if name.count("[") == name.count("]")})
         return Parsed(whole.state, tuple(name for name in whole.objects if all(name in names for names in further)))
 
@@ -172,9 +160,8 @@ FORMATS: Mapping[str, AnswerFormat] = {
 
 if TYPE_CHECKING:
     Listing = str
-    ParseAs = str
 else:  # the names above, by which recipes are checked and described
-    Listing, ParseAs = Literal[tuple(FORMATS)], Literal[tuple(READINGS)]
+    Listing = Literal[tuple(FORMATS)]
 
 
 class _Line(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from lmkbc.answer.clean import Clean, shaped
 from lmkbc.answer.elements import broken_off
-from lmkbc.answer.formats import ANY_FORM, answer_line
+from lmkbc.answer.formats import answer_line
 from lmkbc.ask.style import SLOT, PromptStyle
 from lmkbc.models.base import CUT_OFF, WITHHELD, Reply
 from lmkbc.models.local.endings import list_end
@@ -38,8 +38,7 @@ def candidates(
     If other draws mark their answers, a long draw without a mark names nothing (see `broken_off`). clean: whether to
     bring names into the relation's shape; else they stay as written.
     """
-    any_form = style.reading == ANY_FORM
-    unfinished = broken_off([reply.text if reply and any_form else None for reply in replies])
+    unfinished = broken_off([reply.text if reply and style.parse_as == "any" else None for reply in replies])
     return together(
         query,
         (
@@ -105,7 +104,7 @@ def _draw(
     cut = open_ended and list_end(text) is None  # text behind a list or a turn is no loss
     if cut and thinks_aloud(text):
         return CandidateSet(query, draws=(State.TRUNCATED,))
-    if style.reading.marked:
+    if style.parse_as == "line":
         line = answer_line(answer, style.mark)
         if line is None:
             return CandidateSet(query, draws=(State.TRUNCATED if reply.finish in CUT_OFF else State.UNPARSED,))
@@ -114,7 +113,7 @@ def _draw(
         # if the text is cut, the last id may be incomplete: "_" behind it prevents a match
         found = tuple(Candidate(qid, _sureness(qid, reply), (source,), qid) for qid in dict.fromkeys(ids))
         return CandidateSet(query, found, (State.CUT if cut else State.ANSWERED,))
-    parsed = style.format.read(text, relation, query.subject, style.null, clean=clean, reading=style.reading, cut=cut)
+    parsed = style.format.read(text, relation, query.subject, style.null, clean=clean, parse_as=style.parse_as, cut=cut)
     if parsed.state is State.ABSTAINED and not cut:
         return CandidateSet(query, draws=(parsed.state,), nothing=(Nil(1.0, (source,)),))
     objects = parsed.objects[: style.most or None]

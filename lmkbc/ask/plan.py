@@ -20,7 +20,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError, did_you_mean
 from lmkbc.files.reader import read_toml
 from lmkbc.models.base import Message, Prompt, Sampling
-from lmkbc.relation import OTHERS, Relation
+from lmkbc.relation import Relation
 from lmkbc.settings import changed, checked
 from lmkbc.types import Example, Query
 from lmkbc.workspace import bundled
@@ -60,8 +60,7 @@ class Frames:
 
     def of(self, relation: Relation) -> tuple[str, Mapping[str, Any]]:
         """Return the file's name for a relation, and the settings of its prompt; ("", {}) if there are none."""
-        names = (*relation.spellings(), OTHERS)
-        return next(((name, self.tables[name]) for name in names if name in self.tables), ("", {}))
+        return relation.entry({name: (name, table) for name, table in self.tables.items()}, ("", {}))
 
     def check(self, asked: Mapping[str, Relation], edition: str) -> None:
         """Raise InputError for a relation of an edition without a frame.

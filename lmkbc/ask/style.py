@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from lmkbc.answer.formats import FORMATS, READINGS, AnswerFormat, Listing, ParseAs, Reading
+from lmkbc.answer.formats import FORMATS, AnswerFormat, Listing, ParseAs
 from lmkbc.errors import did_you_mean, refuse
 from lmkbc.models.base import Form, Role, Sampling
 from lmkbc.relation import Relation
@@ -371,12 +371,12 @@ class PromptStyle:
             ),
             (self.most < 0, f"most is {self.most}: give a number of names, or 0 for all"),
             (
-                self.reading.marked and not self.mark,
+                self.parse_as == "line" and not self.mark,
                 "parse_as 'line' knows the line by the words before {answer}: give them, as in answer = 'ANSWER: "
                 "{answer}'",
             ),
             (
-                self.reading.marked and not self.format.marks,
+                self.parse_as == "line" and not self.format.marks,
                 f"parse_as 'line' reads names between commas or semicolons, and listing is {self.listing!r}: use "
                 + " or ".join(repr(name) for name, form in FORMATS.items() if form.marks),
             ),
@@ -418,14 +418,9 @@ class PromptStyle:
         """Return the form of the objects."""
         return FORMATS[self.listing]
 
-    @property
-    def reading(self) -> Reading:
-        """Return how replies are read."""
-        return READINGS[self.parse_as]
-
     def listed(self, objects: Sequence[str], relation: Relation) -> str:
         """Return objects as an answer; in another format if the relation's names may hold the format's separator."""
         form = self.format
-        if form.instead and not self.reading.strict and form.joint.strip() not in relation.shape.separators:
+        if form.instead and self.parse_as != "split" and form.joint.strip() not in relation.shape.separators:
             form = FORMATS[form.instead]
         return form.write(objects) if objects else self.null

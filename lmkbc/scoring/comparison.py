@@ -147,19 +147,21 @@ def compare(
         if asked.keys().isdisjoint(given):
             raise InputError(f"{run.path} answers none of the gold's queries: name the split or --gold it belongs to")
     labels = Given.of(Path("gold"), edition.column, asked)
-    rows = []
-    for run, given in zip(runs, answers, strict=True):
-        found = evaluate(Given.of(run.predictions, edition.column, given), labels, edition, rows=True)
-        rows.append(dict(found.table.rows))
+    columns = (Given.of(run.predictions, edition.column, given) for run, given in zip(runs, answers, strict=True))
+    rows = [dict(evaluate(column, labels, edition, rows=True).table.rows) for column in columns]
     called = distinct_names(runs)
     macro = edition.metric.average == "relation"
-    made = []
-    for name, scores, given in zip(called[1:], rows[1:], answers[1:], strict=True):
-        one = paired(called[0], name, rows[0], scores, macro)
-        found_changes = changed((rows[0], scores), (answers[0], given), asked, names or {})
-        made.append(replace(one, changed=found_changes))
-    corrected = holm([one.overall.p for one in made])
-    return [replace(one, overall=replace(one.overall, corrected=p)) for one, p in zip(made, corrected, strict=True)]
+    further = zip(called[1:], rows[1:], strict=True)
+    pairs = [paired(called[0], name, rows[0], scores, macro) for name, scores in further]
+    corrected = holm([pair.overall.p for pair in pairs])
+    return [
+        replace(
+            pair,
+            overall=replace(pair.overall, corrected=p),
+            changed=changed((rows[0], scores), (answers[0], given), asked, names or {}),
+        )
+        for pair, p, scores, given in zip(pairs, corrected, rows[1:], answers[1:], strict=True)
+    ]
 
 
 def _asked(run: SavedRun, edition: Edition, gold: Mapping[Pair, Any]) -> Mapping[Pair, Any]:

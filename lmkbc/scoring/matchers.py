@@ -1,17 +1,25 @@
 """Scorers: an edition's comparison of the answers of a query with the gold, and its test of equal answers.
 
-Four scorers cover the five editions. All reproduce the organisers' published procedures exactly, oddities included,
+Four scorers cover the five editions. They reproduce the organisers' published procedures exactly, oddities included,
 because published numbers depend on them. Normal forms are memoised.
+
+An edition without an official script has `KindScorer`. The official scripts divide by the gold with its sign, so that
+a gold of -38.83 accepts 5000, and a gold of 0 accepts nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
+from lmkbc.answer.dates import PartialDate, read_date
+from lmkbc.answer.units import converted, unit_at, unit_of
 from lmkbc.names import Memo, folded_key, plain_key
+from lmkbc.relation import Kind, Relation
 
 Matches = Sequence[Sequence[int]]
 """For each answer, the gold objects that it matches, without repetition."""
@@ -225,7 +233,20 @@ class ValueScorer:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchingScorer:
+class _OneToOne:
+    """Scorer that matches each answer with at most one gold object, and folds texts."""
+
+    def key(self, text: str) -> str:
+        """Return the normal form of an answer."""
+        return _FOLDED[text]
+
+    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
+        """Return the size of a maximum matching."""
+        return most_pairs(matches)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingScorer(_OneToOne):
     """Scorer of 2026: alias lists, and each prediction matches at most one gold object (maximum bipartite matching).
 
     Predictions are distinct under `folded_key`. A nested list stands for its first element. Numbers are compared with
@@ -235,10 +256,6 @@ class MatchingScorer:
     numeric: frozenset[str]
     tolerance: float = 0.05
 
-    def key(self, text: str) -> str:
-        """Return the normal form of an answer."""
-        return _FOLDED[text]
-
     def matches(self, value: str, gold: Sequence[Sequence[str]], relation: str) -> tuple[int, ...]:
         """Return the indices of the gold objects that an answer could match."""
         if relation in self.numeric:
@@ -247,22 +264,18 @@ class MatchingScorer:
         key = _FOLDED[value]
         return tuple(i for i, names in enumerate(gold) if key in map(_FOLDED.__getitem__, names))
 
-    def count(self, matches: Sequence[tuple[int, ...]]) -> int:
-        """Return the size of a maximum matching."""
-        return most_pairs(matches)
-
     def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
         """Return the counts of one row. predicted: list of strings or lists. gold: list of alias lists or strings."""
         if gold and isinstance(gold[0], str):
             gold = [[name] for name in gold]
         if relation in self.numeric:
-            answers = _distinct_texts(predicted)
+            answers = _distinct_texts(predicted, self.key)
             hits = self._numeric_hits(answers.values(), [number(names[0]) if names else None for names in gold])
             return hits, len(answers), len(gold)
         try:
             keys = frozenset(map(_FOLDED.__getitem__, predicted))
         except (TypeError, AttributeError):  # a nested list, or no string at all
-            keys = frozenset(_distinct_texts(predicted))
+            keys = frozenset(_distinct_texts(predicted, self.key))
         return self._string_hits(keys, gold), len(keys), len(gold)
 
     def _string_hits(self, keys: frozenset[str], gold: Sequence[Sequence[str]]) -> int:
@@ -282,11 +295,98 @@ class MatchingScorer:
         return len(gold) - len(free)
 
 
-def _distinct_texts(predicted: Iterable[Any]) -> dict[str, str]:
-    """Return normal form -> first text, for a list whose entries may be nested once; other values are dropped."""
-    texts: dict[str, str] = {}
+Key = TypeVar("Key", bound=Hashable)
+
+
+def _distinct_texts(predicted: Iterable[Any], key: Callable[[str], Key]) -> dict[Key, str]:
+    """Return key -> first text, for a list whose entries may be nested once; other values are dropped."""
+    texts: dict[Key, str] = {}
     for value in predicted:
         text = value[0] if isinstance(value, list) and value else value
         if isinstance(text, str):
-            texts.setdefault(_FOLDED[text], text)
+            texts.setdefault(key(text), text)
     return texts
+
+
+Coarser = Literal["wrong", "right"]
+"""How an answer counts that is less precise than gold but does not contradict it, as 1985 for 12 October 1985."""
+Meaning = Decimal | PartialDate | str
+_NUMBER = re.compile(r"([+-]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d{1,40})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,2})?)\s?")
+
+
+@dataclass(frozen=True, slots=True)
+class KindScorer(_OneToOne):
+    """Scorer by kinds: each answer matches at most one gold object, and gold lists aliases or single texts.
+
+    - A quantity is right within the relation's tolerance, in its unit or in any other unit of the dimension.
+    - A date is right if it equals gold at the precision of gold; "circa" does not matter.
+    - A text is right if it equals an alias, folded. Texts of the kinds in `exact` are compared as written.
+
+    relations: relations by their names in rows; `Edition.knowing` sets them. tolerance: relative tolerance that rules
+    for numbers assume when they are tuned.
+    """
+
+    coarser: Coarser = "wrong"
+    exact: frozenset[Kind] = frozenset({"url", "identifier"})
+    tolerance: float = 0.05
+    relations: Mapping[str, Relation] = field(default_factory=dict)
+
+    def matches(self, value: str, gold: Sequence[Any], relation: str) -> tuple[int, ...]:
+        """Return the indices of the gold objects that an answer could match."""
+        lists = [[names] if isinstance(names, str) else names for names in gold]
+        return tuple(i for i, names in enumerate(lists) if any(self._is_equal(value, name, relation) for name in names))
+
+    def score(self, predicted: Any, gold: Any, relation: str) -> Counts:
+        """Return the counts of one row. Answers of one meaning count once."""
+
+        def compared(text: str) -> Meaning:
+            value = self._compared(text, relation)
+            return text.strip() if value is None else value
+
+        answers = _distinct_texts(predicted, compared).values()
+        return self.count([self.matches(text, gold, relation) for text in answers]), len(answers), len(gold)
+
+    def _compared(self, text: str, name: str) -> Meaning | None:
+        """Return the value by which a text is compared: its meaning, or the folded text."""
+        relation = self.relations.get(name)
+        if relation and (relation.has_values() or relation.kind in self.exact):
+            return meaning(text, relation)
+        return _FOLDED[text]
+
+    def _is_equal(self, text: str, true_text: str, relation: str) -> bool:
+        given, true = self._compared(text, relation), self._compared(true_text, relation)
+        if isinstance(given, Decimal) and isinstance(true, Decimal):
+            asked = self.relations[relation]
+            relative, absolute = Decimal(str(asked.tolerance)), Decimal(str(asked.absolute_tolerance))
+            return abs(given - true) <= max(relative * abs(true), absolute)
+        if isinstance(given, PartialDate) and isinstance(true, PartialDate):
+            precision = min(given.precision, true.precision)
+            is_fine = precision == true.precision or self.coarser == "right"
+            return is_fine and given.at(precision) == true.at(precision)
+        return given is not None and given == true
+
+
+@lru_cache(maxsize=1 << 14)
+def _quantity(text: str, unit: str | None) -> Decimal | None:
+    """Return the number in a text, converted into a unit if the text names another one; None if there is none.
+
+    Commas are read between thousands alone: "1,5" is no number.
+    """
+    text = text.strip().replace("\u2212", "-")
+    if (number_there := _NUMBER.match(text)) is None:
+        return None
+    value, behind = Decimal(number_there[1].replace(",", "")), text[number_there.end() :]
+    if not behind or folded_key(behind) == folded_key(unit or ""):
+        return value
+    own, stated = unit_of(unit), unit_at(behind, 0)
+    if own is None or stated is None or stated.end < len(behind):
+        return None
+    amounts = (converted(value, unit, own) for unit in stated.units)
+    return next((amount for amount in amounts if amount is not None), None)
+
+
+def meaning(text: str, relation: Relation) -> Meaning | None:
+    """Return what a text means as an object of a relation; None if it is no number, or no date, as due."""
+    if relation.kind == "date":
+        return read_date(text)
+    return _quantity(text, relation.unit) if relation.kind == "number" else text.strip()

@@ -14,7 +14,7 @@ from growth import in_proportion
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmkbc.answer.clean import clean
+from lmkbc.answer.clean import sifted
 from lmkbc.answer.numbers import MOST_DIGITS, read_numbers
 from lmkbc.answer.parse import Parsed, parse
 from lmkbc.relation import Relation, Shape
@@ -86,7 +86,7 @@ def _parsed(text: str, relation: Relation) -> Parsed:
     """A parse whose objects are fit to be cleaned, and plain digits where numbers are due."""
     parsed = parse(text, relation, SUBJECT)
     assert (parsed.state is State.ANSWERED) == bool(parsed.objects)
-    for one in clean(parsed.objects, relation, SUBJECT):
+    for one in sifted(parsed.objects, relation, SUBJECT)[0]:
         if relation.kind == "number":
             assert re.fullmatch(rf"-?[0-9]{{1,{MOST_DIGITS}}}(\.[0-9]{{1,40}})?", one)
     return parsed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.answer.clean import Clean
-from lmkbc.answer.formats import FORMATS, READINGS
+from lmkbc.answer.formats import FORMATS, ParseAs
 from lmkbc.answer.reply import candidates
 from lmkbc.ask.style import PromptStyle
 from lmkbc.models.base import CUT_OFF, Reply
@@ -24,17 +26,22 @@ HARD = (
 )
 every = pytest.mark.parametrize(
     ("listing", "parse_as"),
-    [(name, way) for name in FORMATS for way in READINGS if FORMATS[name].marks or not READINGS[way].marked],
+    [(name, way) for name in FORMATS for way in get_args(ParseAs) if FORMATS[name].marks or way != "line"],
 )
 cleaned = st.sampled_from([True, False, "spellings"])
 
 
-def style_of(listing: str, parse_as: str) -> PromptStyle:
-    template = "ANSWER: {answer}" if READINGS[parse_as].marked else ""
-    return PromptStyle(form="completion", listing=listing, parse_as=parse_as, null="None", answer=template)
+def style_of(listing: str, parse_as: ParseAs) -> PromptStyle:
+    return PromptStyle(
+        form="completion",
+        listing=listing,
+        parse_as=parse_as,
+        null="None",
+        answer="ANSWER: {answer}" if parse_as == "line" else "",
+    )
 
 
-def names_of(parse_as: str) -> st.SearchStrategy[list[str]]:
+def names_of(parse_as: ParseAs) -> st.SearchStrategy[list[str]]:
     """Lists of names; without separators, quotes and brackets in them where a reading takes these as written."""
     return st.lists(st.sampled_from(HARD if parse_as == "any" else PLAIN), unique=True, max_size=6)
 
@@ -53,7 +60,7 @@ def texts(found: CandidateSet) -> list[str]:
 
 @every
 @given(st.data(), cleaned)
-def test_what_is_written_is_read(listing: str, parse_as: str, data: st.DataObject, clean: Clean) -> None:
+def test_what_is_written_is_read(listing: str, parse_as: ParseAs, data: st.DataObject, clean: Clean) -> None:
     style, names = style_of(listing, parse_as), data.draw(names_of(parse_as))
     found = read(style, answer(style, names, WHOLE), WHOLE, clean)
     assert (texts(found), found.draws) == (names, (State.ANSWERED if names else State.ABSTAINED,))
@@ -62,7 +69,7 @@ def test_what_is_written_is_read(listing: str, parse_as: str, data: st.DataObjec
 @every
 @given(st.data(), cleaned, st.sampled_from(CUT_OFF))
 def test_a_cut_off_answer_names_the_first_objects(
-    listing: str, parse_as: str, data: st.DataObject, clean: Clean, finish: str
+    listing: str, parse_as: ParseAs, data: st.DataObject, clean: Clean, finish: str
 ) -> None:
     style, names = style_of(listing, parse_as), data.draw(names_of(parse_as).filter(bool))
     whole = answer(style, names, WHOLE)
@@ -77,7 +84,7 @@ def test_a_cut_off_answer_names_the_first_objects(
 
 @every
 @given(cleaned)
-def test_numbers_and_names_between_commas_are_read(listing: str, parse_as: str, clean: Clean) -> None:
+def test_numbers_and_names_between_commas_are_read(listing: str, parse_as: ParseAs, clean: Clean) -> None:
     style = style_of(listing, parse_as)
     for number in ("1250", "0.5", "0.001"):
         assert texts(read(style, answer(style, [number], AREA), AREA, clean)) == [number]
@@ -85,7 +92,7 @@ def test_numbers_and_names_between_commas_are_read(listing: str, parse_as: str, 
 
 
 @every
-def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: str) -> None:
+def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: ParseAs) -> None:
     style = style_of(listing, parse_as)
     assert not any(stop in answer(style, [*HARD], WHOLE) for stop in style.stops)
 
@@ -93,7 +100,7 @@ def test_no_answer_ends_at_a_stop_within_it(listing: str, parse_as: str) -> None
 @every
 @given(st.text(max_size=80), st.sampled_from(["None", "[]", ""]), st.sampled_from([WHOLE, AREA]), cleaned)
 def test_any_text_has_a_state(
-    listing: str, parse_as: str, text: str, null: str, relation: Relation, clean: Clean
+    listing: str, parse_as: ParseAs, text: str, null: str, relation: Relation, clean: Clean
 ) -> None:
-    parsed = FORMATS[listing].read(text, relation, "Utopia", null, clean=clean, reading=READINGS[parse_as])
+    parsed = FORMATS[listing].read(text, relation, "Utopia", null, clean=clean, parse_as=parse_as)
     assert bool(parsed.objects) == (parsed.state is State.ANSWERED)

@@ -8,7 +8,7 @@ import pytest
 
 from lmkbc.edition import Edition, fault
 from lmkbc.relation import EntityType, Kind, Relation
-from lmkbc.scoring.kinds import KindScorer
+from lmkbc.scoring.matchers import KindScorer
 
 BASE = Relation(
     name="thing",
@@ -144,7 +144,7 @@ def test_answers_of_one_meaning_count_once_and_each_finds_one_gold_object() -> N
     assert SOUND.score(["12 October 1985", "1985-10-12", "1990"], ["1985", "1986"], "date") == (1, 2, 2)
     assert SOUND.score(["1985-10-12", "1985-10-13"], ["1985"], "date") == (1, 2, 1)
     assert SOUND.score(["100", "100.0", "104"], [["100"], ["103"]], "area") == (2, 2, 2)
-    assert SOUND.score(["?", " ?", "100"], ["100"], "area") == (1, 2, 1)
+    assert SOUND.score(["?", " ?", "100", "0", "0.0"], ["100"], "area") == (1, 3, 1)
     assert SOUND.score([], ["100"], "area") == (0, 0, 1)
     assert SOUND.score(["100"], [], "area") == (0, 1, 0)
 

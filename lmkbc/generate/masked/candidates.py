@@ -16,7 +16,7 @@ from typing import cast
 
 from msgspec import structs
 
-from lmkbc.answer.clean import clean, same_name
+from lmkbc.answer.clean import same_name, sifted
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.generate.masked.cloze_settings import TOP_K, Ensemble, ProbeSettings, for_relation
@@ -130,7 +130,7 @@ class ClozeAnswers:
         largest = for_relation(self._probe.maximum, relation, math.inf)
         if (self._probe.digits and relation.kind == "number" and not is_number) or (is_number and int(word) > largest):
             return ()
-        names = clean([word], relation, "")
+        names, _ = sifted([word], relation, "")
         stem = folded_key(word)[: for_relation(self._probe.stems, relation, 0)]
         return names or tuple(filter(None, (self._stems.get(relation.name, {}).get(stem),)))
 
