@@ -108,8 +108,7 @@ class Workspace:
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its own name or any edition's spelling."""
-        if name not in self.relations:
-            raise InputError(f"unknown relation {name!r}: {did_you_mean(name, self.relations)}")
+        check_known(name, self.relations, f"unknown relation {name!r}")
         return self.relations[name]
 
     def edition(self, name: str) -> Edition:

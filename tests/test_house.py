@@ -43,7 +43,7 @@ LAYERS = """
     tune run.submission
     run run.saved
     scoring.comparison
-    select.tuned_rules run.pipeline
+    select.origin select.tuned_rules run.pipeline
     run.directory run.estimate
     kb.build
     kb.export

@@ -28,7 +28,7 @@ def tuned(
     **options: Any,
 ) -> Tuned:
     how = TuningOptions(**options)
-    data = TuningSet.of(sets, examples, edition, relations=relations, selector=selector, options=how)
+    data = TuningSet(sets, examples, edition, relations, selector, how)
     return tune(data, storage=storage, report=report)
 
 

@@ -34,9 +34,9 @@ from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
 from lmkbc.select.selector import PerRelation
 from lmkbc.tune.calibrate import CalibrationData, general
+from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.learn import official
-from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.tune.tuning_set import FOLDS, TuningOptions
 from lmkbc.types import CandidateSet, Prediction, Query

@@ -20,8 +20,8 @@ from lmkbc.generate.embedded.embedded import Embedded
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.run import Run
 from lmkbc.run.statements import Statements
+from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.learn import official
-from lmkbc.tune.nested import by_subject, fold_of
 from lmkbc.tune.tuning_set import FOLDS
 from lmkbc.types import CandidateSet, Example, Query
 from lmkbc.workspace import Workspace

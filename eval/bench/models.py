@@ -34,7 +34,7 @@ from lmkbc.models.packaged import GENERATIVE
 from lmkbc.recipe import RecipeFile, make_recipe
 from lmkbc.run.options import Servers
 from lmkbc.run.run import Run
-from lmkbc.tune.nested import by_subject, fold_of
+from lmkbc.tune.choice import by_subject, fold_of
 from lmkbc.tune.tuning_set import TuningOptions
 from lmkbc.types import CandidateSet, Example
 from lmkbc.workspace import SYSTEMS, Workspace

@@ -131,7 +131,7 @@ def tuned_rules(
     how: TuningOptions,
 ) -> Tuned:
     """Return rules tuned for candidates, each of which keeps all that it selects."""
-    return tune(TuningSet.of(sets, examples, edition, relations=relations, selector=PLAIN, options=how))
+    return tune(TuningSet(sets, examples, edition, relations, PLAIN, how))
 
 
 def untuned(run: Run, examples: Sequence[Example], recipe: Recipe) -> float:

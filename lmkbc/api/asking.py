@@ -47,7 +47,7 @@ class Answer:
 
     objects: kept objects, then the likeliest others.
     nothing: score for "no object", None if no source gives one.
-    calibrated: whether confidences are probabilities (see `lmkbc.select.confidence.Confidence`).
+    calibrated: whether confidences are probabilities (see `lmkbc.select.selector.Confidence`).
     selection: description of the rule that selected the objects.
     replies: texts of the models, one per sample.
     seconds: duration.
@@ -106,7 +106,7 @@ def ask(
     unknown relation, and for an id that is no QID; LmkbcError if no model answered.
     """
     from lmkbc.run.pipeline import propose
-    from lmkbc.select.confidence import confidences
+    from lmkbc.select.selector import confidences
     from lmkbc.select.tuned_rules import selector_for
 
     start = time.monotonic()

@@ -30,7 +30,7 @@ from lmkbc.kb.audit.precision import (
 from lmkbc.kb.audit.sample import LABELS, MOST, LabelsFile, draw, facts_of, page, rows_of
 from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.progress import Report, silent
-from lmkbc.run.options import DataDir, WorkspaceDir
+from lmkbc.run.options import DataDir, KnowledgeDir, WorkspaceDir
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -75,13 +75,7 @@ class Audit:
 
 @keywords
 def audit(
-    knowledge: Annotated[
-        Path | str,
-        Meta(
-            description="Directory of a knowledge base, as 'lmkbc build' writes it.",
-            extra={"argument": True, "metavar": "DIR"},
-        ),
-    ],
+    knowledge: KnowledgeDir,
     *,
     sample: Annotated[
         int | None,

@@ -12,14 +12,13 @@ from msgspec import Meta
 
 from lmkbc.api.data_frames import shown
 from lmkbc.api.keywords import keywords
-from lmkbc.api.scores import HasRun, open_run, other_split, run_edition
+from lmkbc.api.scores import HasRun, open_run, other_split, scored_on
 from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.jsonl import read_examples
 from lmkbc.run.options import DataDir, EditionName, Gold, Limit, OneRelation, OneSplit, WorkspaceDir
 from lmkbc.run.saved import read_gold
-from lmkbc.run.subset import Subset
 from lmkbc.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -148,10 +147,7 @@ def compare(
     space, opened = Workspace(workspace, data), [open_run(run) for run in runs]
     if len(opened) < 2:
         raise InputError("compare needs two runs at least: give their directories, zips or predictions files")
-    chosen = run_edition(space, opened, edition)
-    subset = Subset.of(space, chosen, relation, limit)
-    run_split = next(filter(None, (run.text("split") for run in opened)), "val")
-    path = Path(gold) if gold is not None else space.gold_path(chosen, split or run_split)
+    chosen, subset, named_split, path = scored_on(space, opened, edition, split, gold, relation, limit)
     truth = dict(subset.rows(read_gold(path, chosen).items(), lambda row: row[0][1]))
     for answers in (run.answers(chosen) for run in opened if run.is_subset):
         truth = {pair: objects for pair, objects in truth.items() if pair in answers}
@@ -159,7 +155,7 @@ def compare(
     named = [*zip(distinct_names(opened), opened, strict=True)]
     remarks = [f"{name}: {seen.remark(whole=whole)}." for name, run in named if (seen := run.in_sample)]
     remarks += [f"{name}: {remark}." for name, run in named for remark in run.remarks]
-    asked = "" if gold is not None else chosen.split_named(split or run_split)
+    asked = "" if gold is not None else chosen.split_named(named_split)
     try:
         return Comparisons(chosen, compared(chosen, truth, opened, _names(path, chosen)), remarks, asked)
     except InputError as error:

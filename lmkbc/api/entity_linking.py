@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, TypedDict, Unpack
+
+from msgspec import Meta
 
 from lmkbc.api.keywords import chosen_edition, keywords
-from lmkbc.edition import Edition
 from lmkbc.errors import InputError, OptionError
 from lmkbc.files.places import placed
 from lmkbc.files.writable import check_file
@@ -23,131 +25,161 @@ from lmkbc.link.train_objects import TrainObjects
 from lmkbc.link.wikidata import API_URL, CONTACT
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
+from lmkbc.run.options import (
+    ApiUrl,
+    Contact,
+    DataDir,
+    EditionName,
+    Index,
+    Offline,
+    SearchTable,
+    WorkspaceDir,
+    settled,
+)
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
 
+class LinkSources(TypedDict, total=False):
+    """Options for the sources of links."""
+
+    edition: EditionName
+    index: Index
+    search_table: SearchTable
+    offline: Offline
+    contact: Contact
+    api_url: ApiUrl
+    refresh: Annotated[bool, Meta(description="Ask Wikidata again for cached searches.")]
+    data: DataDir
+    workspace: WorkspaceDir
+
+
 @keywords
 def link(
-    predictions: Path | str,
-    out: Path | str = "linked.jsonl",
+    predictions: Annotated[
+        Path | str,
+        Meta(description="Predictions file whose objects are names.", extra={"argument": True, "default": None}),
+    ],
+    out: Annotated[Path | str, Meta(description="File for the linked predictions.")] = "linked.jsonl",
     *,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    edition: str | None = None,
-    index: Path | str | None = None,
-    search_table: Path | str | None = None,
-    offline: bool = False,
-    contact: str | None = None,
-    api_url: str = API_URL,
-    refresh: bool = False,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    relation: Annotated[
+        str | Sequence[str] | None,
+        Meta(
+            description="Only rows of this relation. Repeatable. With --explain: the relation of the name.",
+            extra={"flags": ("--relation", "-r")},
+        ),
+    ] = None,
+    limit: Annotated[int | None, Meta(ge=1, description="Only the first N rows.")] = None,
     progress: Report = silent,
+    **options: Unpack[LinkSources],
 ) -> LinkReport:
     """Link the names in a predictions file to Wikidata, and return counts and the names without a link.
 
-    predictions: file whose objects are names. out: file for the linked predictions.
-    relation: relations whose rows are linked, default all. limit: number of rows to link, from the first.
-    index: alias index, made by 'lmkbc link build'. search_table: recorded searches of Wikidata.
-    contact: your name and e-mail address, for Wikidata; default $LMKBC_CONTACT. api_url: MediaWiki API.
-    refresh: whether to ask Wikidata again for cached searches.
-
     InputError for wrong input, before anything is searched.
     """
-    space, source, target = Workspace(workspace, data), Path(predictions), Path(out)
-    check_file(target, source, placed(index), placed(search_table))
+    sources = settled(LinkSources, options)
+    space, source, target = Workspace(sources["workspace"], sources["data"]), Path(predictions), Path(out)
+    check_file(target, source, placed(sources["index"]), placed(sources["search_table"]))
     if limit is not None and limit < 1:
         raise OptionError("limit", f"is {limit}: give at least one row")
     relations = [space.relation(name) for name in names_of(relation)]
     rows = explained.read_rows(source, space.relations)
-    chosen = chosen_edition(space, edition)
-    search = open_search(placed(search_table), offline=offline, contact=contact, api_url=api_url, refresh=refresh)
+    linker = _linker(space, sources)
     part = [row for row in rows if not relations or space.relation(row.Relation) in relations][:limit]
-    return explained.link_rows(part, target, _linker(space, chosen, index, search), progress)
+    return explained.link_rows(part, target, linker, progress)
 
 
 @keywords
 def explain_link(
-    text: str,
-    relation: str,
-    *,
-    subject: str = "",
-    edition: str | None = None,
-    index: Path | str | None = None,
-    search_table: Path | str | None = None,
-    offline: bool = False,
-    contact: str | None = None,
-    api_url: str = API_URL,
-    refresh: bool = False,
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    text: str, relation: str, *, subject: str = "", **options: Unpack[LinkSources]
 ) -> tuple[Link, list[Offer], bool]:
     """Return the link of a name, the entities that each source offers, and whether Wikidata or a table was searched.
 
     Without a table and a contact, train objects and the index decide alone. Options are those of `link`.
     """
-    space = Workspace(workspace, data)
+    sources = settled(LinkSources, options)
+    space = Workspace(sources["workspace"], sources["data"])
     name = space.relation(relation).names[0]
-    chosen, search = chosen_edition(space, edition), None
-    if search_table or (not offline and (contact or os.environ.get(CONTACT))):
-        search = open_search(placed(search_table), offline=offline, contact=contact, api_url=api_url, refresh=refresh)
-    found, offers = explained.explain(_linker(space, chosen, index, search), text, name, subject)
-    return found, offers, search is not None
+    contact = sources["contact"] or os.environ.get(CONTACT)
+    searches = bool(sources["search_table"] or (contact and not sources["offline"]))
+    chosen, offers = explained.explain(_linker(space, sources, searches=searches), text, name, subject)
+    return chosen, offers, searches
 
 
-def _linker(space: Workspace, edition: Edition, index: Path | str | None, search: Search | None) -> Linker:
+def _linker(space: Workspace, sources: LinkSources, *, searches: bool = True) -> Linker:
+    """Return the linker that uses the sources. searches: whether Wikidata or a table of searches is one of them."""
+    edition, index = chosen_edition(space, sources["edition"]), sources["index"]
+    search: Search | None = None
+    if searches:
+        search = open_search(
+            placed(sources["search_table"]),
+            offline=sources["offline"],
+            contact=sources["contact"],
+            api_url=sources["api_url"] or API_URL,
+            refresh=sources["refresh"],
+        )
     train = TrainObjects(space.examples(edition, "train"), space.relations)
     return Linker(space.relations, train, AliasIndex(Path(index)) if index else None, search)
 
 
 @keywords
 def build_index(
-    path: Path | str,
+    path: Annotated[Path | str, Meta(description="The index to write.", extra={"argument": True})],
     *,
-    edition: str | Sequence[str] | None = None,
-    table: Sequence[Path] = (),
-    dump: Path | None = None,
-    language: Sequence[str] = LANGUAGES,
-    classes: Sequence[str] = (),
-    data: Path | str | None = None,
-    workspace: Path | str | None = None,
+    edition: Annotated[
+        str | Sequence[str] | None,
+        Meta(description="Add the train objects of this edition. Repeatable.", extra={"flags": ("--edition", "-e")}),
+    ] = None,
+    table: Annotated[
+        Sequence[Path | str] | None, Meta(description="Add a table of text and QID (JSON or CSV). Repeatable.")
+    ] = None,
+    dump: Annotated[Path | str | None, Meta(description="Wikidata JSON dump (.json, .gz, .bz2, .zst).")] = None,
+    language: Annotated[
+        Sequence[str] | None,
+        Meta(description="Names of this language, as in de, beside those of every language. Repeatable."),
+    ] = None,
+    classes: Annotated[
+        Sequence[str] | None,
+        Meta(
+            description="Keep entities of this class only, as in Q6256. Repeatable.",
+            extra={"flags": ("--class",), "metavar": "QID"},
+        ),
+    ] = None,
+    data: DataDir = None,
+    workspace: WorkspaceDir = None,
     progress: Report = silent,
 ) -> Built:
-    """Build an alias index from train splits, tables and a dump. A killed build can be resumed.
-
-    edition: editions whose train objects are added. table: tables of text and QID. dump: Wikidata's JSON dump.
-    language: languages of the dump's names. classes: QIDs of classes; other entities of the dump are left out.
-    """
-    place = Path(path)
-    check_file(place, dump, *table)
+    """Build an alias index from train splits, tables and a dump. A killed build can be resumed."""
+    place, tables, dump_path = Path(path), [*map(Path, table or ())], placed(dump)
+    check_file(place, dump_path, *tables)
     space = Workspace(workspace, data)
     return write_index(
         place,
         splits={name: space.examples(space.edition(name), "train") for name in names_of(edition)},
         relations=space.relations,
-        tables=table,
-        dump=dump,
-        languages=language,
-        classes=classes,
+        tables=tables,
+        dump=dump_path,
+        languages=language or LANGUAGES,
+        classes=classes or (),
         report=lambda done: progress("lines", done, None),
     )
 
 
 @keywords
 def labels(
-    ids: Sequence[str],
+    ids: Annotated[str | Sequence[str], Meta(description="QIDs.", extra={"argument": True})],
     *,
-    index: Path | str | None = None,
-    offline: bool = False,
-    contact: str | None = None,
-    api_url: str = API_URL,
+    index: Index = None,
+    offline: Offline = False,
+    contact: Contact = None,
+    api_url: ApiUrl = None,
 ) -> dict[str, str]:
     """Return QID -> label, from the index, and from Wikidata without an index or with a contact."""
-    for qid in ids:
+    asked = names_of(ids)
+    for qid in asked:
         if as_qid(qid) != qid:
             raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
-    names = AliasIndex(Path(index)).labels(ids) if index else {}
-    if missing := [qid for qid in ids if qid not in names and (not index or contact)]:
-        names |= wikidata(offline=offline, contact=contact, api_url=api_url).labels(missing)
+    names = AliasIndex(Path(index)).labels(asked) if index else {}
+    if missing := [qid for qid in asked if qid not in names and (not index or contact)]:
+        names |= wikidata(offline=offline, contact=contact, api_url=api_url or API_URL).labels(missing)
     return names

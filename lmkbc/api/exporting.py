@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import date as calendar
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
 from lmkbc.errors import OptionError, check_known
@@ -16,6 +19,7 @@ from lmkbc.kb.build.knowledge import Knowledge
 from lmkbc.kb.export import quickstatements, wikidata_json
 from lmkbc.kb.export.ntriples import OWN, Triples, checked_base
 from lmkbc.progress import Report, silent
+from lmkbc.run.options import KnowledgeDir
 from lmkbc.run.subset import names_of
 
 
@@ -60,33 +64,38 @@ class Export:
 
 @keywords
 def export(
-    knowledge: Path | str,
-    format: str,  # noqa: A002 -- the name of the option
-    out: Path | str,
+    knowledge: KnowledgeDir,
+    format: Annotated[  # noqa: A002 -- the name of the option
+        Format | str, Meta(description=f"Format: {', '.join(Format)}.", extra={"metavar": "FORMAT"})
+    ],
+    out: Annotated[Path | str, Meta(description="New file to write. For quickstatements, a new or empty directory.")],
     *,
-    relation: str | Sequence[str] | None = None,
-    limit: int | None = None,
-    least: float = LEAST,
-    base: str = OWN,
-    date: str | None = None,
-    known: Path | str | None = None,
-    batch: int = BATCH,
+    relation: Annotated[
+        str | Sequence[str] | None,
+        Meta(description="Only facts of this relation. Repeatable.", extra={"flags": ("--relation", "-r")}),
+    ] = None,
+    limit: Annotated[int | None, Meta(ge=1, description="Only facts of the first N subjects.")] = None,
+    least: Annotated[
+        float, Meta(ge=0, le=1, description="Leave out facts with a smaller confidence. 0: write all facts.")
+    ] = LEAST,
+    base: Annotated[str, Meta(description="Beginning of the IRIs of things without a QID.")] = OWN,
+    date: Annotated[
+        str | None,
+        Meta(
+            description="Date of the statements, as in 2026-11-22. Default: the day of the build.",
+            extra={"metavar": "DAY"},
+        ),
+    ] = None,
+    known: Annotated[
+        Path | str | None,
+        Meta(description="Facts that Wikidata has: a table of subject, property, object, or truthy N-Triples."),
+    ] = None,
+    batch: Annotated[int, Meta(ge=1, description="Statements per file of quickstatements.")] = BATCH,
     progress: Report = silent,
 ) -> Export:
     """Write a knowledge base as triples, statement nodes, Wikidata's JSON, or QuickStatements for review.
 
-    knowledge: directory of a finished build.
-    format: ntriples, statements, wikidata-json, quickstatements or quickstatements-csv.
-    out: new file; for QuickStatements, a new or empty directory.
-    relation: relations to export, default all.
-    limit: number of subjects to export, from the first.
-    least: least confidence of a fact.
-    base: beginning of the IRIs of things without a QID.
-    date: date of the statements, such as 2026-11-22; default the day of the build.
-    known: facts that Wikidata has, which QuickStatements leave out: a table of subject, property and object, or truthy
-    N-Triples.
-    batch: statements per file of QuickStatements.
-    progress: callback for progress.
+    QuickStatements leave out the facts of `known`. progress: callback for progress.
 
     InputError for wrong input, and for a base that is damaged or not finished.
     """

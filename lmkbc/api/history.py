@@ -146,7 +146,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         scores = scored(run.path)
         f1, interval = scores.f1, scores.interval
     timing = RunTiming.read(run.path / submission.TIMING)
-    page = run.path / "report.html"
+    page = run.path / submission.REPORT
     return RunRow(
         name=run.path.name,
         edition=name,
@@ -163,7 +163,7 @@ def _row(space: Workspace, run: SavedRun, scored: Callable[[Path], Scores]) -> R
         tokens=timing.tokens,
         cost=timing.total("cost"),
         date=datetime.fromtimestamp((run.path / submission.MANIFEST).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M"),
-        page=f"{run.path.name}/report.html" if page.is_file() else None,
+        page=f"{run.path.name}/{submission.REPORT}" if page.is_file() else None,
         changed=run.changed,
     )
 

@@ -93,8 +93,7 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
 
 def opened(options: RunOptions) -> tuple[Run, Recipe]:
     """Open a run and its recipe: recorded answers if files are given, else the default. InputError for wrong input."""
-    inputs, space, edition = _placed(options)
-    return _opened(options, inputs, space, edition)
+    return _opened(options, *_placed(options))
 
 
 def opened_subset(

@@ -16,7 +16,7 @@ from lmkbc.files.places import placed
 from lmkbc.files.writable import check_directory
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
-from lmkbc.run.options import WorkspaceDir
+from lmkbc.run.options import ApiUrl, Contact, WorkspaceDir
 from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 OWN = "own"
 """Folder of made data in `eval/`, where an edition with this folder finds them."""
-Contact = Annotated[
-    str | None, Meta(description="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
-]
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def new_relations(
         ),
     ] = None,
     contact: Contact = None,
-    api_url: Annotated[str | None, Meta(description="MediaWiki API, such as a mirror's.")] = None,
+    api_url: ApiUrl = None,
     workspace: Annotated[
         Path | str | None,
         Meta(description="Directory whose relations/ gets the modules. Default: here.", extra={"metavar": "DIR"}),

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from lmkbc.api.keywords import keywords
-from lmkbc.api.scores import HasRun, open_run, run_edition
+from lmkbc.api.scores import HasRun, open_run, scored_on
 from lmkbc.errors import OptionError
 from lmkbc.files.places import placed
 from lmkbc.progress import Report, silent
@@ -27,7 +27,7 @@ from lmkbc.run.options import (
     WorkspaceDir,
 )
 from lmkbc.run.submission import REPORT
-from lmkbc.run.subset import Subset, names_of
+from lmkbc.run.subset import names_of
 from lmkbc.workspace import Workspace
 
 
@@ -106,13 +106,10 @@ def report(
 
     opened, space, replies = open_run(run), Workspace(workspace, data), tuple(map(Path, files or ()))
     place = Path(out) if out is not None else opened.path / REPORT if opened.path.is_dir() else Path(REPORT)
-    path, evidence = placed(gold), Evidence.of(placed(index), placed(search_table))
-    given = (path, evidence.index, evidence.search_table, *replies)
+    evidence = Evidence.of(placed(index), placed(search_table))
+    given = (placed(gold), evidence.index, evidence.search_table, *replies)
     check_page(place, opened.predictions, *given)
-    chosen = run_edition(space, [opened], edition)
-    subset = Subset.of(space, chosen, relation, limit)
-    named = split or opened.text("split") or "val"
-    path = path or space.gold_path(chosen, named)
+    chosen, subset, named, path = scored_on(space, [opened], edition, split, gold, relation, limit)
     source = ReportInput(opened, chosen, named, path, replies, subset, evidence)
     return Page(place, write(space, source, place, progress))
 

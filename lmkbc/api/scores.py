@@ -16,6 +16,7 @@ from lmkbc.edition import Edition
 from lmkbc.errors import InputError
 from lmkbc.files.columns import Given
 from lmkbc.files.jsonl import numbered
+from lmkbc.files.places import placed
 from lmkbc.run.saved import CHANGED, InSample, SavedRun, edition_of
 from lmkbc.run.subset import WHOLE, Subset
 from lmkbc.scoring.official import Evaluation, evaluate
@@ -206,6 +207,24 @@ def open_run(run: Path | str | HasRun) -> SavedRun:
 def run_edition(space: Workspace, runs: Sequence[SavedRun], named: str | None) -> Edition:
     """Return the named edition, else that of the runs, else the default one."""
     return edition_of(space, runs, named) or chosen_edition(space, None)
+
+
+def scored_on(
+    space: Workspace,
+    runs: Sequence[SavedRun],
+    edition: str | None,
+    split: str | None,
+    gold: Path | str | None,
+    relation: str | Sequence[str] | None,
+    limit: int | None,
+) -> tuple[Edition, Subset, str, Path]:
+    """Return the edition of runs, the subset and the split that they are scored on, and the file of its gold.
+
+    The options come first, then what the runs' manifests say. Without either, the split is val.
+    """
+    chosen = run_edition(space, runs, edition)
+    named = split or next(filter(None, (run.text("split") for run in runs)), "val")
+    return chosen, Subset.of(space, chosen, relation, limit), named, placed(gold) or space.gold_path(chosen, named)
 
 
 def other_edition(space: Workspace, path: Path | Given, edition: Edition, gold: Path | Given) -> InputError | None:

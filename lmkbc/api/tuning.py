@@ -115,7 +115,7 @@ def tune(
     from lmkbc.run import submission
     from lmkbc.run.pipeline import propose
     from lmkbc.select import tuned_rules
-    from lmkbc.select.tuned_rules import origin_of, own_selector, split_sha256
+    from lmkbc.select.origin import origin_of
     from lmkbc.tune.learn import check
     from lmkbc.tune.learn import tune as tune_rules
 
@@ -136,8 +136,7 @@ def tune(
             f"{path} holds what was tuned before: give --overwrite to replace it, or --no-write to tune without writing"
         )
     proposals = propose(run, recipe, [example.query for example in examples], progress)
-    selector, _ = own_selector(run, recipe)
-    data = TuningSet.of(proposals.sets, examples, chosen, relations=run.relations, selector=selector, options=how)
+    data = TuningSet(proposals.sets, examples, chosen, run.relations, recipe.select, how)
     tuned = tune_rules(data, storage=storage, report=progress)
     if path is not None:
         provenance = tuned_rules.Provenance.of(
@@ -145,7 +144,7 @@ def tune(
             origin,
             edition=chosen.name,
             system=recipe.name,
-            data_sha256=split_sha256(run, split),
+            data_sha256=tuned_rules.split_sha256(run, split),
             candidates_sha256=sha256(submission.candidate_lines(proposals.sets)),
         )
         tuned_rules.write(path, tuned, provenance)

@@ -15,8 +15,8 @@ from lmkbc.cli.typed import made_from
 from lmkbc.errors import counted
 
 if TYPE_CHECKING:
+    from lmkbc.tune.confidence import Confidences
     from lmkbc.tune.learn import Tuned
-    from lmkbc.tune.promises import Confidences
 
 EXAMPLE = "Example: lmkbc tune --split val --edition 2023 --from gpt4.jsonl.gz --search-table search.json --no-write"
 

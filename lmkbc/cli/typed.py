@@ -122,7 +122,7 @@ def _options(group: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _typed(name: str, hint: Any) -> Any:
-    """Return the annotation of an option for typer: a single type; a path if text or a path is allowed."""
+    """Return the annotation of an option for typer: a single type, such as a path if text is allowed too."""
     kind = hint.__origin__ if get_origin(hint) is Annotated else hint
     about = getattr(hint, "__metadata__", SHARED.get(name, ())[1:])
     if not about or not isinstance(about[0], Meta):
@@ -138,7 +138,7 @@ def _typed(name: str, hint: Any) -> Any:
         kind = list[Path] if Path in get_args(parts[0]) else kind
     elif lists:
         kind = list[Path] | None if Path in get_args(lists[0].__args__[0]) else list[str] | None
-    elif {Path, str} <= {*parts}:
-        kind = Path | None
+    elif str in parts[1:]:
+        kind = parts[0] | None
     settings = {key: value for key, value in extra.items() if key not in ("settle", "default")}
     return Annotated[kind, make(min=about[0].ge, max=about[0].le, help=about[0].description, **settings)]

@@ -21,7 +21,6 @@ from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.run.submission import answers
 from lmkbc.scoring.table import WRONG, Pair, Table
-from lmkbc.select.tuned_rules import own_selector
 from lmkbc.tune.learn import tune
 from lmkbc.tune.tuning_set import SEED, TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction
@@ -107,10 +106,9 @@ def _predictions(
     run: Run, recipe: Recipe, examples: Sequence[Example], how: TuningOptions | None, report: Report
 ) -> list[Prediction]:
     sets = propose(run, recipe, [example.query for example in examples], report).sets
-    selector, _ = own_selector(run, recipe)
     if how is None:
-        return selector.select_all(sets)
-    data = TuningSet.of(sets, examples, run.edition, relations=run.relations, selector=selector, options=how)
+        return recipe.select.select_all(sets)
+    data = TuningSet(sets, examples, run.edition, run.relations, recipe.select, how)
     return list(tune(data, report=report).predictions)
 
 

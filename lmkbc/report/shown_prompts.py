@@ -74,12 +74,9 @@ def asked_in(files: Sequence[Path], queries: Container[Pair]) -> RecordedPrompts
 def worded(saved: SavedRun, run: Run, queries: Sequence[Query]) -> dict[str, Sequence[ShownPrompt]]:
     """Return relation -> the first prompt of a run's recipe; {} for a recipe without prompts.
 
-    No model is asked. InputError for a recipe that this version cannot read.
+    queries: one with a subject per relation. No model is asked. InputError for a recipe that this version cannot read.
     """
-    first: dict[str, Query] = {}
-    for query in queries:
-        if query.subject.strip():
-            first.setdefault(query.relation, query)
+    first = {query.relation: query for query in queries}
     made: dict[str, list[ShownPrompt]] = {}
     for relation, prompt in _worded(_tables(saved.table("recipe").get("generate")), run, first):
         own = made.setdefault(relation, [])

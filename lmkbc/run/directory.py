@@ -53,8 +53,9 @@ class RunFiles:
     def __init__(self, edition: Edition, *, as_empty: bool = False, statements: Statements | None = None) -> None:
         self._edition, self._as_empty = edition, as_empty
         self._open = ExitStack()
-        packed = {name: name.endswith(".gz") for name in GROWING}
-        self._buffers = {name: self._open.enter_context(closing(Buffer(packed=packed[name]))) for name in GROWING}
+        self._buffers = {
+            name: self._open.enter_context(closing(Buffer(packed=name.endswith(".gz")))) for name in GROWING
+        }
         self.tally = RunCounts(edition, as_empty=as_empty, statements=statements)
 
     def add(self, block: Block, predictions: Sequence[Prediction]) -> None:
@@ -219,9 +220,12 @@ def inputs(run: Run) -> Iterator[tuple[str, str]]:
 
 
 RUNS = Path("submissions")
-_LISTED = {submission.PREDICTIONS, submission.ARCHIVE, submission.CANDIDATES, submission.RETRIEVED}
-_LISTED |= {submission.MISSING, submission.WITHHELD, submission.REPLIES}
-RUN = Kind("a run", submission.MANIFEST, frozenset(_LISTED), beside=frozenset({submission.TIMING, submission.REPORT}))
+RUN = Kind(
+    "a run",
+    submission.MANIFEST,
+    frozenset((*GROWING, submission.ARCHIVE)),
+    beside=frozenset({submission.TIMING, submission.REPORT}),
+)
 
 
 def named(edition: str, split: str, system: str, subset: Subset | None = None) -> Path:

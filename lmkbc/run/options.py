@@ -105,6 +105,18 @@ WorkspaceDir = Annotated[
     Path | str | None,
     Meta(description="Directory with your own relations/, eval/ and thresholds/.", extra={"metavar": "DIR"}),
 ]
+KnowledgeDir = Annotated[
+    Path | str,
+    Meta(
+        description="Directory of a knowledge base, as 'lmkbc build' writes it.",
+        extra={"argument": True, "metavar": "DIR"},
+    ),
+]
+Offline = Annotated[bool, Meta(description="Open no network connection.")]
+Contact = Annotated[
+    str | None, Meta(description="Your name and e-mail address, for Wikidata. Default: $LMKBC_CONTACT.")
+]
+ApiUrl = Annotated[str | None, Meta(description="MediaWiki API, such as a mirror's. Default: Wikidata's.")]
 
 
 class Selection(TypedDict, total=False):
@@ -193,7 +205,7 @@ class Inputs(TypedDict, total=False):
             extra={"metavar": "SPLITS"},
         ),
     ]
-    offline: Annotated[bool, Meta(description="Open no network connection.")]
+    offline: Offline
     search_table: SearchTable
     index: Index
     workspace: WorkspaceDir

@@ -37,19 +37,14 @@ BLOCK = 2048
 class Block:
     """Queries of a run with their pooled candidates, in order.
 
-    passages: passages in prompts. replies: replies of models.
+    passages: passages in prompts. replies: replies of models. usage: generator -> tokens and cost of this run's calls,
+    for the single block of a whole run.
     """
 
-    queries: tuple[Query, ...]
-    sets: tuple[CandidateSet, ...]
+    queries: tuple[Query, ...] = ()
+    sets: tuple[CandidateSet, ...] = ()
     passages: Mapping[Query, Sequence[Passage]] = field(default_factory=dict)
     replies: Mapping[Query, Sequence[Replies]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Proposals(Block):
-    """The single block of a whole run. usage: generator -> tokens and cost of this run's calls."""
-
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -65,16 +60,12 @@ def as_one(blocks: Iterable[Block]) -> Iterator[Block]:
         )
 
 
-def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Proposals:
+def propose(run: Run, recipe: Recipe, queries: Sequence[Query], report: Report = silent) -> Block:
     """Generate, link, clean and pool the candidates of all queries."""
     steps = Steps(run, recipe, report)
-    sets: list[CandidateSet] = []
-    passages: dict[Query, Sequence[Passage]] = {}
-    for block in steps.over(queries):
-        sets += block.sets
-        passages |= block.passages
+    whole = next(as_one(steps.over(queries)), Block())
     steps.ended()
-    return Proposals(tuple(queries), tuple(sets), passages, usage=steps.usage)
+    return replace(whole, usage=steps.usage)
 
 
 class Steps:

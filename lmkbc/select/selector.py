@@ -1,4 +1,4 @@
-"""What is kept of the candidates of a run, by the rules of its relations: the one place that decides it.
+"""Selectors decide what a run keeps of its candidates, by the rules of its relations, and how sure each object is.
 
 Runs and tuning both ask `PerRelation.kept`, so that tuning scores what a run with the same rule would keep. Two
 selectors keep less than a usual one: what promises a precision, or what no labelled row states.
@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lmkbc.errors import InputError, OptionError
+import numpy as np
+
 from lmkbc.run.statements import Statements
+from lmkbc.scoring.matchers import number
 from lmkbc.select.calibration import Calibration, Point, PrecisionCurve
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff
-from lmkbc.select.expected_f1 import Calibrated
+from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
+from lmkbc.select.ranking import Floats, Ranking
 from lmkbc.select.rule import UNLIMITED, BatchSelector, Rule
 from lmkbc.types import Candidate, CandidateSet, Prediction, Query, grouped
 
@@ -96,6 +99,73 @@ def reading_scores(rule: Rule) -> Rule:
     return reading_scores(rule.inner) if isinstance(rule, AbstentionThreshold | Mutual) else rule
 
 
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Probabilities that the candidates of a query are right.
+
+    p: in [0, 1], in the order of `candidates`, which is the set's order. calibrated: whether tuning fitted p to known
+    facts, or the rule reads the scores as probabilities; if not, p holds pooled scores, which only order candidates.
+    """
+
+    candidates: tuple[Candidate, ...]
+    p: tuple[float, ...]
+    calibrated: bool
+
+    def of(self, kept: Candidate) -> float:
+        """Return the confidence of a selected object: that of its candidate, whatever score the rule gave it.
+
+        If a rule made a number that lies between its votes, use the vote with the nearest ratio to it.
+        """
+        for candidate, p in zip(self.candidates, self.p, strict=True):
+            if (candidate.text, candidate.id) == (kept.text, kept.id):
+                return p
+        value = number(kept.text)
+        votes = [(number(candidate.text), p) for candidate, p in zip(self.candidates, self.p, strict=True)]
+        ratios = [
+            (max(vote / value, value / vote), -p)
+            for vote, p in votes
+            if vote is not None and value is not None and vote * value > 0
+        ]
+        return -min(ratios)[1] if ratios else min(max(kept.score, 0.0), 1.0)
+
+    def of_each(self, kept: Sequence[Candidate]) -> list[float]:
+        """Return the confidences of all selected objects."""
+        if not kept:
+            return []
+        known = {(candidate.text, candidate.id): p for candidate, p in zip(self.candidates, self.p, strict=True)}
+        return [known[one.text, one.id] if (one.text, one.id) in known else self.of(one) for one in kept]
+
+
+def confidences(selector: PerRelation, sets: Sequence[CandidateSet]) -> list[Confidence]:
+    """Return the confidence of every candidate of pooled sets, one entry per set, in order.
+
+    The sets are read as their rules read them. Unless a rule reads other queries, the confidences of a set do not
+    depend on the other sets, so blocks may have any size.
+    """
+    sets = selector.read(sets)
+    made: dict[int, Confidence] = {}
+    for relation, places in grouped((one.query.relation, place) for place, one in enumerate(sets)).items():
+        calibration = selector.calibration(relation)
+        probable = calibration is not None or isinstance(reading_scores(selector.rule(relation)), ExpectedF1)
+        chosen = [sets[place] for place in places]
+        if calibration is None:
+            columns = [tuple(min(max(one.score, 0.0), 1.0) for one in found.candidates) for found in chosen]
+        else:
+            table = calibration.probabilities(Ranking.of(chosen))
+            columns = [_in_order(found, ranked) for found, ranked in zip(chosen, table, strict=True)]
+        for place, found, p in zip(places, chosen, columns, strict=True):
+            made[place] = Confidence(found.candidates, p, probable)
+    return [made[row] for row in range(len(sets))]
+
+
+def _in_order(candidates: CandidateSet, ranked: Floats) -> tuple[float, ...]:
+    """Return values in the set's order. ranked: the values in the order of a ranking, best first."""
+    scores = np.array([candidate.score for candidate in candidates.candidates])
+    values = np.empty(len(scores))
+    values[np.argsort(-scores, kind="stable")] = ranked[: len(scores)]
+    return tuple(values.tolist())
+
+
 @dataclass(frozen=True)
 class Narrowed(PerRelation):
     """Selector that keeps less than a usual one. usual: that selector, which also says how sets are read.
@@ -153,23 +223,11 @@ class AtPrecision(Narrowed):
         return UNSURE if query.relation in self.reached else UNREACHED
 
 
-def check_precision(precision: float) -> None:
-    """Raise InputError if a precision is not between 0 and 1."""
-    if not 0 < precision < 1:
-        raise OptionError("precision", f"is {precision:g}: give a share between 0 and 1, as in 0.9")
-
-
 def at_precision(selector: PerRelation, precision: float) -> AtPrecision:
     """Return the selector that keeps, per relation, the facts that promise a precision in (0, 1) out of fold.
 
-    A relation that does not reach it, or was not tuned, keeps nothing. Raise InputError if no relation has a curve.
+    A relation that does not reach it, or was not tuned, keeps nothing.
     """
-    check_precision(precision)
-    if not selector.curves:
-        raise InputError(
-            "a precision needs thresholds with confidences, and none were tuned for this edition and system: run "
-            "lmkbc tune for both first"
-        )
     reached: dict[str, Point] = {}
     rules: dict[str, Rule] = {}
     for name, curve in selector.curves.items():

@@ -1,4 +1,4 @@
-"""Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates; and which a run uses.
+"""Tuned rules: their files in thresholds/, one TOML per edition, system and origin of candidates; and those of a run.
 
 `[provenance]` records the data, models and words that tuning used. `[relations.NAME]` holds F1 in and out of sample,
 and the rule in `select`. `[confidence.NAME]` holds the calibration of candidates, if the rule has none, and the curve
@@ -11,9 +11,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -22,59 +21,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import tomli_w
 
-from lmkbc.ask.plan import Frames
 from lmkbc.errors import InputError, OptionError, counted, did_you_mean
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.checksum import content_sha256, sha256
-from lmkbc.files.places import name_of
 from lmkbc.files.reader import read_toml
-from lmkbc.generate.access import served
-from lmkbc.generate.recorded_rows import models_in
-from lmkbc.generate.replay import shares
-from lmkbc.generate.spec import GeneratorSpec
-from lmkbc.models.identity import model_name, portable
-from lmkbc.models.reference import ModelReference
 from lmkbc.recipe import Recipe
 from lmkbc.run.options import Selection
 from lmkbc.run.run import Run
 from lmkbc.select.calibration import Calibration, PrecisionCurve
 from lmkbc.select.expected_f1 import ExpectedF1
+from lmkbc.select.origin import Origin, origin_of
 from lmkbc.select.registry import inner_rule
 from lmkbc.select.rule import Rule, significant
-from lmkbc.select.selector import PerRelation, Unstated, at_precision, check_precision
+from lmkbc.select.selector import PerRelation, Unstated, at_precision
 from lmkbc.settings import checked
 
 if TYPE_CHECKING:  # selection must not load Optuna
+    from lmkbc.tune.confidence import RelationConfidence, Reliability
     from lmkbc.tune.learn import Tuned
-    from lmkbc.tune.promises import RelationConfidence, Reliability
 
 
 CHECKSUM = "sha256"
-LONGEST = 100
-"""Maximum characters of the origin in a file's name; a longer text is cut, and ends with a hash of the whole."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Origin of candidates. Scores are not comparable between models, or between prompts.
-
-    models: names, sorted; () if no model is asked.
-    wording: "own" or "authors", as in the recipe; "" if no model is asked.
-    wording_sha256: hash of the settings and texts that make up the prompts.
-    """
-
-    models: tuple[str, ...] = ()
-    wording: str = ""
-    wording_sha256: str = ""
-
-    @property
-    def suffix(self) -> str:
-        """Return the origin as part of a file's name, such as "--gpt-4--authors"; the wording "own" is left out."""
-        parts = ["+".join(self.models), "" if self.wording == "own" else self.wording]
-        text = "".join(f"--{re.sub(r'[^A-Za-z0-9._+-]+', '_', part)}" for part in parts if part)
-        if len(text) <= LONGEST:
-            return text
-        return f"{text[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,12 +251,6 @@ def _digest(table: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(table, order="deterministic")).hexdigest()
 
 
-NOT_ASKED = {item.name for item in fields(ModelReference)} - {"component"} | {"executor"}
-"""Settings of a generator's table that name a model and how to reach it; they do not change the prompt."""
-WORDS = ("question", "triple", "statement", "definition", "clozes")
-"""Fields of a relation that prompts contain."""
-
-
 def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRelation, dict[str, Any]]:
     """Return a run's selector and a description of its origin: the workspace's thresholds, else the recipe's own rule.
 
@@ -300,11 +261,11 @@ def selector_for(run: Run, recipe: Recipe, selection: Selection) -> tuple[PerRel
     if a precision is given without tuned thresholds.
     """
     precision, untuned = selection["precision"], selection["untuned"]
-    if precision is not None:
-        check_precision(precision)
+    if precision is not None and not 0 < precision < 1:
+        raise OptionError("precision", f"is {precision:g}: give a share between 0 and 1, as in 0.9")
     if selection["any_thresholds"] and untuned:
         raise OptionError("untuned", "uses no thresholds, and any thresholds are asked for too: give one of the two")
-    selector, how = own_selector(run, recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
+    selector, how = _untuned(recipe) if untuned else _selector(run, recipe, selection["any_thresholds"])
     if precision is not None:
         selector, how = _at_precision(run, recipe, selector, how, precision)
     if run.learn_from == ():
@@ -330,11 +291,8 @@ def _at_precision(
     return sure, how | {"how": f"{how['how']}, at {promised}", "precision": precision, "below_precision": below}
 
 
-def own_selector(run: Run, recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:  # noqa: ARG001
-    """Return what a run keeps without thresholds, with a description: the rules of the recipe.
-
-    Tuning learns its rules under this selector, and runs apply them under it.
-    """
+def _untuned(recipe: Recipe) -> tuple[PerRelation, dict[str, Any]]:
+    """Return the selector of a recipe's own rules, with a description."""
     own = ", another for some relations" if recipe.select.rules else ""
     return recipe.select, {"how": f"selected by the recipe's rule {recipe.select.general.name!r}{own}, untuned"}
 
@@ -346,8 +304,8 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
     paths = (path for folder in folders for path in files(folder, edition.name, recipe.name, origin))
     path = next(paths, None)
     if path is None:
-        return own_selector(run, recipe)
-    tuned = read(path, own_selector(run, recipe)[0])
+        return _untuned(recipe)
+    tuned = read(path, recipe.select)
     name = f"thresholds/{edition.name}/{path.name}"
     labelled = {split_sha256(run, split) for split in ("train", edition.held_out)}
     other = tuned.provenance.differs(recipe.name, origin, labelled)
@@ -364,66 +322,3 @@ def _selector(run: Run, recipe: Recipe, any_thresholds: bool) -> tuple[PerRelati
 def split_sha256(run: Run, split: str) -> str:
     """Return the SHA-256 of a split's file."""
     return content_sha256(run.workspace.split_path(run.edition, split))
-
-
-def origin_of(run: Run, recipe: Recipe) -> Origin:
-    """Return the origin of a run's candidates, before any model is asked."""
-    models = set[str]()
-    asks = False
-    for spec, files in zip(recipe.generate, shares(recipe.generate, run.files, run.edition), strict=True):
-        asks |= any(_named(run, spec)) or any(part.asks_model for part in spec.whole())
-        if spec.reads_files and not spec.asks_model:
-            models |= set(_recorded(run, run.files))
-        else:
-            models |= set(_asked(run, spec) if files is None else _recorded(run, [file.path for file in files]))
-    if not asks:
-        return Origin(models=tuple(sorted(models)))
-    asked = {
-        "generate": portable(_worded(recipe.tables["generate"])),
-        "relations": {name: {word: getattr(one, word) for word in WORDS} for name, one in run.relations.items()},
-    }
-    digest = hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
-    return Origin(models=tuple(sorted(models)), wording=recipe.wording, wording_sha256=digest)
-
-
-def _asked(run: Run, spec: GeneratorSpec) -> Iterator[str]:
-    """Yield the models that a generator asks; for a model left to the server, the name that the server reports."""
-    for part in spec.whole():
-        name = served(part, run) if isinstance(part, ModelReference) else None
-        yield from [model_name(name)] if name else _named(run, part)
-
-
-def _named(run: Run, value: Any) -> Iterator[str]:
-    """Yield the models named in a table and in the tables within it; `run.model` (--model) replaces them all."""
-    if is_dataclass(value):
-        value = {one.name: getattr(value, one.name) for one in fields(value)}
-    if isinstance(value, Mapping):
-        if "model" in value and (name := run.model or value["model"]):
-            yield model_name(str(name))
-        for inner in value.values():
-            yield from _named(run, inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _named(run, inner)
-
-
-def _recorded(run: Run, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the models whose answers the files hold. If the rows name none, use the file's name without the split."""
-    for path in files:
-        yield from models_in(path) or filter(None, [_unsplit(path, {*run.edition.splits, "val", "dev"})])
-
-
-def _unsplit(path: Path, splits: set[str]) -> str:
-    stem = name_of(path).removesuffix(".gz").removesuffix(".jsonl").removesuffix(".candidates")
-    return "-".join(word for word in re.split(r"[-_.\s]+", stem) if word.casefold() not in splits)
-
-
-def _worded(value: Any) -> Any:
-    """Return tables without the settings that do not change a prompt. Names of files of frames become their content."""
-    if isinstance(value, Mapping):
-        return {
-            key: Frames.read(inner).tables if key == "frames" and isinstance(inner, str) else _worded(inner)
-            for key, inner in value.items()
-            if key not in NOT_ASKED
-        }
-    return [_worded(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -264,11 +264,10 @@ def applicable(task: Task, rules: Sequence[str] | None) -> Iterator[str]:
 def check_rules(rules: Sequence[str] | None) -> None:
     """Raise InputError for a rule that cannot be tuned: it is no family and has no search ranges."""
     for name in rules or ():
-        if name in FAMILIES:
-            continue
-        if name not in RULES and name not in plugins.names(plugins.RULES):
-            raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
-        grid(name)
+        if name not in FAMILIES:
+            if name not in RULES and name not in plugins.names(plugins.RULES):
+                raise InputError(f"rule {name!r} cannot be tuned: {did_you_mean(name, FAMILIES)}")
+            grid(name)
 
 
 @cache

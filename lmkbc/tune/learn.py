@@ -22,10 +22,10 @@ from lmkbc.select.composed import with_verification
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.ranking import Mask
 from lmkbc.select.rule import Rule
+from lmkbc.tune.choice import WAYS, BothSides, Rules, by_subject, choose, fold_of
+from lmkbc.tune.confidence import Confidences, assess
 from lmkbc.tune.families import UNFITTED, Task, check_rules
-from lmkbc.tune.nested import WAYS, BothSides, Rules, by_subject, choose, fold_of
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.promises import Confidences, assess
 from lmkbc.tune.studies import Studies, close_storage, open_storage
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Example, Prediction, Query, grouped

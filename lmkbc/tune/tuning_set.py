@@ -63,35 +63,16 @@ class TuningSet:
     selector: PerRelation
     options: TuningOptions
 
-    @classmethod
-    def of(
-        cls,
-        sets: Sequence[CandidateSet],
-        examples: Sequence[Example],
-        edition: Edition,
-        *,
-        relations: Mapping[str, Relation],
-        selector: PerRelation,
-        options: TuningOptions,
-    ) -> TuningSet:
-        """Return the tuning set of candidates and gold in any order.
-
-        Raise InputError for candidates without gold, or if there is no answered query.
-        """
-        gold = {example.query: example for example in examples}
-        by_name = {(example.query.subject, example.query.relation): example for example in examples}
-        matched = []
-        for candidates in sets:
+    def __post_init__(self) -> None:
+        """Raise InputError for candidates without gold, or if there is no answered query."""
+        for candidates, example in zip(self.sets, self.examples, strict=False):
             pair = candidates.query.subject, candidates.query.relation
-            example = gold.get(candidates.query) or by_name.get(pair)
-            if example is None:
+            if pair != (example.query.subject, example.query.relation):
                 raise InputError(
                     f"{pair} has candidates but no gold: tune on the split that the candidates were made for"
                 )
-            matched.append(example)
-        if all(candidates.failed for candidates in sets):
+        if all(candidates.failed for candidates in self.sets):
             raise InputError("there is no answered query to tune on: give candidates of a labelled split")
-        return cls(tuple(sets), tuple(matched), edition, relations, selector, options)
 
     @property
     def answered(self) -> TuningSet:

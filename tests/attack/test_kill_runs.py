@@ -20,7 +20,7 @@ from places import EMBEDDED, Places, tree
 from postgres import Server
 
 from lmkbc.select import tuned_rules
-from lmkbc.select.tuned_rules import Origin
+from lmkbc.select.origin import Origin
 from lmkbc.tune.studies import close_storage, open_storage
 
 Disturb = Callable[..., Any]

@@ -17,14 +17,15 @@ from lmkbc.run.submission import answers
 from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Cutoff, Relative, TopK
+from lmkbc.select.origin import Origin
 from lmkbc.select.registry import RULES, build
 from lmkbc.select.rule import PrefixRule, SweptRule
 from lmkbc.select.selector import PerRelation, at_precision
-from lmkbc.tune import learn, nested
+from lmkbc.tune import choice, learn
+from lmkbc.tune.choice import Rules
+from lmkbc.tune.confidence import PROMISED, Facts, held_out
 from lmkbc.tune.families import Task, fit
-from lmkbc.tune.nested import Rules
 from lmkbc.tune.outcomes import PLAIN, Curve, Outcomes, cutoff_steps, gate_steps, gated, swept_steps
-from lmkbc.tune.promises import PROMISED, Facts, held_out
 from lmkbc.tune.tuning_set import TuningOptions, TuningSet
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Prediction, Query, State
 from tests.candidates import candidate_set, sources
@@ -221,9 +222,7 @@ def test_held_out_predictions_are_those_of_runs_with_the_tuned_rules(
         held += unseen
     assert sorted(held, key=str) == sorted((found.query for found in answered), key=str)
     path = tmp_path / "t.toml"
-    about = tuned_rules.Provenance.of(
-        made, tuned_rules.Origin(), edition="2023", system="s", data_sha256="", candidates_sha256=""
-    )
+    about = tuned_rules.Provenance.of(made, Origin(), edition="2023", system="s", data_sha256="", candidates_sha256="")
     tuned_rules.write(path, made, about)
     again = tuned_rules.read(path, selector).selector
     table = learn.official({one.query: one for one in again.select_all(SETS)}, EXAMPLES, LMKBC23)
@@ -282,8 +281,8 @@ def test_weights_of_all_relations_are_fitted_without_the_fold_that_they_score(mo
         sizes.append(sum(part.right.size for part in some))
         return real(some)
 
-    real = nested.general
-    monkeypatch.setattr(nested, "general", recorded)
+    real = choice.general
+    monkeypatch.setattr(choice, "general", recorded)
     tuned(SETS, EXAMPLES, LMKBC23, relations=SPACE.relations, trials=0, folds=2, rules=("top-k",))
     each = learn.INNER_FOLDS + 1  # the last is of all training rows
     for first in range(0, len(sizes), each):

@@ -22,7 +22,7 @@ from lmkbc.generate.spec import GeneratorSpec
 from lmkbc.link.linker import Linking
 from lmkbc.recipe import Recipe, read_recipe
 from lmkbc.run.options import Servers
-from lmkbc.run.pipeline import Proposals, Steps, propose
+from lmkbc.run.pipeline import Block, Steps, propose
 from lmkbc.run.run import Run
 from lmkbc.run.submission import reply_rows
 from lmkbc.types import CandidateSet, Query, State
@@ -51,9 +51,7 @@ def run_of(*files: Path, tmp_path: Path, **given: Any) -> Run:
     return Run(files=files, servers=servers, search_table=table, **{"edition": MINI, "workspace": SPACE} | given)
 
 
-def proposed(
-    recipe: Recipe, *files: Path, tmp_path: Path, queries: Sequence[Query] = QUERIES, **given: Any
-) -> Proposals:
+def proposed(recipe: Recipe, *files: Path, tmp_path: Path, queries: Sequence[Query] = QUERIES, **given: Any) -> Block:
     return propose(run_of(*files, tmp_path=tmp_path, **given), recipe, queries)
 
 

@@ -72,7 +72,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_controls_keep_what_their_runs_keep(
     how: TuningOptions | None, context: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.probe.controls.own_selector", lambda *_: (First(TopK(k=3)), {}))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: First(TopK(k=3)))
     (made,) = learned(context, VAL, how, ["prior"]).values()
     assert {len(one.objects) for one in made} <= {0, 1}
 

@@ -24,7 +24,7 @@ from lmkbc.models.store_place import Database, Place
 from lmkbc.recipe import Recipe
 from lmkbc.run.estimate import Estimate, estimate
 from lmkbc.run.options import Servers
-from lmkbc.run.pipeline import Proposals, propose
+from lmkbc.run.pipeline import Block, propose
 from lmkbc.run.run import Run
 
 pytestmark = pytest.mark.model
@@ -59,7 +59,7 @@ def estimated(run: Run, recipe: Recipe, tmp_path: Path) -> Estimate:
     return found
 
 
-def used(proposals: Proposals, *names: str) -> tuple[int, ...]:
+def used(proposals: Block, *names: str) -> tuple[int, ...]:
     return tuple(sum(its.get(name, 0) for its in proposals.usage.values()) for name in names)
 
 

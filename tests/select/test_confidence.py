@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmkbc.select.composed import AbstentionThreshold
-from lmkbc.select.confidence import confidences
 from lmkbc.select.cutoffs import Cutoff, TopK
 from lmkbc.select.expected_f1 import Calibrated, ExpectedF1
 from lmkbc.select.mutual import Mutual
 from lmkbc.select.numeric import WeightedMedian
 from lmkbc.select.ranking import Ranking
 from lmkbc.select.rule import Rule
-from lmkbc.select.selector import PerRelation
+from lmkbc.select.selector import PerRelation, confidences
 from lmkbc.types import Candidate, CandidateSet, Query
 from tests.candidates import candidate_set
 

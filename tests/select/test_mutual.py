@@ -12,11 +12,10 @@ from space import SPACE
 from lmkbc.errors import InputError
 from lmkbc.run.pipeline import Block, as_one
 from lmkbc.select.calibration import Calibration, PrecisionCurve
-from lmkbc.select.confidence import confidences
 from lmkbc.select.cutoffs import Cutoff
 from lmkbc.select.mutual import Mutual, TrainSides, both_sides
 from lmkbc.select.registry import build
-from lmkbc.select.selector import PerRelation, at_precision
+from lmkbc.select.selector import PerRelation, at_precision, confidences
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query, State
 from tests.candidates import candidate_set, sources
 

@@ -175,7 +175,7 @@ class Silent(PerRelation):
 def test_what_a_run_leaves_of_its_rules_is_left_out_everywhere(
     command: Command, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmkbc.select.tuned_rules.own_selector", lambda *_: (Silent(TopK(k=2)), {"how": "in silence"}))
+    monkeypatch.setattr("lmkbc.recipe._selector", lambda *_: Silent(TopK(k=2)))
     assert command.done(*TUNE, "--from", files["gpt-4"], "--json")
     given: dict[str, Any] = {"edition": "mini", "workspace": "space", "files": [files["gpt-4"]], "offline": True}
     tuning = lmkbc.tune("val", trials=0, folds=2, write=False, **given)

@@ -19,8 +19,8 @@ from lmkbc.recipe import read_recipe
 from lmkbc.run.pipeline import propose
 from lmkbc.run.run import Run
 from lmkbc.tune.calibrate import fit_expected_f1
+from lmkbc.tune.choice import by_subject
 from lmkbc.tune.learn import Tuned, official
-from lmkbc.tune.nested import by_subject
 from lmkbc.tune.outcomes import Outcomes
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Nil, Query, State
 from lmkbc.workspace import Workspace

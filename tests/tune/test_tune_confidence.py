@@ -15,8 +15,8 @@ from space import SPACE
 from lmkbc.run.submission import answers
 from lmkbc.select.calibration import at_least
 from lmkbc.select.selector import UNREACHED, UNSURE, PerRelation, at_precision
+from lmkbc.tune.confidence import PROMISED, STEP, Facts, Reliability
 from lmkbc.tune.outcomes import Outcomes
-from lmkbc.tune.promises import PROMISED, STEP, Facts, Reliability
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Prediction, Query, State
 from tests.candidates import candidate_set
 from tests.tune.test_tune import EDITION, EPISODES, OTHER, RELATION, RELATIONS, example, scored, toy

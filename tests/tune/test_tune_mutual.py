@@ -13,6 +13,7 @@ from space import SPACE
 from lmkbc.relation import Relation
 from lmkbc.select import tuned_rules
 from lmkbc.select.mutual import Mutual
+from lmkbc.select.origin import Origin
 from lmkbc.tune.learn import Tuned
 from lmkbc.types import Candidate, CandidateSet, Example, GoldObject, Query
 from tests.candidates import sources
@@ -86,7 +87,7 @@ def test_the_gold_of_a_query_changes_nothing_that_is_predicted_for_it() -> None:
 def test_a_file_keeps_the_choice_and_selects_as_tuning_did(tmp_path: Path) -> None:
     some = pairs()
     chosen = tuned(some, folds=2)
-    origin = tuned_rules.Origin()
+    origin = Origin()
     about = tuned_rules.Provenance.of(
         chosen, origin, edition="2023", system="s", data_sha256="0" * 64, candidates_sha256="0" * 64
     )

@@ -17,7 +17,7 @@ from lmkbc import IdScorer
 from lmkbc.select import tuned_rules
 from lmkbc.select.composed import AbstentionThreshold
 from lmkbc.select.cutoffs import Relative, Sticky
-from lmkbc.select.tuned_rules import Origin
+from lmkbc.select.origin import Origin
 from lmkbc.tune.families import Task, fit
 from lmkbc.tune.learn import Tuned
 from lmkbc.tune.outcomes import Outcomes

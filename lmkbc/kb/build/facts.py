@@ -21,8 +21,7 @@ from lmkbc.answer.dates import read_date
 from lmkbc.names import as_qid
 from lmkbc.relation import Relation
 from lmkbc.run.statements import Statements
-from lmkbc.select.confidence import Confidence, confidences
-from lmkbc.select.selector import PerRelation
+from lmkbc.select.selector import Confidence, PerRelation, confidences
 from lmkbc.types import Candidate, CandidateSet, Query, Source, State
 
 SCHEMA_VERSION = "1"

@@ -1,4 +1,4 @@
-"""Quality of confidences on held-out subjects, and the precision that they may promise.
+"""Confidences: their fit, their quality on held-out subjects, and the precision that they may promise.
 
 All confidences that are measured here, and all thresholds with a measured precision, are out of fold.
 """
