@@ -104,7 +104,7 @@ def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[
 
 def _plain(name: str, label: str, kind: Kind, own_name: str) -> Module:
     """Return the module of a property, or of a relation of one's own, of which only a label and its kind are known."""
-    entity = WikidataEntity("P1", DATA_TYPES[kind], labels={"en": Term(label)})
+    entity = WikidataEntity(id="P1", datatype=DATA_TYPES[kind], labels={"en": Term(label)})
     relation = replace(_module(entity, {}, "", "").relation, name=own_name, names=(name,), property=name)
     return Module(relation, f"A skeleton: fill in what {label!r} means, its types and its sentences.")
 
