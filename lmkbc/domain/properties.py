@@ -6,7 +6,7 @@ Constraints are statements of P2302: https://www.wikidata.org/wiki/Help:Property
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -151,21 +151,19 @@ def of_dump(path: Path) -> Lookup:
 
 def read(ids: Sequence[str], lookup: Lookup) -> list[WikidataEntity]:
     """Return properties in order. InputError for one that cannot be asked: unknown, merged, of another data type."""
-    entities = lookup(ids)
-    return [_checked(name, entities.get(name)) for name in ids]
+    found = lookup(ids)
+    return [_checked(name, found.get(name)) for name in ids]
 
 
-def check_ids(ids: Iterable[str]) -> list[str]:
+def check_ids(ids: Sequence[str]) -> list[str]:
     """Return ids of properties in capitals. InputError for a text that is none, and for one that is named twice."""
-    checked: list[str] = []
-    for text in ids:
-        name = text.strip().upper()
+    names = [text.strip().upper() for text in ids]
+    for text, name in zip(ids, names, strict=True):
         if not re.fullmatch(PID, name):
             raise InputError(f"{text[:40]!r} is no property of Wikidata: name one like P36")
-        if name in checked:
+        if names.count(name) > 1:
             raise InputError(f"{name} is named twice: a property gives one relation")
-        checked.append(name)
-    return checked
+    return names
 
 
 def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
