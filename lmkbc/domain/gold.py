@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from lmkbc.answer.dates import Precision
+from lmkbc.answer.numbers import plain
 from lmkbc.answer.units import converted, unit_of, unit_of_item
 from lmkbc.domain.sparql import ENTITY, Row
 from lmkbc.names import QID
 from lmkbc.relation import Relation
+from lmkbc.types import GoldObject, grouped
 
 _ITEM = re.compile(rf"{re.escape(ENTITY)}({QID})")
 _TIME = re.compile(r"([+-]?\d{4,})-(\d\d)-(\d\d)T.*")
 JULIAN, NO_UNIT = "Q1985786", "Q199"
-DECADE, YEAR, MONTH, DAY = 8, 9, 10, 11
-"""Precisions of Wikidata's dates."""
-
-
-class Value(NamedTuple):
-    """An object: its spellings, the first one preferred, and its QID or literal."""
-
-    names: tuple[str, ...]
-    id: str
 
 
 class LabelledSubject(NamedTuple):
@@ -34,7 +28,7 @@ class LabelledSubject(NamedTuple):
     qid: str
     label: str
     links: int
-    objects: tuple[Value, ...]
+    objects: tuple[GoldObject, ...]
 
 
 class NoGoldError(ValueError):
@@ -46,22 +40,16 @@ def subjects(rows: Iterable[Row], relation: Relation) -> tuple[list[LabelledSubj
 
     Of several subjects with one label, only that with the most sitelinks is kept, since a question names the label.
     """
-    by_subject = defaultdict[str, list[Row]](list)
-    for row in rows:
-        by_subject[row["subject"]].append(row)
-    found, left_out = dict[str, LabelledSubject](), Counter[str]()
-    for rows_of_subject in by_subject.values():
+    made, left_out = list[LabelledSubject](), Counter[str]()
+    for rows_of_subject in grouped((row["subject"], row) for row in rows).values():
         try:
-            subject = _subject(rows_of_subject, relation)
+            made.append(_subject(rows_of_subject, relation))
         except NoGoldError as reason:
             left_out[str(reason)] += 1
-            continue
-        other = found.get(subject.label)
-        if other:
-            left_out["label of a better known subject"] += 1
-        if other is None or (-subject.links, _number(subject.qid)) < (-other.links, _number(other.qid)):
-            found[subject.label] = subject
-    return sorted(found.values(), key=lambda subject: _number(subject.qid)), left_out
+    made.sort(key=lambda subject: (subject.links, -number_of(subject.qid)))
+    by_label = {subject.label: subject for subject in made}  # the last one of a label stays
+    left_out += Counter({"label of a better known subject": len(made) - len(by_label)})
+    return sorted(by_label.values(), key=lambda subject: number_of(subject.qid)), left_out
 
 
 def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
@@ -72,7 +60,8 @@ def _subject(rows: list[Row], relation: Relation) -> LabelledSubject:
     if bool(values) == (rows[0].get("none") in ("true", "1")):
         raise NoGoldError("both a value and 'no value'" if values else "deprecated values alone")
     links = rows[0].get("links", "0")
-    return LabelledSubject(qid[1], label, int(links) if links.isdecimal() else 0, tuple(sorted(values.values())))
+    objects = tuple(sorted(values.values(), key=lambda value: (value.names, value.id)))
+    return LabelledSubject(qid[1], label, int(links) if links.isdecimal() else 0, objects)
 
 
 def _named(row: Row, *variables: str) -> str:
@@ -80,30 +69,28 @@ def _named(row: Row, *variables: str) -> str:
     return next((name for variable in variables if (name := " ".join(row.get(variable, "").split()))), "")
 
 
-def _number(qid: str) -> int:
+def number_of(qid: str) -> int:
+    """Return the number in a QID, by which items are sorted."""
     return int(qid[1:])
 
 
-def _value(row: Row, relation: Relation) -> Value:
+def _value(row: Row, relation: Relation) -> GoldObject:
     """Return the object of a row. NoGoldError if it is unknown, or has no form that a question can ask for."""
-    text = row["value"]
+    text = " ".join(row["value"].split())
     if text.startswith("_:") or "/.well-known/genid/" in text:
         raise NoGoldError("an unknown value")
     if relation.kind == "entity":
         item, name = _ITEM.fullmatch(text), _named(row, "name", "nameMul")
         if item is None or not name:
             raise NoGoldError("an object without a label" if item else "an object that is no item")
-        return Value((name,), item[1])
+        return GoldObject((name,), item[1])
     if relation.kind == "number":
-        number = _amount(text, row.get("unit", ""), relation)
-        return Value((number,), number)
-    if "precision" in row:
-        names = _dates(text, int(row["precision"]), row.get("calendar", ""))
-        return Value(names, names[0])
-    text = " ".join(text.split())
+        names: tuple[str, ...] = (_amount(text, row.get("unit", ""), relation),)
+    else:
+        names = _dates(text, int(row["precision"]), row.get("calendar", "")) if "precision" in row else (text,)
     if not text:
         raise NoGoldError("an empty text")
-    return Value((text,), text)
+    return GoldObject(names, names[0])
 
 
 def _amount(text: str, unit: str, relation: Relation) -> str:
@@ -119,8 +106,7 @@ def _amount(text: str, unit: str, relation: Relation) -> str:
         if made is None:
             raise NoGoldError("a number without a unit" if item == NO_UNIT else "a number in another unit")
         number = made
-    plain = f"{number:f}"
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return plain(number)
 
 
 def _dates(text: str, precision: int, model: str) -> tuple[str, ...]:
@@ -129,17 +115,17 @@ def _dates(text: str, precision: int, model: str) -> tuple[str, ...]:
     RDF counts the year 1 BC as 0, and gives days of the Julian calendar in the Gregorian one.
     """
     parts = _TIME.fullmatch(text)
-    if parts is None or precision < DECADE:
+    if parts is None or precision < Precision.DECADE:
         raise NoGoldError("a date coarser than a decade" if parts else "a value that is no date")
     year, month, day = map(int, parts.groups())
-    if year < 1 and precision == YEAR:
+    if year < 1 and precision == Precision.YEAR:
         return f"{1 - year} BC", f"{1 - year} BCE"
-    if year < 1 or (precision > MONTH and model.endswith(JULIAN)) or not 1 <= month <= 12:
+    if year < 1 or (precision > Precision.MONTH and model.endswith(JULIAN)) or not 1 <= month <= 12:
         raise NoGoldError("a day or month of another calendar")
     name = calendar.month_name[month]
     return {
-        DECADE: (f"{year // 10}0s",),
-        YEAR: (f"{year}",),
-        MONTH: (f"{year:04}-{month:02}", f"{name} {year}"),
-        DAY: (f"{year:04}-{month:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"),
-    }[min(precision, DAY)]
+        Precision.DECADE: (f"{year // 10}0s",),
+        Precision.YEAR: (f"{year}",),
+        Precision.MONTH: (f"{year:04}-{month:02}", f"{name} {year}"),
+        Precision.DAY: (f"{year:04}-{month:02}-{day:02}", f"{day} {name} {year}", f"{name} {day}, {year}"),
+    }[Precision(min(precision, Precision.DAY))]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmkbc.domain import sparql
-from lmkbc.domain.gold import LabelledSubject, subjects
+from lmkbc.domain.gold import LabelledSubject, number_of, subjects
 from lmkbc.domain.modules import ANYTHING
 from lmkbc.domain.properties import PID
 from lmkbc.domain.sparql import ENTITY, PAGE, QUERY_URL, QueryAnswer, QueryService, Row
@@ -28,6 +28,7 @@ from lmkbc.link.wikidata import Client
 from lmkbc.names import as_qid
 from lmkbc.progress import Report, silent
 from lmkbc.relation import Relation
+from lmkbc.types import grouped
 
 LABELLED = Kind("labelled data", "manifest.json", frozenset(f"{split}.jsonl" for split in SPLITS))
 FEWEST = 9
@@ -175,16 +176,13 @@ def _aliases(
     service: QueryService, drawn: Mapping[str, Mapping[str, Sequence[LabelledSubject]]], language: str, progress: Report
 ) -> tuple[dict[str, tuple[str, ...]], list[QueryAnswer]]:
     """Return the aliases of all drawn objects that are items, and the answers that gave them."""
-    values = {
-        value.id for splits in drawn.values() for found in splits.values() for each in found for value in each.objects
-    }
-    items = sorted((value for value in values if as_qid(value) == value), key=lambda qid: int(qid[1:]))
+    found = (value.id for splits in drawn.values() for each in splits.values() for row in each for value in row.objects)
+    items = sorted({value for value in found if value and as_qid(value) == value}, key=number_of)
     groups = [items[at : at + sparql.GROUP] for at in range(0, len(items), sparql.GROUP)]
     answers = service.answers([sparql.aliases(group, language) for group in groups], "aliases (groups)", progress)
-    names: dict[str, set[str]] = {}
-    for row in (row for answer in answers for row in answer.rows):
-        names.setdefault(row["item"].removeprefix(ENTITY), set()).add(" ".join(row.get("alias", "").split()))
-    return {qid: tuple(sorted(filter(None, spellings))) for qid, spellings in names.items()}, answers
+    rows = (row for answer in answers for row in answer.rows)
+    names = grouped((row["item"].removeprefix(ENTITY), " ".join(row.get("alias", "").split())) for row in rows)
+    return {qid: tuple(sorted({*filter(None, spellings)})) for qid, spellings in names.items()}, answers
 
 
 def _lines(
@@ -197,7 +195,7 @@ def _lines(
             "SubjectEntity": subject.label,
             "Relation": relation,
             "ObjectEntities": [
-                list(dict.fromkeys((*value.names, *aliases.get(value.id, ())))) for value in subject.objects
+                list(dict.fromkeys((*value.names, *aliases.get(value.id or "", ())))) for value in subject.objects
             ],
             "ObjectEntitiesID": [value.id for value in subject.objects],
         }

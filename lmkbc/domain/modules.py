@@ -8,23 +8,23 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmkbc.answer.units import unit_of, unit_of_item
 from lmkbc.domain import properties
 from lmkbc.domain.phrases import clean, plural
-from lmkbc.domain.properties import WikidataEntity
+from lmkbc.domain.properties import INVERSE, PROPERTY, WikidataEntity
 from lmkbc.domain.sentences import Objects, wording
 from lmkbc.errors import InputError
 from lmkbc.files.atomic import write_bytes
 from lmkbc.files.writable import check_new
 from lmkbc.link.wikibase import Term
 from lmkbc.link.wikidata import Client
-from lmkbc.names import as_qid
+from lmkbc.names import as_qid, folded_key
 from lmkbc.relation import EntityType, Kind, Relation, Shape
 
 WIDTH = 120
@@ -56,13 +56,6 @@ UNITS = ("Q712226", "Q11573", "Q11570", "Q7727", "Q25267", "Q11229", "Q4917")
 """Units that a relation has if its property allows them: km2, metre, kilogram, minute, degree Celsius, percent, USD."""
 
 
-class Module(NamedTuple):
-    """A relation and the first lines of its file."""
-
-    relation: Relation
-    docstring: str
-
-
 def new_relations(
     properties_: Sequence[str],
     folder: Path,
@@ -83,7 +76,7 @@ def new_relations(
     ids = properties.check_ids(properties_)
     lookup = properties.of_client(client) if client else properties.of_dump(dump) if dump else None
     if lookup is None:
-        return _write([_plain(name, f"value of {name}", "entity", name.lower()) for name in ids], folder, taken)
+        return _write((_skeleton(name, f"value of {name}", "entity", name.lower()) for name in ids), folder, taken)
     if subject_class and as_qid(subject_class) != subject_class:
         raise InputError(f"{subject_class!r} is no class of Wikidata: name its QID, as in Q9143")
     entities = properties.read(ids, lookup)
@@ -92,21 +85,21 @@ def new_relations(
     labels = {qid: clean(item.label) for qid, item in named.items() if item.label}
     if subject_class and subject_class not in labels:
         raise InputError(f"Wikidata has no class {subject_class} with an English label: name its QID, as in Q9143")
-    modules = [_module(entity, labels, subject_class, _about(entity)) for entity in entities]
-    return _write(_paired(modules, entities), folder, taken)
+    relations = [_relation(entity, labels, subject_class) for entity in entities]
+    return _write(zip(_paired(relations, entities), map(_about, entities), strict=True), folder, taken)
 
 
 def own_relations(kinds: Mapping[str, Kind], folder: Path, *, taken: Collection[str] = ()) -> list[Path]:
     """Write a module for each relation of one's own, by name and kind, and return their paths. Errors as above."""
-    words = {name: re.sub("[-_]", " ", name) for name in kinds}
-    return _write([_plain(name, words[name], kind, name) for name, kind in kinds.items()], folder, taken)
+    skeletons = (_skeleton(name, re.sub("[-_]", " ", name), kind, name) for name, kind in kinds.items())
+    return _write(skeletons, folder, taken)
 
 
-def _plain(name: str, label: str, kind: Kind, own_name: str) -> Module:
-    """Return the module of a property, or of a relation of one's own, of which only a label and its kind are known."""
-    entity = WikidataEntity("P1", DATA_TYPES[kind], labels={"en": Term(label)})
-    relation = replace(_module(entity, {}, "", "").relation, name=own_name, names=(name,), property=name)
-    return Module(relation, f"A skeleton: fill in what {label!r} means, its types and its sentences.")
+def _skeleton(name: str, label: str, kind: Kind, own_name: str) -> tuple[Relation, str]:
+    """Return a property, or a relation of one's own, of which only a label and its kind are known; and a docstring."""
+    entity = WikidataEntity(id="P1", datatype=DATA_TYPES[kind], labels={"en": Term(label)})
+    relation = replace(_relation(entity, {}, ""), name=own_name, names=(name,), property=name)
+    return relation, f"A skeleton: fill in what {label!r} means, its types and its sentences."
 
 
 def _unit(entity: WikidataEntity) -> tuple[str, ...]:
@@ -116,8 +109,8 @@ def _unit(entity: WikidataEntity) -> tuple[str, ...]:
     return tuple([*known, *allowed][:1])
 
 
-def _module(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str, docstring: str) -> Module:
-    """Return the module of a property. labels: QID -> label of classes and units."""
+def _relation(entity: WikidataEntity, labels: Mapping[str, str], subject_class: str) -> Relation:
+    """Return the relation of a property. labels: QID -> label of classes and units."""
     label = clean(entity.label)
     kind = properties.KINDS[entity.datatype]
     is_entity = kind == "entity"
@@ -141,8 +134,8 @@ def _module(entity: WikidataEntity, labels: Mapping[str, str], subject_class: st
     )
     sentences = wording(entity.id, label, objects)
     try:
-        relation = Relation(
-            name=_slug(label) or entity.id.lower(),
+        return Relation(
+            name=re.sub("[^a-z0-9]+", "-", folded_key(label)).strip("-") or entity.id.lower(),
             names=(entity.id,),
             property=entity.id,
             subject_type=subject_type,
@@ -163,7 +156,6 @@ def _module(entity: WikidataEntity, labels: Mapping[str, str], subject_class: st
         )
     except ValueError as error:
         raise InputError(f"{entity.id} ({label}) cannot be worded: {error}; write its relation by hand") from None
-    return Module(relation, docstring)
 
 
 def _type(classes: Sequence[str], labels: Mapping[str, str]) -> EntityType:
@@ -192,14 +184,9 @@ def _definition(entity: WikidataEntity, question: str, objects: Objects) -> str:
     return f"{text}. {'Every one counts; nothing' if objects.many else 'Nothing'} when there is none."
 
 
-def _slug(label: str) -> str:
-    text = unicodedata.normalize("NFKD", label.lower().replace("'", ""))
-    return re.sub(r"[^a-z0-9]+", "-", "".join(char for char in text if not unicodedata.combining(char))).strip("-")
-
-
 def _about(entity: WikidataEntity) -> str:
     """Return the docstring of a property's module: its label and id, its inverse, and its other names."""
-    inverse = entity.constrained(properties.INVERSE, properties.PROPERTY)
+    inverse = entity.constrained(INVERSE, PROPERTY)
     others = ", ".join(map(clean, entity.names[:8]))
     return " ".join(
         [
@@ -210,42 +197,49 @@ def _about(entity: WikidataEntity) -> str:
     )
 
 
-def _paired(modules: Sequence[Module], entities: Sequence[WikidataEntity]) -> list[Module]:
-    """Name the inverses that are among the modules. The types of both sides must mirror each other."""
-    by_id = {module.relation.property: module.relation for module in modules}
-    paired = []
-    for module, entity in zip(modules, entities, strict=True):
-        relation = module.relation
-        for other in map(by_id.get, entity.constrained(properties.INVERSE, properties.PROPERTY)):
-            sides = (relation.subject_type.qid, relation.object_type.qid)
-            if other and not (relation.symmetric or other.symmetric) and relation.kind == other.kind == "entity":
-                mirrored = sides == (other.object_type.qid, other.subject_type.qid)
-                relation = replace(relation, inverse_of=other.name) if mirrored else relation
-        paired.append(module._replace(relation=relation))
-    return paired
+def _paired(relations: Sequence[Relation], entities: Sequence[WikidataEntity]) -> list[Relation]:
+    """Name the inverses that are among the relations. The types of both sides must mirror each other."""
+    by_id = {relation.property: relation for relation in relations}
+    return [
+        replace(relation, inverse_of=_inverse(relation, map(by_id.get, entity.constrained(INVERSE, PROPERTY))))
+        for relation, entity in zip(relations, entities, strict=True)
+    ]
 
 
-def _write(modules: Sequence[Module], folder: Path, taken: Collection[str]) -> list[Path]:
-    """Write modules, or none of them."""
-    paths: dict[str, Path] = {}
-    for relation, _ in modules:
-        if twice := {*relation.spellings()} & {*taken, *paths}:
+def _inverse(relation: Relation, others: Iterable[Relation | None]) -> str:
+    """Return the name of the other relation that mirrors a relation; "" for none."""
+    sides = relation.kind, relation.object_type.qid, relation.subject_type.qid
+    names = [
+        other.name
+        for other in others
+        if other
+        and not (relation.symmetric or other.symmetric)
+        and sides == ("entity", other.subject_type.qid, other.object_type.qid)
+        and other.kind == "entity"
+    ]
+    return "".join(names[-1:])
+
+
+def _write(modules: Iterable[tuple[Relation, str]], folder: Path, taken: Collection[str]) -> list[Path]:
+    """Write the modules of relations with their docstrings, or none of them."""
+    contents: dict[Path, bytes] = {}
+    names = {*taken}
+    for relation, docstring in modules:
+        if twice := {*relation.spellings()} & names:
             raise InputError(
                 f"{relation.property} would be the second relation named {min(twice)!r}: rename the other one in its "
                 "module, or leave one of the two out"
             )
-        paths[relation.name] = folder / f"{relation.name.replace('-', '_')}.py"
-        check_new(paths[relation.name])
-    written: list[Path] = []
-    try:
-        for (relation, docstring), path in zip(modules, paths.values(), strict=True):
-            write_bytes(path, source(relation, docstring).encode())
-            written.append(path)
-    except BaseException:
-        for path in written:
-            path.unlink(missing_ok=True)
-        raise
-    return written
+        names.add(relation.name)
+        path = folder / f"{relation.name.replace('-', '_')}.py"
+        check_new(path)
+        contents[path] = source(relation, docstring).encode()
+    with ExitStack() as undo:
+        for path, content in contents.items():
+            write_bytes(path, content)
+            undo.callback(path.unlink, missing_ok=True)
+        undo.pop_all()
+    return [*contents]
 
 
 def source(relation: Relation, docstring: str) -> str:
@@ -277,8 +271,10 @@ def _code(value: Any, before: str = "", indent: str = "") -> str:
 
 
 def _given(value: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a dataclass that have not their defaults, with their names as parameters."""
-    plain = {field.name: field.default_factory() for field in fields(value) if field.default_factory is not MISSING}
-    default = {field.name: field.default for field in fields(value)} | plain
+    """Return the fields of a dataclass that do not have their defaults, with their names as parameters."""
+    default = {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(value)
+    }
     keys = [name for name in default if getattr(value, name) != default[name]]
     return [("" if isinstance(value, EntityType) else f"{name}=", getattr(value, name)) for name in keys]

@@ -6,15 +6,26 @@ Constraints are statements of P2302: https://www.wikidata.org/wiki/Help:Property
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from lmkbc.errors import InputError
-from lmkbc.link.index_sources import BLANK, LANGUAGES, lines
-from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, ApiReply, Empty, ShapeError, Term, decode
+from lmkbc.link.index_sources import LANGUAGES, entity_of, lines
+from lmkbc.link.wikibase import (
+    ApiCall,
+    Empty,
+    EntitiesReply,
+    Entity,
+    PropertyOrItem,
+    ShapeError,
+    Snak,
+    Statement,
+    decode,
+    entities,
+    picked,
+)
 from lmkbc.link.wikidata import Client
 from lmkbc.relation import Kind
 
@@ -45,55 +56,34 @@ class _Value(msgspec.Struct, gc=False):
     id: str | None = None
 
 
-class _Content(msgspec.Struct, gc=False):
-    value: _Value | str = ""
-
-
-class _Snak(msgspec.Struct, gc=False):
-    datavalue: _Content | None = None
-
-
-class _Claim(msgspec.Struct, gc=False):
-    mainsnak: _Snak
-    rank: str = "normal"
-    qualifiers: dict[str, list[_Snak]] | Empty = {}
+class _Claim(Statement[_Value | str]):
+    qualifiers: dict[str, list[Snak[_Value | str]]] | Empty = msgspec.field(default_factory=dict)
 
 
 class _Claims(msgspec.Struct, gc=False):
     P2302: list[_Claim] = []
 
 
-class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
-    origin: str = ""
+class WikidataEntity(Entity[_Claims]):
+    """A property or a class."""
 
-
-class WikidataEntity(msgspec.Struct, gc=False):
-    """A property or a class. `missing` is set where no entity has this id, `redirects` where another one took over."""
-
-    id: Annotated[str, msgspec.Meta(pattern=r"\A[PQ][1-9][0-9]{0,11}\Z")]
+    id: PropertyOrItem
     datatype: str = ""
-    labels: dict[str, Term] | Empty = {}
-    descriptions: dict[str, Term] | Empty = {}
-    aliases: dict[str, list[Term]] | Empty = {}
-    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
-    redirects: _Redirect | None = None
-    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def label(self) -> str:
         """Return the label in English, or the one for every language; "" if it has none."""
-        return next((term.value for term in _in_english(self.labels)), "")
+        return next((term.value for term in picked(self.labels, LANGUAGES)), "")
 
     @property
     def description(self) -> str:
-        """Return the English description; "" if it has none."""
-        return next((term.value for term in _in_english(self.descriptions)), "")
+        """Return the description in English, or the one for every language; "" if it has none."""
+        return next((term.value for term in picked(self.descriptions, LANGUAGES)), "")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the English aliases."""
-        terms = self.aliases.get(LANGUAGES[0], ()) if isinstance(self.aliases, dict) else ()
-        return tuple(term.value for term in terms)
+        return tuple(term.value for terms in picked(self.aliases, LANGUAGES[:1]) for term in terms)
 
     def constraints(self, *types: str) -> Iterator[_Claim]:
         """Yield the constraints of some types that are not deprecated."""
@@ -102,9 +92,8 @@ class WikidataEntity(msgspec.Struct, gc=False):
 
     def constrained(self, constraint: str, qualifier: str) -> tuple[str, ...]:
         """Return the entities that a constraint's qualifier names, each once."""
-        held = [claim.qualifiers for claim in self.constraints(constraint) if isinstance(claim.qualifiers, dict)]
-        ids = (_id(snak) for qualifiers in held for snak in qualifiers.get(qualifier, ()))
-        return tuple(dict.fromkeys(filter(None, ids)))
+        snaks = (picked(claim.qualifiers, [qualifier]) for claim in self.constraints(constraint))
+        return tuple(dict.fromkeys(filter(None, (_id(snak) for held in snaks for group in held for snak in group))))
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -121,25 +110,20 @@ Lookup = Callable[[Sequence[str]], Mapping[str, WikidataEntity]]
 """Function from ids to the entities that have them."""
 
 
-class _EntitiesReply(ApiReply):
-    entities: dict[str, WikidataEntity] | msgspec.UnsetType = msgspec.UNSET
-
-
-_REPLY = msgspec.json.Decoder(_EntitiesReply)
+_REPLY = msgspec.json.Decoder(EntitiesReply[WikidataEntity])
 _LINE = msgspec.json.Decoder(WikidataEntity)
 _ID = re.compile(rb'"id":\s*"([PQ][0-9]+)"')
+_PROPS = "info|datatype|labels|descriptions|aliases|claims"
 
 
 def of_client(client: Client) -> Lookup:
-    """Return the lookup in Wikidata's API. It shortens a reply that is too long, so what is missing is asked again."""
+    """Return the lookup in Wikidata's API."""
+
+    def call(ids: Sequence[str]) -> ApiCall[dict[str, WikidataEntity]]:
+        return entities(ids, _REPLY, lambda entity: entity, props=_PROPS, languages="|".join(LANGUAGES))
 
     def lookup(ids: Sequence[str]) -> dict[str, WikidataEntity]:
-        entities: dict[str, WikidataEntity] = {}
-        while missing := [name for name in ids if name not in entities]:
-            groups = [missing[at : at + IDS_PER_CALL] for at in range(0, len(missing), IDS_PER_CALL)]
-            for _, reply in client.answers([_call(group) for group in groups]):
-                entities.update(reply or {})
-        return entities
+        return {name: entity for part in client.entities(ids, call) for name, entity in part.items() if entity}
 
     return lookup
 
@@ -151,10 +135,10 @@ def of_dump(path: Path) -> Lookup:
         wanted, found = {*ids}, dict[str, WikidataEntity]()
         for line in lines(path) if wanted else ():
             first = _ID.search(line)
-            if line.strip() in BLANK or first is None or first[1].decode() not in wanted:
+            if first is None or first[1].decode() not in wanted:
                 continue
             try:
-                entity = decode(line.strip().rstrip(b","), _LINE)
+                entity = decode(entity_of(line), _LINE)
             except ShapeError as error:
                 raise InputError(f"{path}: {first[1].decode()} cannot be read ({error}): get the dump again") from None
             found[entity.id] = entity
@@ -167,21 +151,19 @@ def of_dump(path: Path) -> Lookup:
 
 def read(ids: Sequence[str], lookup: Lookup) -> list[WikidataEntity]:
     """Return properties in order. InputError for one that cannot be asked: unknown, merged, of another data type."""
-    entities = lookup(ids)
-    return [_checked(name, entities.get(name)) for name in ids]
+    found = lookup(ids)
+    return [_checked(name, found.get(name)) for name in ids]
 
 
-def check_ids(ids: Iterable[str]) -> list[str]:
+def check_ids(ids: Sequence[str]) -> list[str]:
     """Return ids of properties in capitals. InputError for a text that is none, and for one that is named twice."""
-    checked: list[str] = []
-    for text in ids:
-        name = text.strip().upper()
+    names = [text.strip().upper() for text in ids]
+    for text, name in zip(ids, names, strict=True):
         if not re.fullmatch(PID, name):
             raise InputError(f"{text[:40]!r} is no property of Wikidata: name one like P36")
-        if name in checked:
+        if names.count(name) > 1:
             raise InputError(f"{name} is named twice: a property gives one relation")
-        checked.append(name)
-    return checked
+    return names
 
 
 def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
@@ -199,30 +181,6 @@ def _checked(name: str, entity: WikidataEntity | None) -> WikidataEntity:
     return entity
 
 
-def _call(ids: Sequence[str]) -> ApiCall[dict[str, WikidataEntity]]:
-    params = {
-        "action": "wbgetentities",
-        "ids": "|".join(ids),
-        "props": "info|datatype|labels|descriptions|aliases|claims",
-        "languages": "|".join(LANGUAGES),
-    }
-    return ApiCall(params, _REPLY, lambda reply: _entities(reply, ids))
-
-
-def _entities(reply: _EntitiesReply, ids: Sequence[str]) -> dict[str, WikidataEntity]:
-    if reply.entities is msgspec.UNSET:
-        raise ShapeError("Object missing required field `entities`")
-    merged = {entity.redirects.origin: entity for entity in reply.entities.values() if entity.redirects}
-    answered = {name: entity for name, entity in {**reply.entities, **merged}.items() if name in ids}
-    if not answered:
-        raise ShapeError("none of the entities that were asked for")
-    return answered
-
-
-def _in_english(terms: dict[str, Term] | list[None]) -> list[Term]:
-    return [terms[language] for language in LANGUAGES if language in terms] if isinstance(terms, dict) else []
-
-
-def _id(snak: _Snak) -> str | None:
+def _id(snak: Snak[_Value | str]) -> str | None:
     value = snak.datavalue.value if snak.datavalue else None
     return value.id if isinstance(value, _Value) else None

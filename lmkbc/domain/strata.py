@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from lmkbc.domain.gold import LabelledSubject
+from lmkbc.domain.gold import LabelledSubject, number_of
 from lmkbc.types import grouped
 
 SPLITS = ("train", "val", "test")
@@ -58,7 +58,7 @@ def draw(
 
 def _keys(found: Sequence[LabelledSubject]) -> list[tuple[LabelledSubject, tuple[int, int]]]:
     """Return each subject with the places of its stratum: by objects, and by sitelinks."""
-    ordered = sorted(found, key=lambda subject: (subject.links, int(subject.qid[1:])))
+    ordered = sorted(found, key=lambda subject: (subject.links, number_of(subject.qid)))
     return [
         (
             subject,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 import polars as pl
@@ -26,7 +26,7 @@ from lmkbc.files.tables import separator
 from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
-from lmkbc.link.wikibase import Empty, EntityId, ShapeError, Statement, Term, decode, items
+from lmkbc.link.wikibase import Classes, Entity, ShapeError, Term, decode, items, picked
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -39,23 +39,7 @@ FIRST = 5
 """Lines without an entity after which a file is no dump, unless one came before."""
 
 
-class _Claims(msgspec.Struct, gc=False):
-    P31: list[Statement[EntityId]] = []
-
-
-class _Item(msgspec.Struct, gc=False):
-    """Fields of an entity that are read."""
-
-    id: str
-    labels: dict[str, Term] | Empty = {}
-    aliases: dict[str, list[Term]] | Empty = {}
-    descriptions: dict[str, Term] | Empty = {}
-    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
-    sitelinks: dict[str, msgspec.Raw] | Empty = {}
-
-
-_decoder = msgspec.json.Decoder(_Item)
-BLANK = (b"", b"[", b"]")
+_DECODER = msgspec.json.Decoder(Entity[Classes])
 
 
 def open_dump(path: Path) -> IO[bytes]:
@@ -76,11 +60,10 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     None: for a bracket, a property, an entity without a name, and one of no accepted class. accepted: P31 values to
     keep, empty for all. Raises ShapeError for a broken line.
     """
-    line = line.strip().rstrip(b",")
-    if line in BLANK:
+    if not (written := entity_of(line)):
         return None
-    item = decode(line, _decoder)
-    classes = items(item.claims.P31) if isinstance(item.claims, _Claims) else ()
+    item = decode(written, _DECODER)
+    classes = items(item.claims.P31) if isinstance(item.claims, Classes) else ()
     if not item.id.startswith("Q") or (accepted and accepted.isdisjoint(classes)):
         return None
     if as_qid(item.id) != item.id:
@@ -88,7 +71,7 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     names = _names(item, languages) or _names(item, (ENGLISH,))
     if not names:
         return None
-    descriptions = _in(item.descriptions, (*languages, ENGLISH))
+    descriptions = picked(item.descriptions, (*languages, ENGLISH))
     return IndexEntity(
         item.id,
         names[0].value,
@@ -99,13 +82,9 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     )
 
 
-def _names(item: _Item, languages: Sequence[str]) -> list[Term]:
+def _names(item: Entity[Classes], languages: Sequence[str]) -> list[Term]:
     """Return labels, then aliases, in the order of the languages."""
-    return _in(item.labels, languages) + [term for terms in _in(item.aliases, languages) for term in terms]
-
-
-def _in(terms: dict[str, Any] | list[None], languages: Sequence[str]) -> list[Any]:
-    return [terms[language] for language in languages if language in terms] if isinstance(terms, dict) else []
+    return picked(item.labels, languages) + [term for terms in picked(item.aliases, languages) for term in terms]
 
 
 def add_dump(
@@ -135,7 +114,7 @@ def add_dump(
         try:
             if entity := read_entity(line, languages, accepted):
                 entities.append(entity)
-            is_dump = is_dump or line.strip() not in BLANK
+            is_dump = is_dump or bool(entity_of(line))
         except ShapeError as error:
             broken.append((number, str(error)))
             if not is_dump:
@@ -177,6 +156,12 @@ def lines(path: Path, offset: int = 0, *, piece: bool = False) -> Iterator[bytes
         raise InputError(f"{path} cannot be read to its end ({error}): get it whole, and build again") from None
     if not first or (not piece and first.strip() == b"[" and last is not first and last.strip() != b"]"):
         raise InputError(f"{path} ends before its closing bracket: get it whole, and build again")
+
+
+def entity_of(line: bytes) -> bytes:
+    """Return the entity in a line of a dump, as JSON; nothing for a bracket."""
+    written = line.strip().rstrip(b",")
+    return b"" if written in (b"[", b"]") else written
 
 
 def _zstandard_errors() -> tuple[type[Exception], ...]:

@@ -154,7 +154,11 @@ class Wikidata:
         for qid in ids:
             if as_qid(qid) != qid:
                 raise InputError(f"{qid!r} is no QID: write one like 'Q42'")
-        return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, _ask_records)
+
+        def ask(client: Client, missing: list[str]) -> Iterator[Mapping[str, wikibase.Record | None]]:
+            return client.entities(missing, lambda group: wikibase.records(group, LANGUAGE))
+
+        return self._kept("entity", list(dict.fromkeys(ids)), _RECORD, ask)
 
     def _climb(self, records: Sequence[wikibase.Record]) -> dict[str, tuple[str, ...]]:
         """Map each class within CLIMB steps of the records to the classes directly above it."""
@@ -184,27 +188,6 @@ class Wikidata:
             self._answered.update((kind, key) for key in answers)
             cached.update(answers)
         return {key: cached[key] for key in keys if key in cached}
-
-
-def _ask_records(client: Client, missing: list[str]) -> Iterator[Mapping[str, wikibase.Record | None]]:
-    """Request ids in groups, and yield their records when they arrive.
-
-    The API refuses a whole group for one invalid id, so its halves are requested. It shortens a long reply, so the
-    missing ids are requested again.
-    """
-    groups = [missing[at : at + wikibase.IDS_PER_CALL] for at in range(0, len(missing), wikibase.IDS_PER_CALL)]
-    while groups:
-        left: list[list[str]] = []
-        for at, records in client.answers([wikibase.entities(group, LANGUAGE) for group in groups]):
-            group = groups[at]
-            if records is not None:
-                yield records
-                left.append([qid for qid in group if qid not in records])
-            elif len(group) == 1:
-                yield {group[0]: None}
-            else:
-                left += [group[: len(group) // 2], group[len(group) // 2 :]]
-        groups = [group for group in left if group]
 
 
 def _described(hits: Sequence[wikibase.SearchHit], entities: Mapping[str, Hit | None]) -> tuple[Hit, ...]:

@@ -7,7 +7,7 @@ ShapeError, so unchecked data is never cached, indexed or requested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -18,7 +18,10 @@ from lmkbc.names import QID
 
 T = TypeVar("T")
 V = TypeVar("V")
+C = TypeVar("C")
+E = TypeVar("E", bound="Entity[Any]")
 Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]
+PropertyOrItem = Annotated[str, msgspec.Meta(pattern=r"\A[PQ][1-9][0-9]{0,11}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 """A label, an alias or a description: at most 250 characters in Wikidata; a mirror may allow more."""
 Empty = Annotated[list[None], msgspec.Meta(max_length=0)]
@@ -58,6 +61,38 @@ class Statement(msgspec.Struct, Generic[V], gc=False):
 
     mainsnak: Snak[V]
     rank: str = "normal"
+
+
+class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
+    origin: PropertyOrItem
+
+
+class Entity(msgspec.Struct, Generic[C], gc=False):
+    """An entity. `missing` is set where no entity has this id, `redirects` where another one took over.
+
+    C: type of its claims, with a field for each property that is read.
+    """
+
+    id: str
+    labels: dict[str, Term] | Empty = {}
+    descriptions: dict[str, Term] | Empty = {}
+    aliases: dict[str, list[Term]] | Empty = {}
+    claims: C | Empty = []
+    sitelinks: dict[str, msgspec.Raw] | Empty = {}
+    redirects: _Redirect | None = None
+    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class Classes(msgspec.Struct, gc=False):
+    """The claims that state an entity's classes."""
+
+    P31: list[Statement[EntityId]] = []
+    P279: list[Statement[EntityId]] = []
+
+
+def picked(values: dict[str, V] | list[None], keys: Iterable[str]) -> list[V]:
+    """Return the values of some keys of a map, those that it has, in the order of the keys."""
+    return [values[key] for key in keys if key in values] if isinstance(values, dict) else []
 
 
 def items(statements: list[Statement[EntityId]]) -> tuple[str, ...]:
@@ -130,31 +165,6 @@ class _SearchReply(ApiReply):
     search: Annotated[list[_FoundHit], msgspec.Meta(max_length=500)] | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Claims(msgspec.Struct, gc=False):
-    P31: list[Statement[EntityId]] = []
-    P279: list[Statement[EntityId]] = []
-
-
-class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
-    origin: Qid
-
-
-class _Entity(msgspec.Struct, gc=False):
-    """An entity of a reply. `missing` is set where no entity has this id."""
-
-    id: Qid
-    missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    redirects: _Redirect | None = None
-    labels: dict[str, Term] | Empty = {}
-    descriptions: dict[str, Term] | Empty = {}
-    claims: _Claims | Empty = msgspec.field(default_factory=_Claims)
-    sitelinks: dict[str, msgspec.Raw] | Empty = {}
-
-
-class _EntitiesReply(ApiReply):
-    entities: dict[str, _Entity] | msgspec.UnsetType = msgspec.UNSET
-
-
 @dataclass(frozen=True, slots=True)
 class ApiCall(Generic[T]):
     """A request to the API, and how to read its reply.
@@ -169,8 +179,18 @@ class ApiCall(Generic[T]):
     passes: frozenset[str] = frozenset()
 
 
+class _Item(Entity[Classes]):
+    id: Qid
+
+
+class EntitiesReply(ApiReply, Generic[V]):
+    """Reply of wbgetentities. V: type of its entities."""
+
+    entities: dict[str, V] | msgspec.UnsetType = msgspec.UNSET
+
+
 _SEARCH: msgspec.json.Decoder[_SearchReply] = msgspec.json.Decoder(_SearchReply)
-_ENTITIES: msgspec.json.Decoder[_EntitiesReply] = msgspec.json.Decoder(_EntitiesReply)
+_ITEMS = msgspec.json.Decoder(EntitiesReply[_Item])
 
 
 def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
@@ -186,20 +206,32 @@ def search(text: str, language: str, limit: int) -> ApiCall[list[SearchHit]]:
     return ApiCall(params, _SEARCH, _hits)
 
 
-def entities(ids: Sequence[str], language: str) -> ApiCall[dict[str, Record | None]]:
-    """Return a wbgetentities call for at most IDS_PER_CALL ids. Its result is a record per id, None for no entity.
+def entities(
+    ids: Sequence[str],
+    decoder: msgspec.json.Decoder[EntitiesReply[E]],
+    read: Callable[[E], T],
+    **params: str,
+) -> ApiCall[dict[str, T]]:
+    """Return a wbgetentities call for at most IDS_PER_CALL ids. Its result has what `read` makes of each entity, by id.
 
     The server shortens a reply that is too long. So a result may lack some ids, but never all. If one id is invalid,
-    the API refuses the whole call.
+    the API refuses the whole call. params: of the request.
     """
-    params = {
-        "action": "wbgetentities",
-        "ids": "|".join(ids),
-        "props": "info|labels|descriptions|claims|sitelinks",
-        "languages": language,
-        "languagefallback": "1",
-    }
-    return ApiCall(params, _ENTITIES, lambda reply: _records(reply, ids, language), NO_ENTITY)
+    asked = {"action": "wbgetentities", "ids": "|".join(ids), **params}
+    return ApiCall(asked, decoder, lambda reply: _answered(reply, ids, read), NO_ENTITY)
+
+
+def records(ids: Sequence[str], language: str) -> ApiCall[dict[str, Record | None]]:
+    """Return the call of `entities` whose result is a record per id, None for no entity."""
+    props = "info|labels|descriptions|claims|sitelinks"
+    return entities(
+        ids,
+        _ITEMS,
+        lambda item: _record(item, language),
+        props=props,
+        languages=language,
+        languagefallback="1",
+    )
 
 
 def _hits(reply: _SearchReply) -> list[SearchHit]:
@@ -208,31 +240,23 @@ def _hits(reply: _SearchReply) -> list[SearchHit]:
     return [SearchHit(hit.id, hit.label, hit.description, hit.match.text) for hit in reply.search]
 
 
-def _records(reply: _EntitiesReply, ids: Sequence[str], language: str) -> dict[str, Record | None]:
+def _answered(reply: EntitiesReply[E], ids: Sequence[str], read: Callable[[E], T]) -> dict[str, T]:
     if reply.entities is msgspec.UNSET:
         raise ShapeError("Object missing required field `entities`")
-    by_id: dict[str, _Entity] = {}
+    by_id: dict[str, E] = {}
     for entity in reply.entities.values():
         by_id[entity.redirects.origin if entity.redirects else entity.id] = by_id[entity.id] = entity
-    answered = {qid: _record(by_id[qid], language) for qid in ids if qid in by_id}
+    answered = {name: read(by_id[name]) for name in ids if name in by_id}
     if not answered:
         raise ShapeError("none of the entities that were asked for")
     return answered
 
 
-def _record(entity: _Entity, language: str) -> Record | None:
-    if entity.missing is not msgspec.UNSET:
+def _record(item: _Item, language: str) -> Record | None:
+    if item.missing is not msgspec.UNSET:
         return None
-    claims = entity.claims if isinstance(entity.claims, _Claims) else _Claims()
-    return Record(
-        entity.id,
-        _text(entity.labels, language),
-        _text(entity.descriptions, language),
-        items(claims.P31),
-        items(claims.P279),
-        len(entity.sitelinks),
+    claims = item.claims if isinstance(item.claims, Classes) else Classes()
+    label, description = (
+        "".join(term.value for term in picked(terms, [language])) for terms in (item.labels, item.descriptions)
     )
-
-
-def _text(terms: dict[str, Term] | list[None], language: str) -> str:
-    return terms[language].value if isinstance(terms, dict) and language in terms else ""
+    return Record(item.id, label, description, items(claims.P31), items(claims.P279), len(item.sitelinks))

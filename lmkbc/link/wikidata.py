@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from typing import TypeVar
@@ -27,7 +27,7 @@ from lmkbc.http import (
     pooled,
     retry_after,
 )
-from lmkbc.link.wikibase import ApiCall, Refusal, ShapeError, decode
+from lmkbc.link.wikibase import IDS_PER_CALL, ApiCall, Refusal, ShapeError, decode
 
 T = TypeVar("T")
 API_URL = "https://www.wikidata.org/w/api.php"
@@ -100,6 +100,28 @@ class Client:
                 f"{self._url} did not answer for {failed[0]}{more}; what it answered so far is kept: "
                 f"run the command again to go on"
             )
+
+    def entities(
+        self, ids: Sequence[str], call: Callable[[Sequence[str]], ApiCall[dict[str, T]]]
+    ) -> Iterator[Mapping[str, T | None]]:
+        """Request ids in groups, each by the call that `call` makes of it, and yield their entities when they arrive.
+
+        The API refuses a whole group for one invalid id, so its halves are requested. It shortens a long reply, so the
+        missing ids are requested again. None: no entity.
+        """
+        groups = [ids[at : at + IDS_PER_CALL] for at in range(0, len(ids), IDS_PER_CALL)]
+        while groups:
+            left: list[Sequence[str]] = []
+            for at, entities in self.answers([call(group) for group in groups]):
+                group = groups[at]
+                if entities is not None:
+                    yield entities
+                    left.append([name for name in group if name not in entities])
+                elif len(group) == 1:
+                    yield {group[0]: None}
+                else:
+                    left += [group[: len(group) // 2], group[len(group) // 2 :]]
+            groups = [group for group in left if group]
 
     async def _once(self, http: httpx2.AsyncClient, pace: Pace, call: ApiCall[T]) -> T | None:
         await pace.enter()

@@ -28,7 +28,7 @@ from lmkbc.kb.build.knowledge import About, FactRow
 from lmkbc.kb.export import quickstatements
 from lmkbc.kb.export.date_values import exact, known_dates
 from lmkbc.kb.export.wikidata_json import TEXTS, has_unit, known_number
-from lmkbc.link.index_sources import lines, open_dump
+from lmkbc.link.index_sources import entity_of, lines, open_dump
 from lmkbc.link.wikibase import Empty, ShapeError, Statement, decode
 from lmkbc.names import as_qid, folded_key
 from lmkbc.types import Example
@@ -189,7 +189,7 @@ def _entities(
     for path in paths:
         for number, line in enumerate(lines(path, piece=True), start=1):
             first, last = first or line.strip(), line.strip() or last
-            if (written := line.strip().rstrip(b",")) in (b"", b"[", b"]"):
+            if not (written := entity_of(line)):
                 continue
             try:
                 item: Any = decode(written, decoder)
