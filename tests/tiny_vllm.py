@@ -3,8 +3,6 @@
 It is no vLLM: it reads every prompt alone and in full. What it takes and returns was compared with vLLM 0.32 once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Every back end keeps to this: a new one needs a case in CASES, and passes all of this."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """Tuning scores what a run keeps: for every rule of the registry, at every threshold, and for held-out subjects."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
