@@ -1,7 +1,5 @@
 """Small knowledge bases, as tests make them: a stub for the model, and a directory of facts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages in a real browser, opened from disk and offline, and what their consoles complained of."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A call to a model that sets every field, as tests of stores keep answers to it."""
 
-from __future__ import annotations
-
 from lmkbc.models.base import Call
 
 CALL = Call(

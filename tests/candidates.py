@@ -1,7 +1,5 @@
 """Candidate sets, as tests write them: what a query's sources propose in one list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from lmkbc.types import Candidate, CandidateSet, Dropped, Nil, Query, Source, State

@@ -1,7 +1,5 @@
 """A copy of this checkout in which something is added as the documents tell, and the tests that run there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,9 +1,8 @@
 """`lmkbc` as a shell calls it, in this process: what the fixture `command` gives."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, replace
+from typing import Self
 
 import pytest
 
@@ -28,7 +27,7 @@ class Command:
         assert "Traceback" not in shown.err, shown.err
         return int(ended.value.code or 0), shown.out, shown.err
 
-    def under(self, *words: object) -> Command:
+    def under(self, *words: object) -> Self:
         """Return the command whose words begin with these."""
         return replace(self, words=(*self.words, *words))
 

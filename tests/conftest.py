@@ -1,7 +1,5 @@
 """Fixtures that many tests share: the official data, and an environment wiped of everything a user may have set."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """How the time of a work grows with its text: no absolute time is asserted, since machines differ and are busy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The wheel xllamacpp carries it (lmkbc[llamacpp]).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Answers depend on the prompt alone, so that two runs can be compared byte by byt
 killed and prints its URL; in a test, `with Loopback(...) as server:` serves from a thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import email.utils
 import hashlib

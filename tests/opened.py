@@ -1,7 +1,5 @@
 """Recipes and their generators, as tests make them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

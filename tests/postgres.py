@@ -1,7 +1,5 @@
 """A PostgreSQL server of our own on loopback, which can be killed and started again."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -3,8 +3,6 @@
 python tests/processors.py sse4 -m pytest -m floats
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The parts of a prompt as texts."""
 
-from __future__ import annotations
-
 from lmkbc.models.base import Prompt
 
 

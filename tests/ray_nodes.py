@@ -1,7 +1,5 @@
 """A Ray cluster of two nodes on loopback, small enough for a test, and what kills its workers."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

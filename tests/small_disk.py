@@ -1,7 +1,5 @@
 """A disk that takes no file beyond a size."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The check of a submission as its receiver makes it."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

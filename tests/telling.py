@@ -1,7 +1,5 @@
 """A stand-in for servers that tell log-probabilities, those of a tiny model of ours, in the ways of real servers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal

@@ -1,7 +1,5 @@
 """Documents tell how to add: saved as told, it passes what all others pass, and nothing else changes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables that make no sense are refused in one sentence, which names the setting."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Benchmarks run to their end at a small size: a change of the engine may not break them unseen."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

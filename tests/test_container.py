@@ -1,7 +1,5 @@
 """A container runs lmkbc as the owner of the directory that is mounted. No container is needed to see that."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """CONTRIBUTING's own examples: the rule and the generator do what it says when they are saved as told."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Where no system is named, it is the default, and what takes its place where its model is not here."""
 
-from __future__ import annotations
-
 import pytest
 from space import SPACE
 

@@ -1,7 +1,5 @@
 """The pages that are made of the code, and the site: all that can be set, called, scored or reproduced is there."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

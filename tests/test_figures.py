@@ -1,7 +1,5 @@
 """Figures that documents show: they are those of the file that the benchmark commands write, and of no other place."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

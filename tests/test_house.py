@@ -3,8 +3,6 @@
 Imports in functions and under TYPE_CHECKING count too.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """All requests share: which addresses are good, how long to wait, how much to read, how many at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from itertools import islice

@@ -1,7 +1,5 @@
 """The bundled edition is what the software shows first: its rows must be sound, and its own."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Plug-ins of other distributions: found by their entry points; broken ones stop nobody who does not ask for them."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Iterator

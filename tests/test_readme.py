@@ -1,7 +1,5 @@
 """The documents' own examples: what they print loads, runs as typed, and ends as they show."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

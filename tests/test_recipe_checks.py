@@ -1,7 +1,5 @@
 """A recipe is checked whole when it is read: what is wrong is told by file, table and setting, nothing is loaded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

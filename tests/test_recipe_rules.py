@@ -1,7 +1,5 @@
 """A recipe's rules: one in general, others of relations, thresholds before both; and one that is known to be exact."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

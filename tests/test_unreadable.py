@@ -1,7 +1,5 @@
 """A run with a few replies that nobody can read is written and scored: they count as wrong, and only submit refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel: carries relations, editions and the bundled data, and predicts outside the checkout."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

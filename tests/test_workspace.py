@@ -1,7 +1,5 @@
 """Plug-ins: found in the right place, and reported with their file when they are wrong."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tiny random causal models with a byte tokenizer, made on the spot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tiny random masked LMs of several families, saved as a user would have them: a directory with safetensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

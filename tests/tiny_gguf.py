@@ -1,7 +1,5 @@
 """Tiny random models as GGUF files, written as llama.cpp's converter writes them."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Collection, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny random masked models with a WordPiece tokenizer of whole words and single letters, saved as a user has them."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Iterable
 from pathlib import Path

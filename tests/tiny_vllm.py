@@ -3,8 +3,6 @@
 It is no vLLM: it reads every prompt alone and in full. What it takes and returns was compared with vLLM 0.32 once.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,12 +52,14 @@ class LLM:
         assert len(prompt) + (how.max_tokens or 0) <= 64
         told = None
         if how.prompt_logprobs is not None:
-            told = [None, *(self._step(prompt[:end], prompt[end]) for end in range(1, len(prompt)))]
+            rows = self._logs(prompt)[:-1]
+            told = [None, *(_step(logs, token) for logs, token in zip(rows, prompt[1:], strict=True))]
         tokens: list[int] = []
         steps, reason = [], "length"
         for _ in range(how.max_tokens or 0):
-            tokens.append(int(self._logs([*prompt, *tokens]).argmax()))
-            steps.append(self._step([*prompt, *tokens[:-1]], tokens[-1]))
+            logs = self._logs([*prompt, *tokens])[-1]
+            tokens.append(int(logs.argmax()))
+            steps.append(_step(logs, tokens[-1]))
             ended = tokens[-1] in (tiny_causal.EOS, *(how.stop_token_ids or ()))
             if ended or any(stop in TOKENIZER.decode(tokens) for stop in how.stop or ()):
                 reason = "stop"
@@ -68,11 +68,13 @@ class LLM:
         return SimpleNamespace(outputs=[draw] * how.n, prompt_logprobs=told)
 
     def _logs(self, tokens: list[int]) -> torch.Tensor:
+        """Return the log-probabilities of what follows each token."""
         with torch.inference_mode():
-            return torch.log_softmax(MODEL(torch.tensor([tokens])).logits[0, -1], dim=-1)
+            return torch.log_softmax(MODEL(torch.tensor([tokens])).logits[0], dim=-1)
 
-    def _step(self, tokens: list[int], chosen: int) -> dict[int, Any]:
-        return {chosen: SimpleNamespace(logprob=float(self._logs(tokens)[chosen]))}
+
+def _step(logs: torch.Tensor, chosen: int) -> dict[int, Any]:
+    return {chosen: SimpleNamespace(logprob=float(logs[chosen]))}
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:

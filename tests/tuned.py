@@ -1,7 +1,5 @@
 """Tuning as tests call it, and selectors that keep less than their rules do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

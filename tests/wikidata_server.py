@@ -4,8 +4,6 @@ Entities are in Wikibase's JSON. `triples` writes them as Wikidata does, so that
 https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A language model that writes what it is given to write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any

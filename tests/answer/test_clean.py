@@ -1,7 +1,5 @@
 """Cleaning by declaration: what is dropped, what is renamed, and that gold-like names pass untouched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Dates in answers: the forms of many languages, what is ambiguous, what no calendar has, and dates in prose."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Objects that models named and that were not kept: counted by the rule that dropped them, and no abstention."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The line of an answer: what counts as one, and names as they stand there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

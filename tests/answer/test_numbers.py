@@ -1,7 +1,5 @@
 """Numbers of all kinds and sizes, in every style of answer: read or refused, and never an exception."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Raw model text to objects: every style that models write in, every way of saying nothing, every way of breaking."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

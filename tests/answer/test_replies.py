@@ -4,8 +4,6 @@ A line of replies.jsonl is {"kind", "relation", "text", "finish"?, "expected"}; 
 "there is none", or "unreadable".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from itertools import groupby

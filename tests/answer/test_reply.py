@@ -1,7 +1,5 @@
 """Draws that were not at their end: what they had come to the end of counts, marked; their last words do not."""
 
-from __future__ import annotations
-
 import pytest
 from space import SPACE
 

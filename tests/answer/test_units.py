@@ -1,7 +1,5 @@
 """Units of measure: each spelling is a unit of pint, and conversion is pint's, with plain digits."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pint

@@ -1,7 +1,5 @@
 """Names as they were written: nothing trimmed, no word for nothing known but the prompt's own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

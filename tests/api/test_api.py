@@ -1,7 +1,5 @@
 """Python callers use the public names, and each verb on files and on data in memory, with nothing printed."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

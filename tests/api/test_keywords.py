@@ -3,8 +3,6 @@
 mypy checks this file, so that an unknown keyword which it accepted would make its `type: ignore` an error.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--learn-from`: which labelled rows a run and a base learn from, and the count of what these rows state."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

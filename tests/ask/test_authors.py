@@ -1,7 +1,5 @@
 """Authors' words come over the line, are held against their SHA-256, and are frames then; nothing of theirs is here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

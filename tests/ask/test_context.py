@@ -1,7 +1,5 @@
 """Context: what providers find, how it is cut and told, and which of them a closed book allows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

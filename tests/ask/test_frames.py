@@ -1,7 +1,5 @@
 """Frames: one template for examples and query, read back by the same words; what is wrong in one is a sentence."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A step reads of an answer what its kind says."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

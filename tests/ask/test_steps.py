@@ -1,7 +1,5 @@
 """The steps of a chain are checked when a recipe is read: one sentence for what makes no sense."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

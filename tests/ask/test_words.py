@@ -1,7 +1,5 @@
 """Named lines of Python source become frames, and its code is never run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

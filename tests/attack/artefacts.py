@@ -1,7 +1,5 @@
 """Everything that a command reads from the disk and a person may find damaged there, each with what reads it."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Callable, Sequence

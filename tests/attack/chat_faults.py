@@ -1,7 +1,5 @@
 """Bodies that servers send in place of an answer, or around one, as data: name -> what becomes of a good answer."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 from typing import Any

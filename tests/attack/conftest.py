@@ -4,8 +4,6 @@ A case of a test is a try, and a test's name is its attack. `--attack N` asks fo
 at random, and for all of those that are listed; without it each is tried a little, as a part of the suite.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

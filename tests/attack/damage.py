@@ -1,7 +1,5 @@
 """Damage to files: name -> what becomes of the bytes of a file."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

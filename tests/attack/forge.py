@@ -4,8 +4,6 @@ A child is a process of its own in a session of its own, so that SIGKILL ends it
 that Python takes to read torch and the like. `Forge` is the test's end; run as a script, this file is the parent.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The attacks on linking share a small world to link in, and the command that is quick to ask again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

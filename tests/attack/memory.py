@@ -2,8 +2,6 @@
 peak of its parent, which may be larger.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

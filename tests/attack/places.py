@@ -1,7 +1,5 @@
 """An attack needs a little of this: data, a workspace, recipes, and models as small as they come."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property

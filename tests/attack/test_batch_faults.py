@@ -1,7 +1,5 @@
 """The Batch API when it fails: a line that is missing, double, unknown or broken costs its own query and no other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Servers that fail in every way known: no failure becomes an answer, none is kept, and no run ends in a traceback."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Damage to every file that is read: a sentence, or the same result; no traceback, and not silently another."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from pathlib import Path

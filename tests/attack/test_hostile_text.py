@@ -1,7 +1,5 @@
 """Hostile text through every output: files stay whole, and nothing that a command prints steers a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

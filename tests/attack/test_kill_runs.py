@@ -1,7 +1,5 @@
 """Runs that are killed at random moments, and go on: what they write is what a run that was left alone writes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Training that is killed at random moments, and goes on: the weights are those of a run that was left alone."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path

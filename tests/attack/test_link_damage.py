@@ -1,7 +1,5 @@
 """Damage to what `lmkbc link` keeps and reads: noticed and told, or mended; never a traceback, never another link."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

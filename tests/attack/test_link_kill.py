@@ -1,7 +1,5 @@
 """Kills at random moments during `lmkbc link`: what was there is untouched, and the next run ends as if undisturbed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

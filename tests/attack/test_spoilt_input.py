@@ -1,7 +1,5 @@
 """Input that was spoilt on its way, drawn at random: a sentence or a result, and never a traceback."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

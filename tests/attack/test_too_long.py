@@ -1,7 +1,5 @@
 """Prompts of 9,000 tokens, and a model that takes 8,192: one sentence, nothing kept, no empty answer, either way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`lmkbc build`: from a file of subjects to a base that polars and DuckDB read, as its page of documentation says."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command as a user runs it: real files, screens and exit statuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A command loads what it needs, and ends with a sentence where it is interrupted or cannot write."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

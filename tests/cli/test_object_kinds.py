@@ -1,7 +1,5 @@
 """A workspace whose relations have dates, addresses, identifiers and degrees: from replies to scores and exports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

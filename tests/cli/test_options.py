@@ -1,7 +1,5 @@
 """Each option that a command shows is read by it, or refused."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The commands as a user runs them: tables, JSON, files, and one sentence for bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs: what is there stays, a part is no whole, what lacks answers says how to go on; and lists of runs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

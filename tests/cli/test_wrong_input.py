@@ -1,7 +1,5 @@
 """Wrong input: exit 2 and one sentence of one style, before any work, and no file is touched."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path

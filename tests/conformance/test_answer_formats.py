@@ -1,7 +1,5 @@
 """Every answer format keeps to this: what it writes is read as it was written, also where it was cut off."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

@@ -1,7 +1,5 @@
 """Every edition keeps to this, one in `eval/` as any other: its score, its files, its leaderboard, and its data."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Every selection rule keeps to this: a new one in the registry passes all of this."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from dataclasses import MISSING, fields, replace

@@ -1,7 +1,5 @@
 """Every generator keeps to this, whatever it asks: a new one needs a case here, and passes all of this."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import string

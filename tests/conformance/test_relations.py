@@ -1,7 +1,5 @@
 """Every relation keeps to this, one in `relations/` as any other: its words, its names, and what the data say of it."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import pickle

@@ -1,14 +1,12 @@
 """Tuning scores what a run keeps: for every rule of the registry, at every threshold, and for held-out subjects."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from space import SPACE
 
@@ -73,7 +71,7 @@ def official(predictions: list[Prediction], examples: list[Example], scorer: str
 every = pytest.mark.parametrize("name", sorted(RULES))
 swept = pytest.mark.parametrize("name", sorted(name for name, kind in RULES.items() if issubclass(kind, SweptRule)))
 narrowed = pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
-few = settings(max_examples=max(settings.default.max_examples // 2, 20))
+SELECTOR = st.sampled_from(SELECTORS)
 
 
 def bounded(data: st.DataObject, rule: Any) -> Any:
@@ -85,9 +83,7 @@ def bounded(data: st.DataObject, rule: Any) -> Any:
 
 
 @every
-@narrowed
-@few
-@given(data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)))
+@given(selector=SELECTOR, data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)))
 def test_the_score_of_tuning_is_the_official_one_of_what_a_run_keeps(
     name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str
 ) -> None:
@@ -99,9 +95,7 @@ def test_the_score_of_tuning_is_the_official_one_of_what_a_run_keeps(
 
 
 @swept
-@narrowed
-@few
-@given(data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), gate=SCORE)
+@given(selector=SELECTOR, data=st.data(), problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), gate=SCORE)
 def test_a_sweep_keeps_at_each_threshold_what_a_run_keeps(
     name: str, selector: PerRelation, data: st.DataObject, problem: Problem, scorer: str, gate: float
 ) -> None:
@@ -121,9 +115,7 @@ def test_a_sweep_keeps_at_each_threshold_what_a_run_keeps(
                 assert Curve.of(some, np.arange(len(sets)) == row).total(t) == pytest.approx(f1), (t, row)
 
 
-@narrowed
-@few
-@given(problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), least=st.integers(0, 1))
+@given(selector=SELECTOR, problem=problems(), scorer=st.sampled_from(sorted(SCORERS)), least=st.integers(0, 1))
 def test_no_other_threshold_is_better_than_the_one_that_is_fitted(
     selector: PerRelation, problem: Problem, scorer: str, least: int
 ) -> None:

@@ -1,7 +1,5 @@
 """Every back end of the store must pass this: a file, and a database that workers on many machines share."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

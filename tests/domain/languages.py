@@ -1,7 +1,5 @@
 """A small Wikidata about made-up programming languages, and clients of a stand-in that serves it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from wikidata_server import JULIAN, Amount, Day, Json, NoValue, Ranked, Unknown, WikidataServer, item

@@ -1,7 +1,5 @@
 """The way from properties to labelled data, by the commands, over a stand-in of Wikidata."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Files that survive a kill at any step, and directories in which nothing is replaced that is not ours."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

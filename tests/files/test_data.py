@@ -1,7 +1,5 @@
 """Reading: official files as they are, and one clear sentence for every way in which a file can be wrong."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

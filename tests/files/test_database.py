@@ -1,7 +1,5 @@
 """A damaged database is told in a sentence, also where SQLite's own sentence quotes bytes that are no text."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

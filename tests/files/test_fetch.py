@@ -1,7 +1,5 @@
 """Fetching against a server on loopback: resumes, checks, replaces only when complete."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Iterator

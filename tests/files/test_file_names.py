@@ -1,7 +1,5 @@
 """Names of files that are not UTF-8, as old disks and zips have them: read, shown, and never a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Files as programs and people write them: encodings, line ends, JSON in other forms, zips of desktops."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

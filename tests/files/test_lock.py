@@ -1,7 +1,5 @@
 """One writer at a time: of commands that race for a directory one works, and the others hear of it first."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Names and ids of published rows: paired where that is sure, whole where they were split, never one for the other."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Input files as streams: plain, packed, damaged, or a pipe, which is read as often as a file."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

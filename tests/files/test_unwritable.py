@@ -1,7 +1,5 @@
 """A folder for caches that cannot be written: what is computed or fetched is used all the same, as one line says."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

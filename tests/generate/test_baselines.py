@@ -1,7 +1,5 @@
 """The closed set of a relation, the class prior over it, and naive Bayes: no evidence from the query's own row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

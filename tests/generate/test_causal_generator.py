@@ -1,7 +1,5 @@
 """From queries to candidates with a local model: what draws come to, prompts, the store, context, the recipe."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A conversation, the same for every back end: which replies are followed by what, and what then counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An answer feeds the next question, the same over a server and over a local model; and what a failure comes to."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence

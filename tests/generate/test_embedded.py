@@ -1,7 +1,5 @@
 """The embedded default on a tiny edition: what leaks, what survives, what it answers."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections import Counter

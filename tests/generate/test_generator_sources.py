@@ -1,7 +1,5 @@
 """One generator's table for many sources; generators for some relations only; slots, and second turns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes of servers that name a model of this machine: it is asked as a server would be, and no socket is opened."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Closed lists: what is scored, what is taken off it, and that no row is its own evidence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Recorded answers: both formats, matching, failures that stay failures, scores of any scale, errors with fields."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

@@ -1,7 +1,5 @@
 """Recorded answers in a model's place: what is recorded is read by the recipe, what is lacking asked or failed."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Closed lists over a server, as recipes and commands have them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

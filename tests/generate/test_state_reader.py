@@ -1,7 +1,5 @@
 """Hidden states as a recipe asks for them: of each query's own prompt, read once, and kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

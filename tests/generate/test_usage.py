@@ -1,7 +1,5 @@
 """Usage of a local run: `timing.json` against a count by hand, for answers, closed lists, verdicts and stored ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

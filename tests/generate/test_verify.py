@@ -1,7 +1,5 @@
 """Facts are put to the model in words, and what it says of them is kept beside the candidates' scores."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

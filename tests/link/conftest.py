@@ -1,7 +1,5 @@
 """A tiny world for linking: four relations, and a linker's evidence to mix and match."""
 
-from __future__ import annotations
-
 import pytest
 
 from lmkbc.relation import EntityType, Kind, Relation, Shape

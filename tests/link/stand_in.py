@@ -3,8 +3,6 @@
 A fault is named in one of the tables below: a status, a body in place of the answer's, or a way of sending it.
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Names of one object are grouped by a model that is asked, once for each query with several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

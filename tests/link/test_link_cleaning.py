@@ -1,7 +1,5 @@
 """Objects that the index knows as another kind of thing are dropped; what it does not know is kept."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A recipe's table `link`: what it may say, and that what makes no sense is named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

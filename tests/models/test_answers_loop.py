@@ -1,7 +1,5 @@
 """The loop over the store: look up, ask the rest, commit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

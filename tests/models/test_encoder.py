@@ -1,7 +1,5 @@
 """The sentence encoder: found without a network, checked, and free of the padded tokenizer's trap."""
 
-from __future__ import annotations
-
 import json
 import logging
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """GGUF files: what is unpacked answers as the model did before it was packed, with the same tokens."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path

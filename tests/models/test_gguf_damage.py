@@ -1,7 +1,5 @@
 """GGUF files that are cut, or of another kind, and disks, neighbours and kills while one is unpacked."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

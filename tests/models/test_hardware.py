@@ -1,7 +1,5 @@
 """Hardware is asked for what it has; passes side by side give the results of each alone, in order."""
 
-from __future__ import annotations
-
 import platform
 import threading
 from functools import partial

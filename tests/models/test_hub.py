@@ -1,7 +1,5 @@
 """A model that is not on this machine, and a hub that is out of reach: one sentence, at once."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Both loaders take sound models saved as safetensors, and refuse everything else in one sentence with its reason."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A model's name leads to the hub's cache, else to an installed package, and says what to install where to neither."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """A model that is named by its path: no file that travels, and no key of the store, tells a user's directories."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The store in PostgreSQL: many writers, a server that goes away and comes back, passwords that are told nowhere."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

@@ -1,7 +1,5 @@
 """The controls table: official scores side by side, and what makes a query hard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

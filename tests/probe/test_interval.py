@@ -1,7 +1,5 @@
 """The interval beside a probe's score: as wide as theory has it, and silent where it cannot know."""
 
-from __future__ import annotations
-
 import math
 import random
 

@@ -1,7 +1,5 @@
 """A run whose texts are made to break a page, and its gold."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The page in a real browser, opened from disk: filters, sorts, opens rows, in both schemes and widths, by keyboard."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

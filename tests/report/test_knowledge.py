@@ -1,7 +1,5 @@
 """The report of a knowledge base: its pieces hold every fact, names are found, and contradictions are listed."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

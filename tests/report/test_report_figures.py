@@ -1,7 +1,5 @@
 """Figures of a page, and what it tells of the questions: prompts, models, tokens and cost."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

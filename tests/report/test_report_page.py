@@ -1,7 +1,5 @@
 """The page of a run: what its rows hold, what went wrong with each, and that no text of a model is markup."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A dry run against the run that it foretells: the same is asked, nothing before, and what is stored is not again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run's steps tell of its whole, though its queries pass through them in blocks."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run's files grow block by block, and are those of the whole: however its queries are parted, the same bytes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Labelled rows state: their own facts, and those of the other side, by QID or by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Submissions: same inputs, same bytes; every query once; a kill leaves the old run or the new one."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

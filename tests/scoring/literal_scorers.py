@@ -3,8 +3,6 @@
 Each function follows the published procedure step by step: nothing is shared with `lmkbc.scoring.table`.
 """
 
-from __future__ import annotations
-
 import json
 import string
 import unicodedata

@@ -1,7 +1,5 @@
 """Random rows, odd ones included, and what the literal reading of the published scripts says of each."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

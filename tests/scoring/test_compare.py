@@ -1,7 +1,5 @@
 """Comparing runs: differences, those that are not significant, and runs that cannot be compared."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

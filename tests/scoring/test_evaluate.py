@@ -1,7 +1,5 @@
 """Odd predictions files: the official treatment by default, refusal when strict, always counted."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

@@ -1,7 +1,5 @@
 """The scorer of kinds: quantities within a tolerance, dates at the precision of gold, texts folded or as written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Maximum matching: the size that trying every choice finds, whatever the order and however long the chains."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

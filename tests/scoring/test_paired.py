@@ -1,7 +1,5 @@
 """The paired statistics: the exact test against enumeration, the interval against theory, Holm by its definition."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The earlier scorers that some published figures were computed with: what they score otherwise, and those figures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The official scores: the organisers' own vectors, and a literal second reading on random cases."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

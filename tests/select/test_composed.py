@@ -1,7 +1,5 @@
 """Rules over sources: a vote in two stages, some of the sources alone, and a second rule."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Confidences: the probability of each candidate, whoever is asked beside it and whatever rule keeps it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A corroborated list: what prunes, what adds, and when neither does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

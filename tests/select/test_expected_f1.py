@@ -1,7 +1,5 @@
 """Expected F1 against enumeration of every possible truth and every possible answer."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Both sides of a pair, asked or stated by train: nothing else is touched, however a run is cut."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

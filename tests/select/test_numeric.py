@@ -1,7 +1,5 @@
 """Numeric aggregation: the number that most draws support, never a mean."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

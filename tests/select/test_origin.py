@@ -1,7 +1,5 @@
 """Origins of candidates: the models that are named, and the words in which they are asked."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pooling: what a score is, what merges, and that neither order nor failures matter."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Selection rules: what each keeps, and what it does with odd input."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

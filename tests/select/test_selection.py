@@ -1,7 +1,5 @@
 """Thresholds of another model: refused, taken or left aside as is asked, and never written over."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Thresholds files: lossless, refused where they do not belong, and wrong ones named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

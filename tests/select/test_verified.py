@@ -1,7 +1,5 @@
 """The rule that lets verdicts count: what each way of combining does, and that nothing else is touched."""
 
-from __future__ import annotations
-
 import pytest
 
 from lmkbc.select.composed import AbstentionThreshold, Verified, with_verification

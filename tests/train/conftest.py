@@ -1,7 +1,5 @@
 """A tiny random BERT and a toy relation that it can learn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """LoRA on a tiny model: it learns, resumes to the same bytes after a kill, and its adapter answers."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -1,7 +1,5 @@
 """Mined prompts: spans of a text, their filters, their order by train F1, and a recipe that asks them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

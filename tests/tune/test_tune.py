@@ -1,7 +1,5 @@
 """Tuning end to end: honest folds, defined outcomes for poor data, and the recorded BERT candidates."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

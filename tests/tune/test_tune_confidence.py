@@ -1,7 +1,5 @@
 """Confidences out of fold: facts against the official counts, promises against their intervals, nothing seen before."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

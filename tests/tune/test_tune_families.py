@@ -1,7 +1,5 @@
 """Fits of families by hand: what a calibration learns, which grids are tried, and which rules can be tuned at all."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Both sides of a pair count where that helps, chosen out of fold; the gold of the other side is never read."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

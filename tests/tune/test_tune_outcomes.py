@@ -1,7 +1,5 @@
 """The fast core of tuning against the official scorers, and the exact sweep against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Optuna's part of tuning: what it searches, when it ends, that it repeats itself, and what it brings."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from types import SimpleNamespace

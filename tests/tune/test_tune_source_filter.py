@@ -1,7 +1,5 @@
 """Which of many wordings to listen to is tuned like every other rule."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

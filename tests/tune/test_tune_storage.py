@@ -1,7 +1,5 @@
 """Studies in PostgreSQL: two processes finish one together, and a killed one loses no finished trial."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

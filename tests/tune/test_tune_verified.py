@@ -1,7 +1,5 @@
 """Verification is switched on where it helps and off where it hurts, and chosen out of fold."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is kept of a cloze's answers: function words, stems, words of the name, digits, and the word for nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The generator from queries to candidates: ensembles, vocabularies, corrections, pre-conditions, and the recipes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Questions asked first: compared words, bounds on what counts, names of a type as answers, and what follows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every masked recipe, as a user runs it: one command, a tiny model, a checked submission."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`lmkbc audit`: a sample and its labels, by the command; what is wrong is one sentence, and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The sample has every fact's chance; the estimate is exact for a census and covers; what is wrong is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Facts beside what is known: in every format, whole or cut off; marks, precision, and the list of new facts."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

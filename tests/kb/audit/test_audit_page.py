@@ -1,7 +1,5 @@
 """The page in a real browser, opened from disk: labelled by keys alone, kept, saved, and read again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Facts: what a block's answers become, whatever a model wrote, and how sure they have to be."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from decimal import Decimal

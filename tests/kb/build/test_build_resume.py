@@ -1,7 +1,5 @@
 """A build's directory: whole or not there, resumed after any kill; damage is named, nobody's files are touched."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

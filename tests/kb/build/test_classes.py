@@ -1,7 +1,5 @@
 """Subjects of a file, each once, with what is wrong by its line; their classes, and what is asked of each."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A worker's work on a block, and what a build makes of blocks that come in any order; no cluster is needed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Growing, by level or by value: each thing that can be reached is asked once, every bound ends it, no kill shows."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Ray on a cluster of two nodes: the same bytes as in this process, whatever is killed meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Settlement: no constraint is broken by what stays, the surer fact stays, and what goes is written down."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

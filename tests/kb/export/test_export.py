@@ -1,7 +1,5 @@
 """`lmkbc export`: a base in every format, by the command, whatever a model wrote; nothing of a damaged base."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

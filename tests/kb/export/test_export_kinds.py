@@ -1,7 +1,5 @@
 """Exports of dates and of texts: XML Schema's, Wikidata's and QuickStatements' numbers of years, and datatypes."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import io

@@ -4,8 +4,6 @@ Written from the rules of quickstatements3 and of Wikibase's docs/topics/json. A
 as a free text, or leave out, is an error here.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

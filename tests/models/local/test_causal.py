@@ -1,7 +1,5 @@
 """The local back end says what a model says when every prompt is asked alone and in full."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from functools import cache

@@ -1,7 +1,5 @@
 """Causal models are loaded from directories, with adapters, precision and four bits; their identity tells all that."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

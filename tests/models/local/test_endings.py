@@ -1,7 +1,5 @@
 """Where an answer ends though the model goes on: loops, by definition; lists, as the parser reads them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Hidden states: those of each prompt alone, whatever it is read with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

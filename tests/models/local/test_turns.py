@@ -1,7 +1,5 @@
 """An answer ends where any file of the model says so, without control tokens. A thought that a prompt opens counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Behind vLLM's interface a model answers as it does by transformers."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

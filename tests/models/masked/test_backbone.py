@@ -1,7 +1,5 @@
 """A masked model comes back as it was saved; one without a head or a mask is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Templates, subjects and vocabularies of every sub-word scheme."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

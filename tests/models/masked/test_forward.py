@@ -1,7 +1,5 @@
 """The reduced forward pass gives what the model itself gives, for every family and bucket."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Soft prompts: asked as they were trained, and a fact that only the prompt holds is predicted with it alone."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

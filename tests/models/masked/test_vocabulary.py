@@ -1,7 +1,5 @@
 """Objects of several tokens: new tokens, composed of their pieces or mapped from vectors of elsewhere."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

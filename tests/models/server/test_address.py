@@ -1,7 +1,5 @@
 """Web addresses that are typed, or stand in a file: what cannot be asked is refused before anything is sent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

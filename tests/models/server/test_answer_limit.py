@@ -1,7 +1,5 @@
 """Answers that are longer than a server allows: a shorter one is asked for, and what it refuses is left out alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Providers that are compatible in part: fields that they ignore or refuse, and errors of their own shapes."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors that come with status 200, in a choice, in a stream or as a page: named at once, in the server's own words."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

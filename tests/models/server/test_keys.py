@@ -1,7 +1,5 @@
 """To whom a key goes: to nobody that only a recipe names, unless the user has named that host for it."""
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real llama.cpp server and our own decoding, over the same GGUF file: the same texts, the same probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Closed lists over servers: the same log-probabilities as here, in whichever way they are told, or one sentence."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

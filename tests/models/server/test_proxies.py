@@ -1,7 +1,5 @@
 """Proxies and certificates of the environment: none is between this machine and itself, and a bad one is an error."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Real servers, started here on loopback with a tiny model made on the spot: what they say means nothing, how they say
 it is what counts."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Models that think before they answer: fields that they refuse, and thoughts, which are paid for and never read."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

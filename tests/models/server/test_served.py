@@ -1,7 +1,5 @@
 """Whose answer it is: under --any-model, answers are kept and recorded under the name of the model that is served."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A server's costs are bounded: time, money, and the prompts that it would pass on to another host."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Prompts that exceed a server's context: told before they are sent, fitted where the recipe says so, no one's loss."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable

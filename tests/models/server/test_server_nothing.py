@@ -1,7 +1,5 @@
 """Replies that say nothing: no answer, never empty, never kept, and asked again by the next run."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Servers that are odd, hostile or half-broken: what they send ends no run, empties no row and betrays no key."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable

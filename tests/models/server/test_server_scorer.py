@@ -1,7 +1,5 @@
 """Verification over a server: probabilities where it tells them, its word where it does not, and never a silent 1."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import logging

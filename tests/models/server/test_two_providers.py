@@ -1,7 +1,5 @@
 """Two providers in one recipe, each with a key of its own: each key reaches its own host, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading KAMEL, its prompts, and a run that goes on where a killed one stopped."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """KAMEL's published numbers, to the digit, and the stripped reading beside them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """KAMEL against a chat server: turns and texts, what is resumed, offline runs, limits, and what failed."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

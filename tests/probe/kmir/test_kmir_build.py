@@ -1,7 +1,5 @@
 """Questions from triples: truth, derivations, uniqueness, and the errors of triples and schemas."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

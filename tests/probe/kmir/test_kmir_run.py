@@ -1,7 +1,5 @@
 """KMIR asked of tiny models: eight masks, training that resumes, clozes as texts, and models of the wrong kind."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

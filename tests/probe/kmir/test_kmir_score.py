@@ -1,7 +1,5 @@
 """KMIR's token F1, exact on the recorded cases, and the grouping of questions by fact."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

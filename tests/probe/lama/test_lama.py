@@ -1,7 +1,5 @@
 """LAMA's files, its filters, its averages, and ranks of a tiny masked model against plain softmax."""
 
-from __future__ import annotations
-
 import json
 import string
 from collections import Counter
