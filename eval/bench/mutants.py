@@ -97,11 +97,11 @@ def _mutant(path: Path, operator: str, occurrence: int, line: int) -> Mutant | N
     from cosmic_ray.plugins import get_operator
 
     source = path.read_text(encoding="utf-8")
-    changed = mutate_code(source, get_operator(operator)(), occurrence)
     try:
+        changed = mutate_code(source, get_operator(operator)(), occurrence)
         if changed is None or _meaning(changed) == _meaning(source):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # Cosmic Ray replaces only names in `except`, and fails at others as in `a.B`
         return None
     texts = list(zip(source.splitlines(), changed.splitlines(), strict=False))
     before, after = next((one for one in texts if one[0] != one[1]), ("", ""))
