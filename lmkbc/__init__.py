@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmkbc.api.entity_linking import link
     from lmkbc.api.exporting import Export, export
     from lmkbc.api.history import Runs, runs
-    from lmkbc.api.own_domain import LabelledData, make_data, new_relations
+    from lmkbc.api.own_domain import LabelledData, init, make_data, new_relations
     from lmkbc.api.pages import Page, report
     from lmkbc.api.predicting import PredictedRun, predict, read_run
     from lmkbc.api.scores import Scores, score
@@ -42,7 +42,7 @@ _HOMES = {
     "lmkbc.api.comparing": ("Comparisons", "compare"),
     "lmkbc.api.entity_linking": ("link",),
     "lmkbc.api.exporting": ("Export", "export"),
-    "lmkbc.api.own_domain": ("LabelledData", "make_data", "new_relations"),
+    "lmkbc.api.own_domain": ("LabelledData", "init", "make_data", "new_relations"),
     "lmkbc.api.pages": ("Page", "report"),
     "lmkbc.api.predicting": ("PredictedRun", "predict", "read_run"),
     "lmkbc.api.history": ("Runs", "runs"),
@@ -97,6 +97,7 @@ __all__ = [
     "build",
     "compare",
     "export",
+    "init",
     "link",
     "make_data",
     "new_relations",

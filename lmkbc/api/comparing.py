@@ -53,7 +53,7 @@ class Comparisons:
     @property
     def title(self) -> str:
         """Return edition and split in words."""
-        return f"LM-KBC {self.edition.name}{f', {self.split}' if self.split else ''}"
+        return f"{self.edition.title}{f', {self.split}' if self.split else ''}"
 
     @cached_property
     def table(self) -> pl.DataFrame:

@@ -108,6 +108,7 @@ def inputs_of(
     servers = [name for spec in tables if not run.files and (name := served(spec, run)) is not None]
     return {
         "edition": run.edition.name,
+        "title": run.edition.title,
         "system": recipe.name,
         "model": run.model and model_name(run.model),
         **({} if run.learn_from in (None, ("train",)) else {"learn_from": run.learn_from}),

@@ -20,7 +20,7 @@ from lmkbc.files.checksum import file_sha256
 from lmkbc.files.tables import InputTable, TableRow
 from lmkbc.link.disambiguation import bundled
 from lmkbc.names import as_qid, folded_key, shown
-from lmkbc.relation import EntityClass, EntityType, Relation
+from lmkbc.relation import ANYTHING, EntityClass, EntityType, Relation
 
 COLUMNS = ("name", "id", "class")
 SCHEMA = dict.fromkeys(COLUMNS, pl.String)
@@ -138,6 +138,7 @@ class Classes:
 
     A class is found by its QID or by a name. asked: relations that may be asked, by their names in queries. named:
     whether the user named them. They are then also asked about a subject whose class is unknown, or lies above theirs.
+    So are relations that all have one class of subjects.
     every: all relations, whose types are known classes. table: QID -> class of the workspace.
     """
 
@@ -150,7 +151,8 @@ class Classes:
         named: bool = False,
     ) -> None:
         table = table or {}
-        self._asked, self._named = asked, named
+        one_class = len({(relation.subject_class or relation.subject_type).qid for relation in asked.values()}) == 1
+        self._asked, self._named = asked, named or one_class
         relations = (*every, *asked.values())
         types = [
             kind
@@ -191,8 +193,10 @@ class Classes:
     def _fits(self, qid: str, kind: EntityType) -> bool:
         """Return whether a class fits a type. If the user named the relations, a class above the type fits too."""
         accepted = (kind.qid, *kind.classes)
-        return any(self._is(qid, other) for other in accepted) or (
-            self._named and any(self._is(other, qid) for other in accepted)
+        return (
+            kind == ANYTHING
+            or any(self._is(qid, other) for other in accepted)
+            or (self._named and any(self._is(other, qid) for other in accepted))
         )
 
     def _is(self, lower: str, upper: str) -> bool:

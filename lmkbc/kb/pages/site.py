@@ -249,8 +249,8 @@ def _subjects(frame: pl.DataFrame) -> pl.Series:
 
 
 def _title(inputs: Mapping[str, Any]) -> str:
-    system, edition = inputs.get("system"), inputs.get("edition")
-    return f"Knowledge base of {system}, LM-KBC {edition}" if system and edition else "Knowledge base"
+    system, title = inputs.get("system"), inputs.get("title")
+    return f"Knowledge base of {system}, {title}" if system and title else "Knowledge base"
 
 
 BINS = 20
