@@ -107,6 +107,56 @@ def test_relations_of_one_s_own_need_no_labelled_row(
     assert "the test split of edition languages is not in" in command.fails("predict", *asked)
 
 
+EDITION = """
+from lmkbc import Edition
+EDITION = Edition(
+    name="2027", folder="lmkbc2027", relations=("monthOf", "dayOf", "mildest"), column="ObjectEntities",
+    target="string", splits={"train": None, "val": None, "test": None},
+)
+"""
+GOLD = {"monthOf": [["June", "Jun"]], "dayOf": ["1985-10-12"], "mildest": ["21.5"]}
+"""Aliases, a day, and degrees Celsius."""
+
+
+def test_an_edition_of_one_s_own_goes_from_data_to_submission_and_copies_nothing(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.done("init", "next", "-r", "monthof:entity", "-r", "dayof:date", "-r", "mildest:number")
+    space = tmp_path / "next"
+    monkeypatch.chdir(space)
+    for name, own in (("monthof", "monthOf"), ("dayof", "dayOf")):
+        path = space / "relations" / f"{name}.py"
+        path.write_text(path.read_text().replace(f'names=("{name}",)', f'names=("{own}",)'))
+    path = space / "relations" / "mildest.py"
+    path.write_text(path.read_text().replace('kind="number",', 'kind="number", unit="°C", unit_id="Q25267",'))
+    data = space / "eval" / "lmkbc2027"
+    data.mkdir(parents=True)
+    (space / "eval" / "lmkbc2027.py").write_text(EDITION)
+    for split in SPLITS:
+        rows = [
+            {"SubjectEntity": f"{split} {at}", "SubjectEntityID": "", "Relation": name, "ObjectEntities": gold}
+            for name, gold in GOLD.items()
+            for at in range(6)
+        ]
+        (data / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def answer(body: Body) -> str:
+        question = body["messages"][-1]["content"]
+        return "Jun" if "month" in question else "12 October 1985" if "day" in question else "70.7 °F"
+
+    with Loopback(answer=answer) as model:
+        asked = ("--model", "tiny", "--base-url", model.url)
+        command.done("predict", "--split", "val", "--out", "run", "--untuned", *asked)
+        shown, _ = command.done("evaluate", "run")
+        assert re.search(r"\*\*\* Average \*\*\* +1.000 +1.000 +1.000", shown)
+        command.done("tune", "--split", "val", *asked)
+        command.done("predict", "--split", "test", "--out", "sent", *asked)
+    command.done("submit", "sent/predictions.jsonl", "--edition", "2027", "--split", "test", "--out", "sent.zip")
+    assert [row["Relation"] for row in map(json.loads, Path("sent/predictions.jsonl").read_text().splitlines())][
+        ::6
+    ] == [*GOLD]
+
+
 def test_a_workspace_lies_over_the_bundled_one(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
