@@ -51,7 +51,9 @@ class Workspace:
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
         if root is not None and not ((root / FILE).is_file() or any((root / name).is_dir() for name in FOLDERS)):
-            raise InputError(f"{root} is no workspace: it needs {FILE}, or one of {', '.join(FOLDERS)} as a directory")
+            raise InputError(
+                f"{root} is no workspace: it needs {FILE}, or at least one of {', '.join(FOLDERS)} as a directory"
+            )
         self.root = nearest(Path.cwd()) if root is None else root
         self.settings = WorkspaceFile() if self.root is None else read_file(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist
@@ -100,6 +102,11 @@ class Workspace:
         """Return all editions, by name: those of the workspace, then the bundled ones."""
         own, bundled_here = self.own_editions, self._read_editions(self.folders("eval")[-1])
         return own | {name: edition for name, edition in bundled_here.items() if name not in own}
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is a workspace file, and neither a relation nor an edition beside it."""
+        return self.root is not None and (self.root / FILE).is_file() and not self.own_editions
 
     @cached_property
     def own_editions(self) -> dict[str, Edition]:
@@ -178,17 +185,17 @@ class Workspace:
         """Return the file of a split. "val" and "dev" both mean the edition's labelled held-out split."""
         split = edition.split_named(split)
         check_known(split, edition.splits, f"edition {edition.name} has no split {split!r}")
-        places = [place / edition.folder for place in self._data_dirs]
-        if edition.splits[split] is None:  # not published: it is stored with the edition's module or in its workspace
-            own = () if self.root is None else (self.root,)
-            places = [*(place / edition.folder for place in (*own, *self.folders("eval"))), *places]
-        for place in places:
-            if (path := place / f"{split}.jsonl").exists():
+        folders = self._data_dirs
+        if edition.is_bundled:  # it is stored with its module, or in its workspace
+            folders = [*folders, *filter(None, (self.root,)), *self.folders("eval")]
+        for folder in folders:
+            if (path := folder / edition.folder / f"{split}.jsonl").exists():
                 return path
+        place = folders[len(self._data_dirs) if edition.is_bundled else 0] / edition.folder
         how = f"run 'lmkbc data fetch {edition.name}', or give its directory with --data or LMKBC_DATA"
         if edition.is_bundled:
             how = "'lmkbc data make' makes it from Wikidata; 'lmkbc build' and 'lmkbc ask' need none"
-        raise InputError(f"the {split} split of edition {edition.name} is not in {places[0]}: {how}")
+        raise InputError(f"the {split} split of edition {edition.name} is not in {place}: {how}")
 
     def gold_path(self, edition: Edition, split: str) -> Path:
         """Return the file of a labelled split. Raise InputError for test, whose gold is not published."""

@@ -68,6 +68,11 @@ def chosen_edition(workspace: Workspace, name: str | None, relation: str | None 
     if name is not None:
         return workspace.edition(name)
     own = workspace.own_editions
+    if workspace.is_empty and relation is None:
+        raise InputError(
+            f"the workspace {workspace.root} has no relations: make them with 'lmkbc relations new', or name a bundled "
+            "edition with --edition"
+        )
     newest = sorted(
         workspace.editions.values(),
         key=lambda edition: (edition.name in own, not edition.is_bundled, edition.name),

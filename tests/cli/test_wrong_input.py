@@ -99,7 +99,10 @@ def _files(tmp_path: Path, index: Path) -> None:
             "predict --edition mini --system kinds.toml",
             "kinds.toml: a recipe: setting 'generate' is 'x': give a list of tables",
         ),
-        ("relations check --workspace folder", "folder is no workspace: it needs at least one of relations"),
+        (
+            "relations check --workspace folder",
+            "folder is no workspace: it needs lmkbc.toml, or at least one of relations",
+        ),
         ("predict -e mini --max-cost inf", "--max-cost is inf: give a finite number, not below 0"),
         ("predict -e mini --precision nan", "--precision is nan: give a share between 0 and 1, as in 0.9"),
         ("tune -e mini --prices 1,inf", "--prices is '1,inf': give two numbers"),
