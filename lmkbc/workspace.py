@@ -51,9 +51,7 @@ class Workspace:
         if root is not None and not root.is_dir():
             raise InputError(f"{root} is not a directory: a workspace holds relations/, eval/ and thresholds/")
         if root is not None and not ((root / FILE).is_file() or any((root / name).is_dir() for name in FOLDERS)):
-            raise InputError(
-                f"{root} is no workspace: it needs {FILE}, or at least one of {', '.join(FOLDERS)} as a directory"
-            )
+            raise InputError(f"{root} is no workspace: it needs {FILE}, or one of the folders {', '.join(FOLDERS)}")
         self.root = nearest(Path.cwd()) if root is None else root
         self.settings = WorkspaceFile() if self.root is None else read_file(self.root)
         data_dirs(data)  # raises InputError if the directory does not exist

@@ -73,7 +73,7 @@ Trials = Annotated[int, Meta(ge=0, description="Most Optuna trials per relation 
 EditionName = Annotated[
     str | None,
     Meta(
-        description="Edition: 2022 to 2026, mini, or your own. Default: your workspace's, else the newest with data here.",
+        description="Edition: 2022 to 2026, mini or your own. Default: your workspace's, else the newest with data.",
         extra={"flags": ("--edition", "-e"), "autocompletion": _editions},
     ),
 ]

@@ -78,7 +78,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ("predict -e mini --split trial", "has no split 'trial'"),
         ("predict --data absent", "absent is not a directory"),
         ("evaluate absent.jsonl --edition mini", "absent.jsonl does not exist"),
-        ("evaluate absent.jsonl --edition mini --split test", "has no gold"),
+        ("evaluate answers.jsonl --edition mini --split test", "has no gold"),
         ("relations show spouze", "did you mean 'spouse'"),
         ("systems show nothing", "unknown system 'nothing'"),
         ("data fetch mini", "there is nothing to fetch"),
@@ -101,7 +101,7 @@ def _files(tmp_path: Path, index: Path) -> None:
         ),
         (
             "relations check --workspace folder",
-            "folder is no workspace: it needs lmkbc.toml, or at least one of relations",
+            "folder is no workspace: it needs lmkbc.toml",
         ),
         ("predict -e mini --max-cost inf", "--max-cost is inf: give a finite number, not below 0"),
         ("predict -e mini --precision nan", "--precision is nan: give a share between 0 and 1, as in 0.9"),
