@@ -17,11 +17,11 @@ from lmkbc.link.wikibase import (
     ApiCall,
     Empty,
     EntitiesReply,
-    Entity,
     PropertyOrItem,
     ShapeError,
     Snak,
     Statement,
+    WikibaseEntity,
     decode,
     entities,
     picked,
@@ -64,7 +64,7 @@ class _Claims(msgspec.Struct, gc=False):
     P2302: list[_Claim] = []
 
 
-class WikidataEntity(Entity[_Claims]):
+class WikidataEntity(WikibaseEntity[_Claims]):
     """A property or a class."""
 
     id: PropertyOrItem

@@ -26,7 +26,7 @@ from lmkbc.files.tables import separator
 from lmkbc.link.disambiguation import bundled
 from lmkbc.link.index import PARTIAL, SQLITE, IndexBuilder, IndexEntity, SourceProgress
 from lmkbc.link.train_objects import mentions
-from lmkbc.link.wikibase import Classes, Entity, ShapeError, Term, decode, items, picked
+from lmkbc.link.wikibase import ClassClaims, ShapeError, Term, WikibaseEntity, decode, items, picked
 from lmkbc.names import QID, as_qid
 from lmkbc.relation import Relation
 from lmkbc.types import Example
@@ -39,7 +39,7 @@ FIRST = 5
 """Lines without an entity after which a file is no dump, unless one came before."""
 
 
-_DECODER = msgspec.json.Decoder(Entity[Classes])
+_DECODER = msgspec.json.Decoder(WikibaseEntity[ClassClaims])
 
 
 def open_dump(path: Path) -> IO[bytes]:
@@ -63,7 +63,7 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     if not (written := entity_of(line)):
         return None
     item = decode(written, _DECODER)
-    classes = items(item.claims.P31) if isinstance(item.claims, Classes) else ()
+    classes = items(item.claims.P31) if isinstance(item.claims, ClassClaims) else ()
     if not item.id.startswith("Q") or (accepted and accepted.isdisjoint(classes)):
         return None
     if as_qid(item.id) != item.id:
@@ -82,7 +82,7 @@ def read_entity(line: bytes, languages: Sequence[str], accepted: frozenset[str])
     )
 
 
-def _names(item: Entity[Classes], languages: Sequence[str]) -> list[Term]:
+def _names(item: WikibaseEntity[ClassClaims], languages: Sequence[str]) -> list[Term]:
     """Return labels, then aliases, in the order of the languages."""
     return picked(item.labels, languages) + [term for terms in picked(item.aliases, languages) for term in terms]
 

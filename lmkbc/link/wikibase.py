@@ -19,7 +19,7 @@ from lmkbc.names import QID
 T = TypeVar("T")
 V = TypeVar("V")
 C = TypeVar("C")
-E = TypeVar("E", bound="Entity[Any]")
+E = TypeVar("E", bound="WikibaseEntity[Any]")
 Qid = Annotated[str, msgspec.Meta(pattern=rf"\A{QID}\Z")]
 PropertyOrItem = Annotated[str, msgspec.Meta(pattern=r"\A[PQ][1-9][0-9]{0,11}\Z")]
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
@@ -67,7 +67,7 @@ class _Redirect(msgspec.Struct, gc=False, rename={"origin": "from"}):
     origin: PropertyOrItem
 
 
-class Entity(msgspec.Struct, Generic[C], gc=False):
+class WikibaseEntity(msgspec.Struct, Generic[C], gc=False):
     """An entity. `missing` is set where no entity has this id, `redirects` where another one took over.
 
     C: type of its claims, with a field for each property that is read.
@@ -83,7 +83,7 @@ class Entity(msgspec.Struct, Generic[C], gc=False):
     missing: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class Classes(msgspec.Struct, gc=False):
+class ClassClaims(msgspec.Struct, gc=False):
     """The claims that state an entity's classes."""
 
     P31: list[Statement[EntityId]] = []
@@ -179,7 +179,7 @@ class ApiCall(Generic[T]):
     passes: frozenset[str] = frozenset()
 
 
-class _Item(Entity[Classes]):
+class _Item(WikibaseEntity[ClassClaims]):
     id: Qid
 
 
@@ -255,7 +255,7 @@ def _answered(reply: EntitiesReply[E], ids: Sequence[str], read: Callable[[E], T
 def _record(item: _Item, language: str) -> Record | None:
     if item.missing is not msgspec.UNSET:
         return None
-    claims = item.claims if isinstance(item.claims, Classes) else Classes()
+    claims = item.claims if isinstance(item.claims, ClassClaims) else ClassClaims()
     label, description = (
         "".join(term.value for term in picked(terms, [language])) for terms in (item.labels, item.descriptions)
     )

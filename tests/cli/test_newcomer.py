@@ -1,5 +1,7 @@
 """The command as people expect it: asked for help, given what it does not know, completed by a shell, interrupted."""
 
+from __future__ import annotations
+
 import gzip
 import inspect
 import json
