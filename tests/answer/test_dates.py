@@ -162,7 +162,7 @@ def test_any_text_is_read(text: str) -> None:
 
 @pytest.mark.parametrize("part", ["12 October ", "1985-", "a.C. ", "10 ", "c. ", ". , ", "in the ", "XIX ", "d'", "1"])
 def test_time_grows_with_the_length(part: str) -> None:
-    assert in_proportion(lambda text: [*find_dates(text), read_date(text + "x")], part * (20_000 // len(part)))
+    assert in_proportion(lambda text: [*find_dates(text), read_date(text + "x")], part)
 
 
 @pytest.mark.parametrize(
