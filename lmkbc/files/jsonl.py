@@ -346,7 +346,7 @@ class KnownPairs:
 
     def names(self, identifier: str) -> tuple[Set[str], int]:
         """Return the names that rows pair with an id, itself included, and how well any other fits: 0 or less."""
-        names = self._names.get(identifier, frozenset())
+        names: Set[str] = self._names.get(identifier, frozenset())
         return names | {identifier}, -4 if names else 0
 
 

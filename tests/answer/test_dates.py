@@ -9,11 +9,12 @@ from babel.dates import format_date
 from growth import in_proportion
 from hypothesis import given
 from hypothesis import strategies as st
+from small import small_relation
 
 from lmkbc.answer.clean import sifted
 from lmkbc.answer.dates import LANGUAGES, PartialDate, Precision, find_dates, read_date
 from lmkbc.answer.parse import parse, verbatim
-from lmkbc.relation import EntityType, Kind, Relation, Shape
+from lmkbc.relation import Kind, Relation, Shape
 from lmkbc.types import State
 
 READ = """
@@ -174,14 +175,9 @@ def test_a_date_that_no_calendar_has_is_refused(wrong: dict[str, int]) -> None:
 
 
 def relation(kind: Kind, **shape: object) -> Relation:
-    return Relation(
-        name="inception",
-        names=("hasInception",),
-        property="P571",
-        subject_type=EntityType("company", "Q783794"),
-        object_type=EntityType("date", "Q205892"),
+    return small_relation(
+        "inception",
         kind=kind,
-        may_be_empty=True,
         definition="When it was founded.",
         clozes=("{subject} was founded in {mask}.",),
         question="When was {subject} founded?",

@@ -94,7 +94,7 @@ def speaks(shared: Path) -> CausalModel:
 def opened(
     request: pytest.FixtureRequest, shared: Path, speaks: CausalModel, tmp_path: Path, one_thread: None
 ) -> Iterator[Open]:
-    """What opens the generator of a component as in a run of its own; nothing is shared between two openings."""
+    """Give a function that opens a generator as in a run of its own; two openings share nothing."""
     made = iter(range(100))
     (tmp_path / "table.json").write_text("{}")
 
