@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from languages import CONTACT, DATES, DESIGNERS, WEIGHTS, client, languages, relation, server
+from small import small_edition
 from wikidata_server import WikidataServer, item
 
 from lmkbc.domain.gold import subjects
 from lmkbc.domain.labelled import make_data
 from lmkbc.domain.sparql import query_client
 from lmkbc.domain.strata import SPLITS
-from lmkbc.edition import Edition
 from lmkbc.errors import InputError, LmkbcError
 from lmkbc.files.jsonl import read_examples
 from lmkbc.relation import EntityType
@@ -112,15 +112,8 @@ def test_splits_share_no_subject_and_each_stratum_is_in_each(tmp_path: Path) -> 
 def test_editions_of_both_layouts_read_the_rows(tmp_path: Path, column: Any, target: Any, scorer: Any) -> None:
     with server() as stand_in:
         make(stand_in, tmp_path)
-    edition = Edition(
-        name="own",
-        folder="data",
-        relations=("designed-by", "inception", "mass"),
-        splits=dict.fromkeys(SPLITS),
-        column=column,
-        target=target,
-        metric=Metric(scorer, average="row"),
-    )
+    names = ["designed-by", "inception", "mass"]
+    edition = small_edition(names, column=column, target=target, metric=Metric(scorer, average="row"))
     examples = {example.query: example for example in read_examples(tmp_path / "data" / "train.jsonl", edition)}
     read = rows(tmp_path)["train"]
     assert len(examples) == len(read)

@@ -294,7 +294,7 @@ def test_a_damaged_shard_of_an_unfinished_build_is_asked_again(
 
 
 def test_levels_below_a_damaged_one_are_asked_anew(lands: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What facts name may be others once they are asked again."""
+    """Facts may name other subjects once they are asked again."""
     names, bounds = {"old": "x"}, Bounds(depth=2)
 
     def neighbour(query: Query) -> CandidateSet:
