@@ -184,7 +184,7 @@ MEND = "build into a new directory; answers of models are in the store"
 REPORTED = 1 << 10
 """Facts between two reports of progress. A report takes longer than reading a fact."""
 ABOUT_SUBJECT = ("subject_row", "subject", "subject_id")
-COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by")
+COLUMNS = (*ABOUT_SUBJECT, "object", "object_id", "literal", "confidence", "sources", "model", "stated_by", "precision")
 ANSWER = (*ABOUT_SUBJECT, "relation", "reason")
 """Columns that are read for queries without a fact."""
 
@@ -193,7 +193,8 @@ class FactRow(NamedTuple):
     """A row of facts, and its relation's description.
 
     literal: plain digits of a number, or a date as `PartialDate` writes it; None for other objects.
-    stated_by: splits whose labelled rows state the fact; None if no row does.
+    stated_by: splits whose labelled rows state the fact; None if no row does. precision: of a number, the value of its
+    last digit.
     """
 
     subject_row: int
@@ -208,6 +209,7 @@ class FactRow(NamedTuple):
     relation: str
     about: About
     stated_by: list[str] | None = None
+    precision: str | None = None
 
 
 class _Timing(msgspec.Struct):
@@ -298,14 +300,14 @@ class Knowledge:
                 if self._done % REPORTED == 0:
                     self._report("read (facts)", self._done, self._whole)
                 self._done += 1
-                yield FactRow._make((*values[:-1], relation, about, values[-1]))
+                yield FactRow._make((*values[:-2], relation, about, *values[-2:]))
 
     def parts(self, relation: str, columns: Sequence[str] = COLUMNS) -> Iterator[pl.DataFrame]:
         """Yield the facts of a relation as data frames, in the order of subjects."""
         for frame in self._read(partition(relation), columns):
-            kept = frame.filter(pl.col("confidence") >= self._least) if self._least > 0 else frame
-            self.unsure += len(frame) - len(kept)
-            kept = self._limited(kept)
+            within = self._limited(frame)
+            kept = within.filter(pl.col("confidence") >= self._least) if self._least > 0 else within
+            self.unsure += len(within) - len(kept)
             self._done += len(frame) - len(kept)
             yield kept
 
